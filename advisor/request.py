@@ -205,8 +205,8 @@ def pick_launch(
         stated = {*crash.libraries, *stated_libraries(asked, knowledge)}
         paths = [frame.file for frame in crash.frames]
         file = script.documents[0].path if script is not None else None
-        frameworks = knowledge.frameworks
-        return recognise(launch, text, crash.frameworks, crash.settings, merged, frameworks, paths, file, stated)
+        frameworks, dated = knowledge.frameworks, crash.dated
+        return recognise(launch, text, crash.frameworks, crash.settings, merged, frameworks, paths, file, stated, dated)
 
     known = [(told(launches[index]), index) for index in order] if launches else []
     known = [(recognised, index) for recognised, index in known if recognised.framework is not None]

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, stopped_without_a_word
 from advisor.diagnosis.advise import suspects
-from advisor.diagnosis.deciding import DecidingQuestion, deciding_question
+from advisor.diagnosis.deciding import DecidingQuestion, telling_questions
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
-from advisor.diagnosis.facts import DiagnosisInputs
+from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs, rising_course
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.open_questions import (
@@ -99,12 +99,18 @@ class State(Struct, frozen=True):
         """Whether steps were done before the failure."""
         return _ran(self.crash, self.answers)
 
+    def telling(self) -> tuple[DecidingQuestion, ...]:
+        """The open questions of which an answer changes what is done first, the one that decides most first."""
+        if self.situation is None or self.crash.verdict == "not_oom":
+            return ()
+        path, facts = self.diagnosis.path, self.situation.facts
+        return telling_questions(path, self.knowledge.tree, facts, tree_answers(self.answers))
+
     def deciding(self) -> DecidingQuestion | None:
         """The open question that decides most; None where a line of the log settled the cause."""
         path = self.diagnosis.path
-        if self.situation is None or self.crash.verdict == "not_oom" or (path and path[-1].is_a_fact("log")):
-            return None
-        return deciding_question(path, self.knowledge.tree, self.situation.facts, tree_answers(self.answers))
+        settled = bool(path) and path[-1].is_a_fact("log")
+        return None if settled else next((one for one in self.telling() if not one.seldom), None)
 
     def settling(self) -> QuestionStep | None:
         """The open question that would settle sums which the log contradicts; None where they stand."""
@@ -137,7 +143,8 @@ def state_of(
 ) -> State:
     """From what was read and answered to the plan."""
     measured = measured_in(asked.record) if asked.record is not None else None
-    crash = _settled(_died_all_the_same(with_phase(crash, measured), answers), answers)
+    host = machine.host.ceiling_bytes or crash.host_total_bytes
+    crash = _settled(_died_all_the_same(with_phase(crash, measured), answers, host), answers)
     vendor = vendor_of(crash, machine, knowledge.gpus)
     speak_of_cards(vendor)
     knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
@@ -267,10 +274,14 @@ def _ran_with(
     return {name: version for name, version in every.items() if here.get(name) != version}
 
 
-def _died_all_the_same(crash: Crash, answers: Mapping[str, str]) -> Crash:
-    """The crash where the user says how the run died, of which the log bears no sign."""
+def _died_all_the_same(crash: Crash, answers: Mapping[str, str], host: int | None) -> Crash:
+    """The crash where the user says how the run died, of which the log bears no sign; or where `host`, the bytes of RAM
+    of a node, was nearly full at the log's end and filling.
+    """
     said = {answer for name, answer in answers.items() if name in OF_A_DEATH} - {UNKNOWN, "none", "well", "hung"}
-    return stopped_without_a_word(crash) if said and crash.is_well and not crash.finished else crash
+    course = rising_course(crash.readings, "host_used")
+    full = course is not None and host is not None and course[-1].bytes >= host * NEARLY_ALL / 100
+    return stopped_without_a_word(crash) if (said or full) and crash.is_well and not crash.finished else crash
 
 
 def _answered_dialect(
@@ -285,7 +296,7 @@ def _answered_dialect(
     keys = {*crash.settings, *(native(setting.key) for setting in (launch.settings if launch is not None else ()))}
     libraries = {**crash.libraries, **machine.libraries}
     paths = [frame.file for frame in crash.frames]
-    return with_answered_framework(recognised, answers, knowledge.frameworks, keys, libraries, paths)
+    return with_answered_framework(recognised, answers, knowledge.frameworks, keys, libraries, paths, crash.dated)
 
 
 def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:

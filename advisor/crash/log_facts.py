@@ -32,6 +32,8 @@ _GPU = re.compile(
     r"|\b(?P<quadro>Quadro RTX A?\d{4})\b"  # not the "RTX 6000" of two later generations
     rf"|\b(?P<bare>(?:{_CARD}){_FORM}{{1,4}})\b"
 )
+_DAY = re.compile(r"\b(20[12]\d)[-/](0[1-9]|1[0-2])[-/](0[1-9]|[12]\d|3[01])[T ]\d\d:\d\d:\d\d")
+"""A time beside it tells the day of a line from one in a data set or in the name of a file."""
 _GPU_WITHIN = ("NVIDIA", "Tesla", "GeForce", "Quadro", "SXM", "PCI", "HBM", "NVL", "Ti", "Ada", "GB")
 _ROW = re.compile(r"^\s*(?P<pid>\d{1,10})\s+(?P<mem>\d{1,6}\.\d{1,4})\s+(?P<command>\S.{0,300})$")
 _SHAPE = re.compile(r"torch\.Size\(\[([\d, ]{1,80})\]\)")
@@ -82,6 +84,15 @@ def libraries_in(text: str, marks: Sequence[VersionMark]) -> dict[str, str]:
     for match in (match for path in paths for match in _WHEEL.finditer(path)):
         found.setdefault(match["name"].lower().replace("_", "-"), match["version"])
     return found
+
+
+def dated_in(text: str, today: str) -> str:
+    """The last day on which a line was written, "2025-02-18"; "" where no line bears a time with its year.
+
+    A clock that is ahead of `today` is a wrong one.
+    """
+    days = {"-".join(found) for found in _DAY.findall(text)}
+    return max((day for day in days if day <= today), default="")
 
 
 def engine_figures_in(text: str, figures: Sequence[EngineFigure]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine
 from advisor.crash.log_facts import (
     counts_in,
+    dated_in,
     engine_figures_in,
     engine_processes,
     frameworks_in,
@@ -260,6 +261,7 @@ class _CrashReader:
             finished=self.run.health.finished,
             steps_seen=any(one.count > 0 for one in self.run.health.counts),
             preceded=self._preceded(cause, phase),
+            dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
         )

@@ -1,16 +1,18 @@
-"""Finds the open question that decides most: what each answer would lead to, and the remedies right for all of them."""
+"""Finds the open questions that decide anything: what each answer would lead to, and what is right for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from advisor.diagnosis.conditions import contradicted
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
-from advisor.knowledge.schema import Cause, Question, Remedy, Tree
+from advisor.knowledge.schema import Cause, Question, Tree
+
+FIRST = 2
+"""Remedies of a cause that everybody looks at."""
 
 
 class Outcome(Struct, frozen=True):
@@ -27,6 +29,12 @@ class DecidingQuestion(Struct, frozen=True):
     outcomes: tuple[Outcome, ...]
     tells_memory: bool
     """Whether it tells one memory from another, or a shortage from anything else."""
+    seldom: bool = False
+
+    @property
+    def ways(self) -> int:
+        """How many different first steps its outcomes have, or memories that ran out."""
+        return len({(outcome.cause.memory, outcome.cause.remedies[:FIRST]) for outcome in self.outcomes})
 
     @property
     def right_either_way(self) -> frozenset[str]:
@@ -34,29 +42,24 @@ class DecidingQuestion(Struct, frozen=True):
         return frozenset.intersection(*(frozenset(outcome.cause.remedies) for outcome in self.outcomes))
 
 
-def deciding_question(
+def telling_questions(
     path: tuple[QuestionStep, ...], tree: Tree, facts: Facts, answers: Mapping[str, str]
-) -> DecidingQuestion | None:
-    """The open or guessed question whose answers lead to the most causes, the first of equals; None where none does.
+) -> tuple[DecidingQuestion, ...]:
+    """The open and guessed questions of which an answer changes what is done first, the one that decides most first.
 
-    Which memory it was comes before all others: what helps the one harms the other.
+    Which memory it was comes before all others: what helps the one harms the other. What seldom is so comes last.
     """
     known = {question.id: question for question in tree.questions}
     asked = [(step, known[step.question]) for step in path if step.question in known]
     found = [
-        DecidingQuestion(step, _outcomes(step, question, tree, facts, answers), question.tells_memory)
+        DecidingQuestion(
+            step, _outcomes(step, question, tree, facts, answers), question.tells_memory, bool(question.seldom)
+        )
         for step, question in asked
         if step.answer == UNKNOWN or step.guess
     ]
-    telling = [one for one in found if len(one.outcomes) > 1]
-    return max(telling, key=lambda one: (one.tells_memory, len(one.outcomes)), default=None)
-
-
-def first_remedy(cause: Cause, remedies: Iterable[Remedy], facts: Facts) -> Remedy | None:
-    """The first remedy of a cause against which nothing known speaks."""
-    by_id = {remedy.id: remedy for remedy in remedies}
-    named = (by_id[name] for name in cause.remedies if name in by_id)
-    return next((r for r in named if not any(contradicted(rule, facts) for rule in r.applies_when)), None)
+    telling = [one for one in found if one.ways > 1]
+    return tuple(sorted(telling, key=lambda one: (one.seldom, not one.tells_memory, -len(one.outcomes))))
 
 
 def _outcomes(

@@ -18,7 +18,7 @@ from advisor.diagnosis.frame_facts import frame_facts, source_facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
-from advisor.diagnosis.model_facts import least_states, model_facts
+from advisor.diagnosis.model_facts import least_logits, least_states, model_facts
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -32,6 +32,8 @@ from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Measured
 
+FLASH = ("flash-attn", "flashattn")
+"""Beginnings of the names under which FlashAttention is installed."""
 LARGE_SHM_GB = 32
 """Loaders and NCCL of one node need some gigabytes: a /dev/shm of this size, mostly free, did not run out."""
 COURSE_ENOUGH = 4
@@ -434,12 +436,16 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     for library, version in {**known.crash.libraries, **machine.libraries}.items():
         source: AnsweredBy = "machine" if library in machine.libraries else "log"
         facts[f"library.{library}"] = Fact(version, source, f"{library} {version}")
+    if machine.environment:
+        because = say("the packages of {environment}", environment=machine.environment)
+        facts["flash_attn"] = Fact(any(name.startswith(FLASH) for name in machine.libraries), "machine", because)
     if machine.gpus:
         facts["gpu.name"] = Fact(machine.usable[0].name, "machine", say("the machine"))
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
     if known.run.settings or known.crash.settings:  # a bare log does not say that it is full training
         facts.update(least_states(known.run, machine))
+        facts.update(least_logits(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
         gathered = BF16 * known.run.model.parameters
         share, whole = gathered / machine.gpu_bytes, show_bytes(gathered)
@@ -506,11 +512,15 @@ def course_facts(crash: Crash) -> dict[str, Fact]:
     return facts
 
 
+def rising_course(readings: Sequence[Reading], kind: ReadingKind) -> list[Reading] | None:
+    """The readings of one moment in one process that rise all along; None where none do."""
+    return next((course for course in _courses(readings, kind) if _course(course) is True), None)
+
+
 def _grows(readings: Sequence[Reading], kind: ReadingKind) -> Fact | None:
     """True where some moment's course rises, False where all that can be told are level, else None."""
-    told = [(_course(course), course) for course in _courses(readings, kind)]
-    rising = next((course for grows, course in told if grows is True), None)
-    shown = rising or next((course for grows, course in told if grows is False), None)
+    rising = rising_course(readings, kind)
+    shown = rising or next((course for course in _courses(readings, kind) if _course(course) is False), None)
     if shown is None:
         return None
     first, last = shown[0], shown[-1]

@@ -35,6 +35,10 @@ MATMUL_FUNCTION = re.compile(r"^(?:linear|matmul|mm|bmm|addmm|baddbmm|einsum|\w*
 MATMUL_CODE = re.compile(r"/(?:linear|vocab_parallel_embedding|lm_head)\.py$")
 """Source lines, functions and files (torch, vLLM, SGLang) whose work is one matrix product of cuBLAS."""
 DEEPSPEED = "/deepspeed/runtime/zero/"
+MAKES_STATES = re.compile(
+    r"^(?:_configure_zero_optimizer|_create_fp(?:16|32)_partitions\w*|_create_param_groups_\w+|initialize_optimizer_states)$"
+)
+"""DeepSpeed's functions that make master weights and moments, once the weights are loaded."""
 PINS = re.compile(r"""\.to\(\s*["']cpu["']\s*,.*non_blocking\s*=\s*True|\bpin_memory\b|cudaHostAlloc|\bpinned\b""")
 """Source lines and functions that take page-locked host memory: CUDA reports its refusal as its own "out of memory"."""
 WAKES = re.compile(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map|_?allocate_kv_cache\w*|backload\w*)$")
@@ -48,7 +52,8 @@ ENGINES = ("vllm", "sglang")
 
 
 def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
-    """frame.attention, .pass, .matmul, .pins, .gather(s_all), .bucket, .wakes, .loads, .logits, .engine(_weights).
+    """frame.attention, .pass, .matmul, .pins, .makes_states, .gather(s_all), .bucket, .wakes, .loads, .logits,
+    .engine(_weights).
 
     `frames`: not empty.
     """
@@ -67,6 +72,7 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
         "frame.engine_weights": _makes_weights(frames),
         "frame.attention": next((frame for frame in near if _is_attention(frame)), None),
         "frame.pins": next((frame for frame in near if PINS.search(f"{frame.function} {frame.text}")), None),
+        "frame.makes_states": next((frame for frame in reversed(frames) if MAKES_STATES.match(frame.function)), None),
         "frame.loads": next((frame for frame in reversed(frames) if LOADS.match(frame.function)), None),
     }.items():
         if found is not None:

@@ -120,10 +120,10 @@ def _tensor(attribution: Sequence[Match]) -> dict[str, Fact]:
 def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:
     """The largest known owner of host RAM in the phase that died, else at the peak."""
     phase = ledger.phase("host", crash.phase) or ledger.peak("host")
-    cells = [cell for cell in phase.cells if cell.owner != "unexplained"] if phase is not None else []
-    if phase is None or not cells:
+    held = {cell.owner: phase.of(cell.owner) for cell in phase.cells if cell.owner != "unexplained"} if phase else {}
+    if phase is None or not held:
         return {}
-    largest = max(cells, key=lambda cell: cell.expected)
-    owner, size = TITLES[largest.owner], show_bytes(largest.expected)
-    because = say("the ledger of {phase}: {owner} {size}", phase=PHASE_NAMES[phase.phase], owner=owner, size=size)
-    return {"host.largest": Fact(largest.owner, "script", because)}
+    owner, size = max(held.items(), key=lambda one: one[1])
+    told = {"owner": TITLES[owner], "size": show_bytes(size)}
+    because = say("the ledger of {phase}: {owner} {size}", phase=PHASE_NAMES[phase.phase], **told)
+    return {"host.largest": Fact(owner, "script", because)}

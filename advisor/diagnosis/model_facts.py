@@ -9,6 +9,7 @@ from advisor.diagnosis.fact import Fact
 from advisor.knowledge import load_knowledge
 from advisor.language import say
 from advisor.machine.inventory import Machine
+from advisor.memory.constants import BF16, FP32
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name, sees_by_name
 from advisor.units import show_bytes
@@ -21,6 +22,9 @@ _ADAPTERS = re.compile(
 _EVALUATES = re.compile(r"^do_(?:predict|eval)$|^predict_with_generate$")
 """Switches of transformers' scripts for a run that only evaluates, where do_train is not on beside them."""
 _TRAINS = re.compile(r"^do_train$|^num_train_epochs$|^max_steps$|^learning_rate$")
+BUDGET = "actor.tokens_per_gpu"
+LEAST_WORDS = 32_000
+"""Words of Llama 2's vocabulary: those of the models since are larger."""
 _OFF = frozenset(("", "0", "false", "no", "none", "null"))
 
 
@@ -60,6 +64,25 @@ def _stated(run: Run, names: re.Pattern[str]) -> str:
     own = ((one, one.key.lstrip("-+").replace("-", "_").lower()) for one in run.settings)
     found = (f"{one.key} {one.text}" for one, key in own if names.search(key) and one.text.lower() not in _OFF)
     return next(found, "")
+
+
+def pass_tokens(run: Run) -> float | None:
+    """Tokens of one pass at most: rows of full length, or the budget that bounds them; None where neither is known."""
+    rows, length, budget = (run.number(f"{name}") for name in ("actor.micro_batch", "data.total_tokens", BUDGET))
+    return budget or (rows * length if rows and length else None)
+
+
+def least_logits(run: Run, machine: Machine) -> dict[str, Fact]:
+    """The part of a card that the logits of a pass take at the least, where the model is not known: bf16 logits, their
+    fp32 copy and its gradient, at the smallest vocabulary that models of this kind have.
+    """
+    tokens, card = pass_tokens(run), machine.gpu_bytes
+    if run.model is not None or not tokens or not card or run.is_on("actor.fused_loss"):
+        return {}
+    least = round((BF16 + 2 * FP32) * LEAST_WORDS * tokens)
+    told = {"tokens": f"{tokens:g}", "size": show_bytes(least), "words": f"{LEAST_WORDS:,}", "card": show_bytes(card)}
+    because = say("{tokens} tokens of a pass × {words} words of the smallest vocabularies: {size} of {card}", **told)
+    return {"logits.least_share": Fact(round(least / card, 3), "script", because)}
 
 
 def least_states(run: Run, machine: Machine) -> dict[str, Fact]:

@@ -30,19 +30,21 @@ def with_answered_framework(
     keys: Set[str],
     libraries: Mapping[str, str],
     paths: Sequence[str],
+    dated: str,
 ) -> Recognised:
     """The dialect that the user named, where the launch bears no marks of one.
 
     A launch's own marks are proof and stay; lines of a log are not: packages share them, and forks print them.
-    `keys`: native settings of launch and log; `paths`: files of the traceback.
+    `keys`: native settings of launch and log; `paths`: files of the traceback;
+    `dated`: the log's last day.
     """
     word = next((answers[name] for name in FRAMEWORKS if answers.get(name) not in (None, UNKNOWN)), None)
     framework = next((each for each in frameworks if each.framework == word), None)
     if framework is None or (recognised.framework is not None and recognised.told_by == "script"):
         return recognised
     version = libraries.get(framework.package)
-    era, era_told_by = told_era(framework, version, set(keys), libraries, paths)
-    return Recognised(framework, era, say("your answer"), version, "user", era_told_by)
+    era, era_told_by = told_era(framework, version, set(keys), libraries, paths, dated=dated)
+    return Recognised(framework, era, say("your answer"), version, "user", era_told_by, dated=dated)
 
 
 def with_answered_version(recognised: Recognised, answers: Mapping[str, str]) -> Recognised:

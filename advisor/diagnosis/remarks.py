@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from math import ceil
 
-from advisor.crash.evidence import Crash, Evidence
+from advisor.crash.evidence import Crash, Evidence, ReadingKind
 from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
-from advisor.diagnosis.facts import DiagnosisInputs
-from advisor.diagnosis.model_facts import names_adapters
+from advisor.diagnosis.facts import DiagnosisInputs, rising_course
+from advisor.diagnosis.model_facts import names_adapters, pass_tokens
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.attribution import completes, tried_bytes, usual_vocabularies
@@ -27,12 +28,18 @@ SAID_ALREADY = ("not-in-the-settings", "not-memory", "nothing-failed", "unclear"
 LOGITS = "logits-too-big"
 LARGE = 4 * GIB
 """Bytes of logits from which they are worth a word where the model is not known (judgement)."""
+A_THOUSAND = 1_000
+"""Tokens for which logits are told where nobody knows how many a pass has."""
 MANY = 2
 """Cards from which on there is something to share out."""
 WAYS = 3
 """Shown at most, of the ways in which a run that fits by count would fill its card."""
 OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
 """Phases in which a batch goes through the model and leaves logits."""
+GROWING: tuple[tuple[Place, ReadingKind], ...] = (("host", "host_used"), ("gpu", "allocated"))
+"""Readings that a run repeats at the same moment of each step."""
+PACE = 20
+"""Readings, the last ones, from which the pace is taken."""
 _EVERYWHERE = ("0.0.0.0", "::", "0")  # noqa: S104  (nothing is bound)
 """Addresses that mean all of this node's."""
 _DYING = ("cause", "echo", "victim", "pointer")
@@ -51,6 +58,7 @@ def remarks(
         *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
         *_address(crash),
         *_victim(crash, facts),
+        *_growing(crash, ledger),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
         *_unsharded(run),
@@ -149,6 +157,29 @@ def _victim(crash: Crash, facts: Facts) -> Iterator[str]:
         )
 
 
+def _growing(crash: Crash, ledger: Ledger) -> Iterator[str]:
+    """Readings of the log that rise from step to step, and when what is there would be full at their pace."""
+    for place, kind in GROWING:
+        course = rising_course(crash.readings, kind)
+        if course is None:
+            continue
+        first, last, recent = course[0], course[-1], course[-PACE:]  # the last ones are never thinned
+        told = {"first": show_bytes(first.bytes), "last": show_bytes(last.bytes), "line": last.line}
+        yield (
+            say("Host RAM in use rose from {first} to {last} by the log (line {line}).", **told)
+            if place == "host"
+            else say("GPU memory allocated rose from {first} to {last} by the log (line {line}).", **told)
+        )
+        pace, room = (last.bytes - recent[0].bytes) / (len(recent) - 1), capacity_of(ledger, place)
+        if pace > 0 and room is not None and room > last.bytes:
+            left = {
+                "size": show_bytes(round(pace)),
+                "room": show_bytes(room),
+                "count": ceil((room - last.bytes) / pace),
+            }
+            yield say("At {size} from one such line to the next {room} are full after {count} more.", **left)
+
+
 def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
     for correction in found:
         if correction.place != "host":
@@ -214,20 +245,23 @@ def _in_a_pass(facts: Facts) -> bool:
 
 
 def _one_pass(run: Run) -> Iterator[str]:
-    """What the logits of one pass take where its tokens are known and the model is not."""
-    rows, length = run.number("actor.micro_batch"), run.number("data.total_tokens")
-    if run.model is not None or not rows or not length or run.is_on("actor.fused_loss"):
+    """What the logits of one pass take where the model is not known: of its tokens, else of each thousand."""
+    if run.model is not None or run.is_on("actor.fused_loss") or not run.settings:
         return
-    words = usual_vocabularies()[0]
-    size = round(FP32 * words * rows * length)
-    if size > LARGE:
+    words, tokens = usual_vocabularies()[0], pass_tokens(run)
+    size = round(FP32 * words * (tokens or A_THOUSAND))
+    told = {"tokens": f"{tokens or A_THOUSAND:,.0f}", "words": words, "size": show_bytes(size)}
+    if tokens is None and run.framework != "unknown":
         yield say(
-            "A pass holds up to {rows:g} × {length:g} tokens: with a usual vocabulary of {words:,} each fp32 copy of "
-            "its logits takes {size}, and loss and backward pass hold several.",
-            rows=rows,
-            length=length,
-            words=words,
-            size=show_bytes(size),
+            "With a usual vocabulary of {words:,} each {tokens} tokens of a pass take {size} for each fp32 copy of "
+            "their logits, and loss and backward pass hold several.",
+            **told,
+        )
+    elif tokens is not None and size > LARGE:
+        yield say(
+            "A pass holds up to {tokens} tokens: with a usual vocabulary of {words:,} each fp32 copy of its logits "
+            "takes {size}, and loss and backward pass hold several.",
+            **told,
         )
 
 

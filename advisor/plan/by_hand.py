@@ -208,9 +208,11 @@ def _of_a_newer_version(remedy: Remedy, framework: Framework, situation: Situati
     """The switch as a newer version has it, where the version that is counted has none."""
     found = _of_other_versions(remedy, framework, situation) if in_a_later_version(remedy, situation) else None
     fact = framework.settings.get(found[0].removeprefix("--")) if found is not None else None
-    if found is None or fact is None or fact.to_knob is not None or remedy.value is None or remedy.value.to is None:
+    if found is None or fact is None or fact.to_knob is not None:
         return ()
-    return (Change(found[0], None, spell(remedy.value.to, fact, None), how=found[1]),)
+    same = (one for one in situation.remedies if one.title == remedy.title and one.knob == fact.knob)
+    to = next((one.value.to for one in same if one.value is not None), None)  # the key may carry another knob of it
+    return () if to is None else (Change(found[0], None, spell(to, fact, None), how=found[1]),)
 
 
 def _keys_of(remedy: Remedy, framework: Framework, situation: Situation) -> dict[str, SettingFact]:

@@ -80,6 +80,8 @@ class PlanStep(Struct, frozen=True):
     """Alternatives of one thing share a group; at most one of them is selected."""
     host_saves: Mapping[Phase, int] = field(default_factory=dict)
     """Bytes saved per phase on the other place; negative where a GPU remedy costs host RAM, or the reverse."""
+    spills: int = 0
+    """Bytes by which it alone overfills the other place, where that had the room before."""
     no_place: bool = False
     """No file of this launch may carry it; a caveat says why."""
     decides: Phase = "unknown"

@@ -13,7 +13,7 @@ from advisor.knowledge.schema import Case, NewValue, Remedy, SettingFact
 from advisor.language import say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
-from advisor.memory.predict import Overrides
+from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.options import Option, options
 from advisor.plan.plan import NotProposed
 from advisor.plan.situation import Situation
@@ -34,6 +34,8 @@ class Proposal(Struct, frozen=True):
     other_saves: Mapping[Phase, int]
     fits: bool | None
     basis: Basis
+    spills: int = 0
+    """Bytes by which it alone overfills the other place, where that had the room before."""
     documented: str = ""
     caveats: tuple[str, ...] = ()
     cases: tuple[Case, ...] = ()
@@ -99,6 +101,7 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
         {} if situation.uncounted else difference(before.ledger, after.ledger, other),
         option.fits,
         _basis(option),
+        0 if situation.uncounted else _spilled(before, after, other),
         option.documented.text if option.documented is not None else "",
         (*remedy.caveats, *option.caveats, *(fact.caveat for fact in option.facts if fact.caveat)),
         tuple(c for c in situation.cases if c.id in {e.case for e in remedy.evidence if e.grade != "failed"}),
@@ -107,6 +110,13 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
         option.documented is not None and option.documented.confirmed,
         option.documented.worked_here if option.documented is not None else "",
     )
+
+
+def _spilled(before: Prediction, after: Prediction, place: Place) -> int:
+    """Bytes by which a place is overfilled after a change, in a phase that had the room before it."""
+    full = before.unfit(place) or []
+    over = (one for one in after.fit.findings if one.place == place and one.reason == "over")
+    return max((one.short for one in over if one.phase not in full), default=0)
 
 
 def _present(key: str, option: Option, built: BuiltRun) -> Native:

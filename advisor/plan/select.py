@@ -244,7 +244,7 @@ def _nearest(proposals: Sequence[Proposal], situation: Situation, base: Override
         if not before or left[best.remedy.id] > before * (1 - WORTH_SELECTING):
             break
         again = propose(best.remedy, situation, chosen) if chosen else best
-        if isinstance(again, Proposal) and not _spills(again, situation, chosen):
+        if isinstance(again, Proposal) and not again.spills:
             picked.append(again)
     return picked
 
@@ -328,11 +328,3 @@ def exclusions(proposals: Sequence[Proposal], situation: Situation) -> Mapping[s
 
 def _broken(overrides: Overrides, situation: Situation) -> list[str]:
     return newly_broken(situation.now.built, situation.predictor.built(overrides))
-
-
-def _spills(proposal: Proposal, situation: Situation, chosen: Overrides) -> bool:
-    """Whether a remedy fills the other place beyond what that is known to have."""
-    other: Place = "host" if situation.place == "gpu" else "gpu"
-    before = situation.predictor.predict(chosen).unfit(other) or []
-    after = situation.predictor.predict({**chosen, **proposal.overrides}).unfit(other) or []
-    return bool(set(after) - set(before))

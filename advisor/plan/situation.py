@@ -11,11 +11,13 @@ from advisor.diagnosis.allocation import led
 from advisor.diagnosis.facts import Facts
 from advisor.diagnosis.leaks import Faults
 from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy
+from advisor.language import say
 from advisor.memory.cells import Place
 from advisor.memory.fit import died_in
 from advisor.memory.ledger import implausible, refuted
 from advisor.memory.predict import Overrides, Prediction, Predictor
-from advisor.words import Phase
+from advisor.units import GIB
+from advisor.words import Phase, filled
 
 
 class Situation(Struct, frozen=True):
@@ -77,7 +79,10 @@ class Situation(Struct, frozen=True):
     def remedies(self) -> tuple[Remedy, ...]:
         """All remedies, in the words for a run of this kind."""
         known = self.knowledge.remedies
-        return tuple(map(_of_given, known)) if self.now.run.recipe.answers == "given" else known
+        known = tuple(map(_of_given, known)) if self.now.run.recipe.answers == "given" else known
+        model = self.now.run.model if self.now.ledger.missing else None  # else each step says what it takes here
+        parameters = model.parameters if model is not None else None
+        return tuple(replace(one, costs=costs_of(one, parameters)) if one.offloads else one for one in known)
 
     def without_latent_faults(self) -> Situation:
         """The same without faults that only a change would trigger; see `Predictor.without_latent_faults`."""
@@ -89,6 +94,18 @@ class Situation(Struct, frozen=True):
             return ()
         changed = self.predictor.built(overrides, fixed=True).run
         return tuple(concern.advisory for concern in self.faults.of(changed) if concern.advisory.safe)
+
+
+def costs_of(remedy: Remedy, parameters: float | None) -> str:
+    """What it costs, in words: where the model is known, the bytes that go to host RAM."""
+    if remedy.offloads is None:
+        return remedy.costs
+    least, most = (f"{each:g}" for each in remedy.offloads)
+    offloaded = say("{least} to {most} bytes per parameter", least=least, most=most)
+    if parameters is not None:
+        sizes = {name: f"{each * parameters / GIB:.0f}" for name, each in zip("ab", remedy.offloads, strict=True)}
+        offloaded = say("{a} to {b} GiB ({per})", **sizes, per=offloaded)
+    return filled(remedy.costs, {"offloaded": offloaded})
 
 
 def _of_given(remedy: Remedy) -> Remedy:

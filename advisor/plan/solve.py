@@ -47,6 +47,8 @@ OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encod
 """Causes that are a version's fault, whichever it is."""
 FIRST_FEW = 3
 """Steps that everybody reads: where no sum explains it, a version that may be at fault stands right behind them."""
+HARDLY = 0.05
+"""Of what is missing: a change that gives less is no way out (judgement)."""
 MOST_BY_HAND = 6
 """Steps named for a launch without a dialect: a list, not a catalogue."""
 
@@ -109,7 +111,17 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen), *back]
     settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
     steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
+    steps = sorted(steps, key=lambda step: _last(step, situation, picked.too_little))
     return finish(awake, [*first, *steps], refused, beyond)
+
+
+def _last(step: PlanStep, situation: Situation, too_little: bool) -> tuple[bool, bool]:
+    """Whether it only moves the failure to the other place; whether it gives hardly any of what all together lack."""
+    if step.selected or not too_little:
+        return step.spills > 0 and not step.selected, False
+    short = max((one.short for one in situation.now.fit.findings if one.place == situation.place), default=0)
+    saving = max(step.saves.values(), default=0)
+    return step.spills > 0, 0 < saving < short * HARDLY and step.tier != "free"
 
 
 def _uncapped(situation: Situation) -> bool:

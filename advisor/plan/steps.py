@@ -9,7 +9,7 @@ from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
-from advisor.run.dialect import beside_file
+from advisor.run.dialect import ASSUMED_BY, beside_file
 from advisor.run.natives import EnvironmentPrefix, Native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase, filled, when
@@ -48,6 +48,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         selected=selected,
         group=remedy.knob or remedy.id,
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
+        spills=proposal.spills,
         no_place=bool(elsewhere),
         decides=situation.fullest,
     )
@@ -128,7 +129,7 @@ def _dated(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
     """What is added and does not exist in every version, where nobody knows which one runs."""
     recognised, natives = situation.predictor.inputs.recognised, situation.now.built.natives.values
     framework = recognised.framework
-    if framework is None or recognised.era_told_by not in ("nothing", "libraries"):
+    if framework is None or recognised.era_told_by not in ASSUMED_BY:
         return ()
     known = [natives[key] for key in keys if key in natives]
     added = {n.key: n.fact.eras for n in known if n.setting is None and n.fact is not None and n.fact.eras}

@@ -45,8 +45,10 @@ def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Adv
 
 
 def _came_later(advisory: Advisory, situation: Situation) -> bool:
-    """Whether the framework's next versions were out before the first bad one of the library was."""
+    """Whether the log, or the framework's next versions, were there before the first bad one of the library was."""
     known = situation.predictor.inputs.recognised
+    if advisory.since and "" < known.dated < advisory.since:
+        return True
     if not advisory.since or known.framework is None or known.era_told_by == "nothing":
         return False
     newer = next((new for new, old in pairwise(known.framework.eras) if old.id == known.era), None)

@@ -20,6 +20,7 @@ from advisor.knowledge.schema import (
     Signature,
 )
 from advisor.language import Sayings, clauses, listed, say
+from advisor.plan.situation import costs_of
 from advisor.report.effects import effects
 from advisor.report.layout import join, wrap
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, PHASES
@@ -250,7 +251,7 @@ def _remedy(remedy: Remedy) -> TextBlock:
     lines += wrap(say("changes the knob {knob}", knob=remedy.knob) if remedy.knob else "", 2)
     lines += wrap(say("relieves {memory} in {phases}", memory=MEMORY_TITLES[remedy.memory], phases=phases), 2, 4)
     lines += wrap(say("training results: {results}", results=RESULTS[remedy.results]), 2)
-    lines += wrap(say("costs: {costs}", costs=remedy.costs), 2, 4)
+    lines += wrap(say("costs: {costs}", costs=costs_of(remedy, None)), 2, 4)
     lines += [line for caveat in remedy.caveats for line in wrap(caveat, 2, 4)]
     lines += wrap(say("never for {what}", what=listed(remedy.never_for)) if remedy.never_for else "", 2, 4)
     lines += [line for evidence in remedy.evidence for line in wrap(_graded(evidence), 2, 4)]

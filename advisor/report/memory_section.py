@@ -41,6 +41,8 @@ def memory_section(state: State) -> list[str]:
         return []
     if state.measured is None and place == "gpu" and refuted(ledger, state.ran):
         return []
+    if state.measured is None and state.ran and state.crash.verdict == "unclear":  # a run of these sums did steps
+        return []
     if state.measured is not None:
         return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
     short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")

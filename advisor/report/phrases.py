@@ -319,10 +319,28 @@ def saves_word(step: PlanStep) -> str:
     if saving is None or saving[1] == 0:
         return ""
     _, count, place = saving
-    rough = step.basis == "estimated" and abs(count) >= GIB
-    shown = f"{abs(count) / GIB:.0f} GiB" if rough else show_bytes(abs(count))
-    size = f"{'−' if count > 0 else '+'}{shown}"
+    size = f"{'−' if count > 0 else '+'}{_rough(abs(count), step)}"
     return say("{size} host", size=size) if place == "host" else say("{size} gpu", size=size)
+
+
+def trade_words(step: PlanStep, ledger: Ledger) -> tuple[str, ...]:
+    """What it takes from the other place: "+96.00 GiB host of 512.00 GiB", and by how much that is too little."""
+    taken = -min(step.host_saves.values(), default=0)
+    if taken <= 0:
+        return ()
+    other: Place = "gpu" if step.place == "host" else "host"
+    capacity = capacity_of(ledger, other)
+    told = {"size": f"+{_rough(taken, step)}", "of": f"{(capacity or 0) / GIB:.0f}", "short": _rough(step.spills, step)}
+    if capacity is None:
+        taken_word = say("{size} host", **told) if other == "host" else say("{size} gpu", **told)
+    else:
+        taken_word = say("{size} host of {of}", **told) if other == "host" else say("{size} gpu of {of}", **told)
+    return (taken_word, say("there {short} too much", **told)) if step.spills else (taken_word,)
+
+
+def _rough(size: int, step: PlanStep) -> str:
+    """Bytes in words, without decimals where they are an estimate."""
+    return f"{size / GIB:.0f} GiB" if step.basis == "estimated" and size >= GIB else show_bytes(size)
 
 
 _SAVED: Sayings[tuple[str, bool]] = Sayings(

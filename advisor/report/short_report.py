@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from advisor.crash.evidence import Evidence
-from advisor.diagnosis.deciding import DecidingQuestion, Outcome, first_remedy
+from advisor.diagnosis.deciding import DecidingQuestion, Outcome
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
+from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
 from advisor.diagnosis.tree import UNSETTLED
 from advisor.hostile import cells, clean_line
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
@@ -16,6 +19,7 @@ from advisor.memory.cells import Place
 from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
 from advisor.plan.plan import Plan, PlanStep
+from advisor.plan.provisional import first_step
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.memory_section import memory_section
@@ -26,8 +30,28 @@ if TYPE_CHECKING:
 
 QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
-REMARKS, ALTERNATIVES, IN_ORDER, BY_HAND, OUTCOMES, NOTES, ASSUMED, SIZES, CLAUSES = 3, 3, 4, 3, 3, 2, 2, 4, 2
+SIZES, CLAUSES = 4, 2
 """Shown at most."""
+BOTH = 2
+"""Ways that an answer could go, shown at least."""
+WORDS = 400
+"""What somebody reads at night; a longer report says less of what comes second."""
+
+
+class Most(Struct, frozen=True):
+    """How many of each are shown at most."""
+
+    remarks: int
+    alternatives: int
+    in_order: int
+    by_hand: int
+    outcomes: int
+    notes: int
+    assumed: int
+
+
+LENGTHS = (Most(3, 3, 4, 3, 3, 2, 2), Most(3, 2, 4, 2, 3, 2, 1), Most(2, 1, 3, 1, 2, 1, 1))
+"""From the longest on; the last is taken however long it is."""
 PARAGRAPH = 180
 """Columns of a paragraph; the sentences beyond are for `--all`."""
 _PROVES = ("cause", "victim", "hint", "pointer", "warning")
@@ -36,6 +60,7 @@ UNPROVEN = "unproven"
 """An answer that no evidence contradicts."""
 _OPTION = re.compile(r"--[a-z-]+")
 _SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
+_FILE = re.compile(r"[\w./-]+\.(?:ya?ml|json|toml|py|sh)\b")
 _COMMAND = re.compile(r"[`=]|--\w|\w_\w")
 """What a sentence has that says what to type."""
 OTHER = "other"
@@ -61,17 +86,26 @@ _ENOUGH: Sayings[Place] = Sayings({"gpu": "With these host RAM suffices.", "host
 
 
 def short_report(state: State) -> str:
-    """Verdict and proof, cause, the question that decides most, changes, what they rest on, what to look at next."""
+    """Verdict and proof, cause, the question that decides most, changes, what they rest on, what to look at next.
+
+    As much of each as leaves the whole short.
+    """
+    *longer, shortest = LENGTHS
+    written = (_written(state, most) for most in longer)
+    return next((text for text in written if len(text.split()) <= WORDS), None) or _written(state, shortest)
+
+
+def _written(state: State, most: Most) -> str:
     asked = state.deciding()
     return join(
         [
             *_head(state),
-            *_cause(state, guessed=asked is not None),
+            *_cause(state, most, guessed=asked is not None),
             *_settling(state),
-            *(_asked(asked, state) if asked is not None else []),
-            *section(say("Change"), _changes(state)),
+            *(_asked(asked, state, most) if asked is not None else []),
+            *section(say("Change"), _changes(state, most)),
             *memory_section(state),
-            *section(say("It rests on"), _basis(state, asked)),
+            *section(say("It rests on"), _basis(state, asked, most)),
             *section(say("If it fails again"), _again(state, asked)),
             "",
             *wrap(say("--all shows the rest: every question, step, phase and case.")),
@@ -142,7 +176,7 @@ def _excerpt(entry: Evidence, anchors: Iterable[str], most: int) -> str:
 # --- cause and the open question -----------------------------------------------------------------------------------
 
 
-def _cause(state: State, guessed: bool) -> list[str]:
+def _cause(state: State, most: Most, guessed: bool) -> list[str]:
     """Why, by which fact, what the user and the evidence say differently, known faults, and remarks."""
     diagnosis = state.diagnosis
     if not diagnosis.cause:
@@ -168,7 +202,7 @@ def _cause(state: State, guessed: bool) -> list[str]:
     for advice in diagnosis.advisories:
         library = f"{advice.library} {advice.version}"
         lines += wrap(say("{library}: {title}.", library=library, title=advice.title), 2, 4)
-    return lines + [line for remark in phrases.remarks(state)[:REMARKS] for line in wrap(_brief(remark), 2)]
+    return lines + [line for remark in phrases.remarks(state)[: most.remarks] for line in wrap(_brief(remark), 2)]
 
 
 def _what_it_was(state: State) -> str:
@@ -183,9 +217,10 @@ def _answered(step: QuestionStep) -> str:
     return say("{asks} {answer} ({because})", **told)
 
 
-def _asked(asked: DecidingQuestion, state: State) -> list[str]:
+def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     """Where each answer leads, how to find out, and the step that is right whatever the answer."""
-    step, most = asked.step, OUTCOMES - bool(state.plan.selected())  # with nothing chosen, the answer is the next step
+    step = asked.step
+    most = max(BOTH, at_most.outcomes - bool(state.plan.selected()))  # with nothing chosen, it is the next step
     lines = ["", *wrap(say("One answer decides most: {asks}", asks=step.asks), 0, 2)]
     for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
         lines += wrap(_outcome(outcome, state, with_step=asked.tells_memory), 2, 4)
@@ -216,6 +251,8 @@ def _right_either_way(asked: DecidingQuestion, plan: Plan) -> list[str]:
 
 
 def _helps(step: PlanStep) -> bool:
+    if step.spills and not step.selected:
+        return False
     return step.selected or step.kind in ("machine", "manual") or any(size > 0 for size in step.saves.values())
 
 
@@ -225,8 +262,7 @@ def _outcome(outcome: Outcome, state: State, with_step: bool) -> str:
     left = len(outcome.choices) - len(told)
     told += [say("{count} more", count=left)] if left else []
     leads = say("as above") if outcome.cause.id == state.diagnosis.cause else outcome.cause.title
-    facts = state.situation.facts if state.situation is not None else {}
-    first = first_remedy(outcome.cause, state.knowledge.remedies, facts) if with_step else None
+    first = first_step(state.situation, outcome.cause) if with_step and state.situation is not None else None
     then = say("; then: {step} ({id})", step=first.title, id=first.id) if first is not None else ""
     if with_step and first is None and outcome.cause.memory == "none":
         then = say("; look at: {what}", what=sentences((outcome.cause.record_next_time,)))
@@ -236,39 +272,42 @@ def _outcome(outcome: Outcome, state: State, with_step: bool) -> str:
 # --- the plan ------------------------------------------------------------------------------------------------------
 
 
-def _changes(state: State) -> list[str]:
+def _changes(state: State, most: Most) -> list[str]:
     plan = state.plan
     chosen = plan.selected()
     others = [step for step in plan.steps if not step.selected and not step.only_if]
     perhaps = [step for step in plan.steps if step.only_if]
     if not plan.steps:
         return wrap(plan.shortfall, 2)
-    short = _worst(_unsaid(plan.shortfall, state))
+    short = _worst(_unsaid(plan.shortfall, state, most))
     if perhaps and not chosen and not others:
+        counted = say("By the settings alone: {short}", short=short) if short and not state.ran else ""
         nothing = say("Nothing, before it is known what ended the run.")
-        beside = say("Beside that, by the settings alone: {short}", short=short) if short else ""
-        return wrap(nothing, 2) + _if_it_was(perhaps, state) + wrap(beside, 2)
+        beside = say("Beside that, by the settings alone: {short}", short=short) if counted else ""
+        told = any(one.place == perhaps[0].place and one.reason == "over" for one in plan.fit.findings)
+        ways = wrap(nothing, 2) + _if_it_was(perhaps, state, most)
+        return wrap(counted, 2) + ways if told else ways + wrap(beside, 2)
     lines = wrap(sentences((_promise(state), short)), 2)
     for number, step in enumerate(chosen, 1):
-        lines += _chosen(f"{number}.", step)
+        lines += _chosen(f"{number}.", step, state)
     cure = plan.steps[0]  # a larger share saves nothing, and may be what an engine lacks
     helping = [step for step in others if step is cure or (phrases.largest_saving(step) or ("", 1, ""))[1] >= 0]
-    shown = helping[: max(1, ALTERNATIVES + 1 - len(chosen))] if chosen else helping[:IN_ORDER]
+    shown = helping[: max(1, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
     if shown:
         ordered = say("In this order, until it runs:") if len(shown) > 1 else say("To try:")
         lines += wrap(say("Or:") if chosen else ordered, 2)
         marks = ["-"] * len(shown) if chosen else [f"{number}." for number in range(1, len(shown) + 1)]
         for number, (mark, step) in enumerate(zip(marks, shown, strict=True)):
-            lines += _offered(mark, step, state) + (_by_hand(step, state) if number < BY_HAND else [])
-    return lines + _more(len(others) - len(shown)) + _if_it_was(perhaps, state)
+            lines += _offered(mark, step, state) + (_by_hand(step, state) if number < most.by_hand else [])
+    return lines + _more(len(others) - len(shown)) + _if_it_was(perhaps, state, most)
 
 
-def _if_it_was(steps: list[PlanStep], state: State) -> list[str]:
+def _if_it_was(steps: list[PlanStep], state: State, most: Most) -> list[str]:
     """Steps for one way the open question may go, under what has to be true first; [] where there are none."""
     lines = [line for one in steps[:1] for line in wrap(say("Right {only_if}:", only_if=one.only_if), 2)]
-    for number, step in enumerate(steps[:IN_ORDER], 1):
-        lines += _offered(f"{number}.", step, state) + (_by_hand(step, state) if number <= BY_HAND else [])
-    return lines + _more(len(steps) - IN_ORDER)
+    for number, step in enumerate(steps[: most.in_order], 1):
+        lines += _offered(f"{number}.", step, state) + (_by_hand(step, state) if number <= most.by_hand else [])
+    return lines + _more(len(steps) - most.in_order)
 
 
 def _promise(state: State) -> str:
@@ -283,9 +322,9 @@ def _promise(state: State) -> str:
     return (_ONE_SIDE if peak_rises(plan.before, plan.after, beside) else _ENOUGH)[beside]
 
 
-def _unsaid(shortfall: str, state: State) -> str:
+def _unsaid(shortfall: str, state: State, most: Most) -> str:
     """Without the remarks that stand below the cause already."""
-    for remark in phrases.remarks(state)[:REMARKS]:
+    for remark in phrases.remarks(state)[: most.remarks]:
         shortfall = shortfall.replace(remark, "")
     return shortfall.strip(" ;；")
 
@@ -297,8 +336,8 @@ def _worst(shortfall: str) -> str:
     return sentence(clauses([*parts[:CLAUSES], say("{count} more", count=left)])) if left > 0 else sentence(shortfall)
 
 
-def _chosen(number: str, step: PlanStep) -> list[str]:
-    lines = wrap(f"{number} {_named(step)}", 2, 5)
+def _chosen(number: str, step: PlanStep, state: State) -> list[str]:
+    lines = wrap(f"{number} {_named(step, state)}", 2, 5)
     for change in step.changes:
         where = f"{change.file}:{change.line}" if change.line is not None else change.file or change.how
         told = phrases.change_line(change) + (_further(step) if change is step.changes[0] else "")
@@ -316,7 +355,7 @@ def _further(step: PlanStep) -> str:
 def _offered(mark: str, step: PlanStep, state: State) -> list[str]:
     """The step in a line."""
     changes = clauses(phrases.change_line(change) for change in step.changes)
-    line = f"{mark} {_named(step)}" + (f": {changes}{_further(step)}" if changes else "")
+    line = f"{mark} {_named(step, state)}" + (f": {changes}{_further(step)}" if changes else "")
     unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
     return wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 3 + len(mark))
 
@@ -332,10 +371,11 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
     return wrap(next(filter(_COMMAND.search, told), told[0]), 5)
 
 
-def _named(step: PlanStep) -> str:
-    """Title, what it saves, whether results change, and the id that `--accept` takes."""
+def _named(step: PlanStep, state: State) -> str:
+    """Title, what it saves and takes elsewhere, whether results change, and the id that `--accept` takes."""
     results = "" if step.results == "unchanged" else say("results CHANGE")
-    facts = " · ".join(filter(None, [phrases.saves_word(step), results, step.id]))
+    moved = (phrases.saves_word(step), *phrases.trade_words(step, state.ledger))
+    facts = " · ".join(filter(None, [*moved, results, step.id]))
     return say("{step} ({facts})", step=step.title, facts=facts)
 
 
@@ -356,26 +396,43 @@ def _more(left: int) -> list[str]:
 # --- what it rests on, and what next -------------------------------------------------------------------------------
 
 
-def _basis(state: State, asked: DecidingQuestion | None) -> list[str]:
-    """Notes on how the run was read, guesses of the count, what is not known, and the questions that stay open."""
+def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str]:
+    """Notes on how the run was read, guesses of the count, what is not known, and the questions that stay open.
+
+    What the cause's remarks say of a file is not said again.
+    """
     if state.crash.verdict == "not_oom" or state.diagnosis.memory == "none":
         return []
-    ledger, shown = state.ledger, asked.step.question if asked is not None else ""
-    wanted = set(_OPTION.findall(" ".join(ledger.missing)))  # nothing is asked for twice
+    ledger = state.ledger
+    told_files = _files([*state.run.told_first, *phrases.remarks(state)[: most.remarks]])
+    missing = [one for one in ledger.missing if not told_files & _files([one])]
+    wanted = set(_OPTION.findall(" ".join(missing)))  # nothing is asked for twice
     notes = [n for n in state.run.notes if n not in state.run.told_first and not wanted & set(_OPTION.findall(n))]
-    lines = [line for note in notes[:NOTES] for line in wrap(note, 2, 4)] + _more(len(notes) - NOTES)
-    if ledger.assumed and not ledger.missing:
-        left = len(ledger.assumed) - ASSUMED
-        told = [*ledger.assumed[:ASSUMED], *([say("{count} more", count=left)] if left > 0 else [])]
+    notes = [note for note in notes if not told_files & _files([note])]
+    lines = [line for note in notes[: most.notes] for line in wrap(note, 2, 4)] + _more(len(notes) - most.notes)
+    assumed = [one for one in ledger.assumed if not told_files & _files([one])]
+    if assumed and not ledger.missing:
+        left = len(assumed) - most.assumed
+        told = [*assumed[: most.assumed], *([say("{count} more", count=left)] if left > 0 else [])]
         lines += wrap(say("Assumed: {assumed}", assumed=clauses(told)), 2, 4)
-    lines += wrap(say("Not known: {missing}", missing=clauses(ledger.missing)), 2, 4) if ledger.missing else []
+    lines += wrap(say("Not known: {missing}", missing=clauses(missing)), 2, 4) if missing else []
     versioned = any("--lib" in _OPTION.findall(note) for note in notes)
-    still = [step.question for step in state.diagnosis.path if step.answer == UNKNOWN and step.question != shown]
-    open_ones = [f"{question}=…" for question in still if question != "version" or not versioned]
-    if open_ones:
-        told_so = listed(open_ones)
+    untold = () if versioned else (VERSION,)
+    open_ones = [step.question for step in state.diagnosis.path if step.answer == UNKNOWN]
+    still = [one for one in state.telling() if asked is None or one.step.question != asked.step.question]
+    surer, more = ([f"{one.step.question}=…" for one in still if one.seldom is rare] for rare in (True, False))
+    more += [f"{question}=…" for question in open_ones if question in (*untold, SHARDING, WAS)]
+    if more:
+        told_so = listed(more)
         lines += wrap(say("More would tell: --answer {questions} (--all says how)", questions=told_so), 2, 4)
+    if surer and not more:
+        lines += wrap(say("To be surer: --answer {questions} (--all says how)", questions=listed(surer)), 2, 4)
     return lines
+
+
+def _files(texts: Iterable[str]) -> set[str]:
+    """Names of files in sentences."""
+    return {name for text in texts for name in _FILE.findall(text)}
 
 
 def _again(state: State, asked: DecidingQuestion | None) -> list[str]:

@@ -34,9 +34,11 @@ LEAST_SHARE_OF_OPTIONS = 0.7
 another project's DPO on the same Trainer 0.55 to 0.7."""
 MOST_NAMED = 4
 """Settings named one by one; a launch for another version has dozens."""
-EraToldBy = Literal["version", "keys", "folders", "libraries", "user", "nothing"]
+EraToldBy = Literal["version", "keys", "folders", "libraries", "dates", "user", "nothing"]
 """What told the era: the framework's version, the keys that are set, a fork's folder in the traceback, versions of
-other libraries, the user, or nothing at all."""
+other libraries, the days of the log's lines, the user, or nothing at all."""
+ASSUMED_BY: tuple[EraToldBy, ...] = ("nothing", "dates", "libraries")
+"""What tells an era only by what is usual: the keys of another one may hold."""
 
 
 class Recognised(Struct, frozen=True):
@@ -50,6 +52,8 @@ class Recognised(Struct, frozen=True):
     era_told_by: EraToldBy = "version"
     checkout: str | None = None
     """The version that the source tree around the script states."""
+    dated: str = ""
+    """The day of the log that bounds the versions; "" where it tells none."""
     own_program: bool = False
     """What is started bears a name that the framework's own program has."""
 
@@ -64,10 +68,12 @@ def recognise(
     paths: Sequence[str] = (),
     script: Path | None = None,
     stated: Collection[str] = (),
+    dated: str = "",
 ) -> Recognised:
     """The first dialect, most specific first, whose marks all agree. `log_marks`: framework words proven by the log,
     `paths`: of the files that its traceback names, `script`: where the launch lies, for the source tree around it,
-    `stated`: packages whose versions the user or the log told, which decide where no launch is seen.
+    `stated`: packages whose versions the user or the log told, which decide where no launch is seen, `dated`: the
+    log's last day.
     """
     told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
@@ -87,9 +93,9 @@ def recognise(
         added = {native(setting.key) for setting in launch.settings if setting.marker == "+"}
         keys |= {native(setting.key) for setting in launch.settings} - added
         paths = [*paths, launch.program, *([str(script)] if script is not None else [])]
-    era, era_told_by = told_era(framework, version, keys, libraries, paths, added)
+    era, era_told_by = told_era(framework, version, keys, libraries, paths, added, dated)
     own = launch is not None and any(_fits_program(mark, launch) for mark in framework.recognised_by if not mark.has)
-    return Recognised(framework, era, because, version, told_by, era_told_by, checkout, own)
+    return Recognised(framework, era, because, version, told_by, era_told_by, checkout, dated, own)
 
 
 def _by_launch(launch: Launch, text: str, frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
@@ -259,15 +265,16 @@ def told_era(
     libraries: Mapping[str, str],
     paths: Sequence[str] = (),
     added: Collection[str] = (),
+    dated: str = "",
 ) -> tuple[str, EraToldBy]:
     """The era, and what told it. Keys: first the eras that have the most of them, then those whose marks are set.
 
-    `added`: keys that are set with hydra's `+`, which an era that has them refuses.
+    `added`: keys that are set with hydra's `+`, which an era that has them refuses; `dated`: the log's last day.
     """
     of_version = [e for e in framework.eras if version and e.versions and version_in(e.versions, version)]
     if of_version:
-        return _era_by_keys(framework, of_version, keys, libraries, paths, added)[0], "version"
-    return _era_by_keys(framework, framework.eras, keys, libraries, paths, added)
+        return _era_by_keys(framework, of_version, keys, libraries, paths, added, dated)[0], "version"
+    return _era_by_keys(framework, framework.eras, keys, libraries, paths, added, dated)
 
 
 def _era_by_keys(
@@ -277,6 +284,7 @@ def _era_by_keys(
     libraries: Mapping[str, str],
     paths: Sequence[str],
     added: Collection[str],
+    dated: str,
 ) -> tuple[str, EraToldBy]:
     lacking = {e.id: (len(absent(framework, e.id, keys)), strangers(framework, e.id, keys, added)) for e in eras}
     of_fork_keys = [era for era in eras if any_key(era.fork_keys, {*keys, *added}) is not None]
@@ -297,7 +305,16 @@ def _era_by_keys(
     suited = [era for era in possible if _runs_with(era, libraries) and any_key(era.lacks, keys) is None]
     if suited and chosen[0] not in suited:
         return suited[0].id, "libraries"
-    return chosen[0].id, "nothing"
+    out = _newest_out([era for era in possible if any_key(era.lacks, keys) is None], dated)
+    return (chosen[0].id, "nothing") if out is None else (out.id, "dates")
+
+
+def _newest_out(eras: Sequence[Era], dated: str) -> Era | None:
+    """The newest era that was out on a day, else the oldest, since none ran before it; None where nothing tells."""
+    known = sorted((era for era in eras if era.released), key=lambda era: era.released)
+    if not dated or not known:
+        return None
+    return max((era for era in known if era.released <= dated), key=lambda era: era.released, default=known[0])
 
 
 def absent(framework: Framework, era: str, keys: Iterable[str]) -> list[str]:
@@ -328,7 +345,7 @@ def version_notes(recognised: Recognised, launch: Launch | None) -> tuple[str, .
     """Sentences for the run: settings that this era lacks with their names there, and an era that was assumed."""
     framework = recognised.framework
     if framework is None or launch is None:
-        return ()
+        return _assumed(recognised) if recognised.era_told_by == "dates" else ()
     set_here = dict.fromkeys(native(setting.key) for setting in launch.settings if setting.effective)
     strangers = absent(framework, recognised.era, set_here)
     notes = [_stranger(key, framework, recognised) for key in strangers[:MOST_NAMED]]
@@ -408,17 +425,30 @@ def _era(framework: Framework, era: str) -> str:
 
 def _assumed(recognised: Recognised) -> tuple[str, ...]:
     framework = recognised.framework
-    if framework is None or len(framework.eras) < 2 or recognised.era_told_by not in ("nothing", "libraries"):
+    if framework is None or len(framework.eras) < 2 or recognised.era_told_by not in ASSUMED_BY:
         return ()
+    told = {"framework": framework.title, "era": recognised.era, "package": framework.package}
+    if recognised.era_told_by == "libraries":
+        return (
+            say(
+                "Nothing tells the version of {framework}: by the versions of its libraries, {era} is assumed. --lib "
+                "{package}=VERSION settles which settings and defaults hold.",
+                **told,
+            ),
+        )
+    if recognised.era_told_by == "dates":
+        return (
+            say(
+                "Nothing tells the version of {framework}: by the log's last day ({day}) {era} is assumed. --lib "
+                "{package}=VERSION settles which settings and defaults hold.",
+                **told,
+                day=recognised.dated,
+            ),
+        )
     return (
         say(
-            "Nothing tells the version of {framework}: by the versions of its libraries, {era} is assumed. --lib "
-            "{package}=VERSION settles which settings and defaults hold."
-            if recognised.era_told_by == "libraries"
-            else "Nothing tells the version of {framework}: {era} is assumed. --lib {package}=VERSION settles which "
+            "Nothing tells the version of {framework}: {era} is assumed. --lib {package}=VERSION settles which "
             "settings and defaults hold.",
-            framework=framework.title,
-            era=recognised.era,
-            package=framework.package,
+            **told,
         ),
     )

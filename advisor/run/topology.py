@@ -212,6 +212,9 @@ def _names(expression: Expression | None, fact: TopologyFact) -> set[str]:
 def _as_stated(unread: Mapping[str, str], natives: Natives, machine: Machine, cards: int, many: str) -> str:
     """What of the machine is taken for counts that cannot be read, in words; "" where it tells none of the cards."""
     clauses: list[str] = []
+    unsaid = {*unread.values()} == {"gpus", "nodes"} and not any(_is_given(place, natives) for place in unread)
+    if unsaid and cards and not machine.nodes and not many:
+        return say("what the launcher is given could not be read: one node with {count} GPUs is counted", count=cards)
     if "gpus" in unread.values() and not cards:
         return ""
     for place, of in unread.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.crash.read import read_text
-from advisor.diagnosis.deciding import deciding_question
+from advisor.diagnosis.deciding import telling_questions
 from advisor.diagnosis.open_questions import tree_answers
 from advisor.knowledge import load_knowledge
 from advisor.session import SessionRequest, State, open_session
@@ -78,7 +78,7 @@ def test_which_memory_it_was_is_asked_before_all_else(tmp_path: Path, ram: str |
     state = open_session(small)
     assert state.situation is not None
     answers = tree_answers(state.answers)
-    asked = deciding_question(state.diagnosis.path, KNOWLEDGE.tree, state.situation.facts, answers)
+    asked = next(iter(telling_questions(state.diagnosis.path, KNOWLEDGE.tree, state.situation.facts, answers)), None)
     memory = state.diagnosis.path[0]
     assert (memory.question, memory.answer == "unknown") == (
         "memory",

@@ -9,7 +9,7 @@ import pytest
 
 from advisor import session
 from advisor.cli import main
-from advisor.diagnosis.deciding import deciding_question
+from advisor.diagnosis.deciding import telling_questions
 from advisor.exits import Exit
 from advisor.hostile import cells
 from advisor.language import speaking, unsaid
@@ -123,7 +123,7 @@ def test_an_open_question_shows_both_ways_and_what_is_right_either_way(answered:
 def test_every_way_is_where_the_answer_leads(answered: State) -> None:
     assert answered.situation is not None
     tree, facts = answered.knowledge.tree, answered.situation.facts
-    asked = deciding_question(answered.diagnosis.path, tree, facts, answered.answers)
+    asked = next(iter(telling_questions(answered.diagnosis.path, tree, facts, answered.answers)), None)
     assert asked is not None
     for outcome in asked.outcomes:
         for choice in outcome.choices:

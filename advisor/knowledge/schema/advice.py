@@ -36,6 +36,8 @@ class Question(Strict, frozen=True):
     """How to find out."""
     tells_memory: bool = False
     """Whether it tells one memory from another, or a shortage from anything else: it is asked before all others."""
+    seldom: bool = False
+    """The answer that would change the cause is rarely the right one: it is asked after all others."""
     if_unknown_of_given: str = ""
     """How to in a run on given answers, where that is another way."""
     asked_when: tuple[Expression, ...] | None = None
@@ -187,6 +189,9 @@ class Remedy(Strict, frozen=True, kw_only=True):
     tier: Literal["free", "slower", "host_ram", "changes_results", "version", "hardware"]
     results: Results
     costs: str
+    """{offloaded}: the bytes of `offloads`."""
+    offloads: tuple[float, float] | None = None
+    """Bytes per parameter that it moves to host RAM, the least and the most."""
     says: str
     """Two sentences for the user; {old}, {new}, {freed} and facts named in the code may be used."""
     caveats: tuple[str, ...] = ()
