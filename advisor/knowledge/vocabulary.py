@@ -35,6 +35,7 @@ FACTS = frozenset({
     "ran_with", "right_after", "rolls_out", "samples.bind", "samples.in_pass", "shm.roomy", "signature", "sleep",
     "sleep_copies", "sleeping_engine_in_process", "states.least_share", "steps_done", "trainer", "trains", "verdict",
     "zero3",
+    "attention.eager", "attention.unsure", "frame.collects", "merges", "merges.unsloth", "weights.fp32",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""
