@@ -197,7 +197,7 @@ def pick_launch(
         asked_for = {"number": asked.launch + 1, "file": asked.script, "count": len(launches)}
         raise ValueError(say("there is no launch {number}; {file} has {count}", **asked_for))
     order = range(len(launches)) if asked.launch is None else [asked.launch]
-    text = clean(script.documents[0].data.decode(errors="replace"), 200_000) if script is not None else ""
+    text = script.text if script is not None else ""
     text += crash.command.text if crash.command is not None and not launches else ""
 
     def told(launch: Launch | None) -> Recognised:

@@ -206,6 +206,7 @@ def state_of(
         ran_with,
         partial(otherwise, seen, died_at.phase, knowledge.knobs),
         ran=_ran(crash, answers),
+        text=script.text if script is not None else "",
     )
     done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"

@@ -58,6 +58,11 @@ ROUNDED = int(0.015 * (1 << 30))
 """Bytes that a difference of three sizes, each printed to a hundredth of a GiB, may be without meaning anything."""
 
 
+OWN_CONTEXT = int(1.5 * (1 << 30))
+"""Bytes of a process's own context beside torch's pool (CUDA about 0.5 GiB, CANN about 1): where its sum is not
+printed, so much of the card proves no other process."""
+
+
 def held_by_others(fields: Mapping[str, FieldValue]) -> int | None:
     """What is neither free nor this process's. The driver of a container may know nothing of the process: then torch's
     own pool counts, as where no process is printed.
@@ -67,7 +72,7 @@ def held_by_others(fields: Mapping[str, FieldValue]) -> int | None:
     if total is None or free is None or (process is None and pool is None):
         return None
     others = total - free - max(process or 0, pool or 0)
-    return others if others > ROUNDED else 0
+    return others if others > (ROUNDED if process else OWN_CONTEXT) else 0
 
 
 def idle_in_pool(fields: Mapping[str, FieldValue]) -> int | None:

@@ -27,6 +27,9 @@ _LOOKED_BACK = 4_000
 """Lines before a failure in which its last progress line is looked for."""
 _DONE = " 100%|"
 """A bar at its end: its phase is over, and nothing says which came next."""
+_BAR = re.compile(r"(?:^|\r)\s*\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[")
+"""A bar without words in front: transformers' Trainer draws one for training and one for each evaluation."""
+_LOGGED = "{'loss': "
 _GO_ON: tuple[Phase, ...] = ("model_load", "rollout_init")
 """Phases of which a bar shows only a part: sharding follows the shards, and the engine's start its graphs."""
 LEAVES_BEHIND: tuple[Phase, ...] = ("checkpoint", "validation")
@@ -128,12 +131,27 @@ def phase_of_texts(texts: Iterable[str], rules: Iterable[FrameRule], where: str)
 def last_progress(lines: Sequence[LogLine], rules: PhaseRules) -> ProgressLine | None:
     """The last of `lines`, some thousands back at most, that a progress rule knows."""
     chosen = [(re.compile(rule.pattern), rule) for rule in rules.progress]
+    evaluates = _evaluation_bar(lines[-_LOOKED_BACK:])
     for line in reversed(lines[-_LOOKED_BACK:]):
+        if line is evaluates:
+            return line, "validation"
         for pattern, rule in chosen:
             if pattern.search(line.printed):
                 over = _DONE in line.printed and rule.phase not in _GO_ON and not rule.after
                 return line, "unknown" if over else rule.phase
     return None
+
+
+def _evaluation_bar(lines: Sequence[LogLine]) -> LogLine | None:
+    """The last bar, where after a logged loss it counts to another number than the training's and is not at its end."""
+    training, logged, found = "", False, None
+    for line in lines:
+        logged = logged or _LOGGED in line.printed
+        for bar in _BAR.finditer(line.printed):
+            done, total = bar.groups()
+            training = total if not logged or not training else training
+            found = line if logged and total not in (training, done) else None
+    return found
 
 
 def preceding(lines: Sequence[LogLine], rules: PhaseRules) -> list[ProgressLine]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence, Reading, ReadingKind
 from advisor.crash.holders import contradicts, held_by_others, idle_in_pool, is_empty
+from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.fact import Fact
@@ -18,6 +19,7 @@ from advisor.diagnosis.frame_facts import frame_facts, source_facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
+from advisor.diagnosis.merge_facts import merge_facts
 from advisor.diagnosis.model_facts import least_logits, least_states, model_facts
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
@@ -106,6 +108,8 @@ class DiagnosisInputs(Struct, frozen=True):
     """What may be larger than counted; told whether steps were done before."""
     ran: bool = False
     """Steps were done before it died, by the log or by the user."""
+    text: str = ""
+    """What the launch file says, as it was written."""
 
 
 def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
@@ -116,6 +120,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_figures(known.crash))
     facts.update(_run_facts(known.run))
     facts.update(model_facts(known.run))
+    facts.update(merge_facts(known.crash.frames, known.text))
+    facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known))
     facts.update(_engine_fact(known, facts))
     if known.ran or known.crash.steps_seen:

@@ -48,12 +48,14 @@ ENGINE_MEASURES = re.compile(
     r"profile|warm_?up|_dummy_\w*run|captur|initialize_kv_cache|determine_\w*available|wake_up"
 )
 """Functions of an engine that make its weights; and what it does once they are there."""
+COLLECTS = re.compile(r"^(?:nested_(?:concat|gather|truncate)|torch_pad_and_concatenate|distributed_concat)$")
+"""Functions of transformers' Trainer that put together what an evaluation keeps of every pass (trainer_pt_utils.py)."""
 ENGINES = ("vllm", "sglang")
 
 
 def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
-    """frame.attention, .pass, .matmul, .pins, .makes_states, .gather(s_all), .bucket, .wakes, .loads, .logits,
-    .engine(_weights).
+    """frame.attention, .collects, .pass, .matmul, .pins, .makes_states, .gather(s_all), .bucket, .wakes, .loads,
+    .logits, .engine(_weights).
 
     `frames`: not empty.
     """
@@ -71,6 +73,7 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
         "frame.wakes": next((frame for frame in reversed(frames) if WAKES.match(frame.function)), None),
         "frame.engine_weights": _makes_weights(frames),
         "frame.attention": next((frame for frame in near if _is_attention(frame)), None),
+        "frame.collects": next((frame for frame in near if _collects(frame)), None),
         "frame.pins": next((frame for frame in near if PINS.search(f"{frame.function} {frame.text}")), None),
         "frame.makes_states": next((frame for frame in reversed(frames) if MAKES_STATES.match(frame.function)), None),
         "frame.loads": next((frame for frame in reversed(frames) if LOADS.match(frame.function)), None),
@@ -124,6 +127,10 @@ def _is_product(frame: Frame) -> bool:
 def _is_attention(frame: Frame) -> bool:
     path = frame.file.replace("\\", "/")
     return ATTENTION_CODE.search(path) is not None or ATTENTION_FUNCTION.match(frame.function) is not None
+
+
+def _collects(frame: Frame) -> bool:
+    return COLLECTS.match(frame.function) is not None or "nested_concat(" in frame.text
 
 
 def _makes_weights(frames: Sequence[Frame]) -> Frame | None:

@@ -13,6 +13,9 @@ from advisor.run.run import Run
 from advisor.units import show_bytes
 from advisor.words import PHASE_NAMES, when
 
+FP32_SHAPE = "fp32 "
+"""How the shape of a tensor of 4-byte numbers begins (memory/attribution.py)."""
+
 ROOM = 0.8
 """A run whose upper bound takes less of the card fits with room to spare (judgement)."""
 LARGEST_CARD = 288 * 10**9
@@ -109,8 +112,13 @@ def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
 
 
 def _tensor(attribution: Sequence[Match]) -> dict[str, Fact]:
-    """Which tensor the size that was asked for is."""
+    """Which tensor the size that was asked for is, and whether that is, or may be, of weights in fp32."""
     best = next((match for match in attribution if match.matches), None)
+    weights = next((match for match in attribution if match.parameters), None)
+    if best is None and weights is not None and weights.shape.startswith(FP32_SHAPE):
+        told = {"size": show_bytes(weights.bytes), "tensor": weights.tensor, "shape": weights.shape}
+        because = say("{size} is {tensor} {shape}", **told)
+        return {"weights.fp32": Fact(True, "log", because, (0,))}
     if best is None:
         return {}
     because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)

@@ -64,7 +64,8 @@ def remarks(
         *_unsharded(run),
         *(_one_pass(run) if _in_a_pass(facts) else ()),
         *_in_tokens(run, known.attribution if _may_be_logits(facts) else []),
-        *_as_weights(known),
+        *_as_weights(known, facts),
+        *_cache_that_fits(crash),
         *_models(run, cause),
         *_algebra(run, facts),
         *_more_nodes(run, cause),
@@ -283,7 +284,7 @@ def _in_tokens(run: Run, matches: Sequence[Match]) -> Iterator[str]:
         )
 
 
-def _as_weights(known: DiagnosisInputs) -> Iterator[str]:
+def _as_weights(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
     """That the size asked for is, or may be, of weights, and whether it completes the whole model on this card."""
     crash, model = known.crash, known.run.model
     may_be = next((match for match in known.attribution if match.parameters), None)
@@ -292,7 +293,8 @@ def _as_weights(known: DiagnosisInputs) -> Iterator[str]:
     if may_be is not None:
         told = {"tried": show_bytes(may_be.bytes), "formula": may_be.formula, "tensor": may_be.tensor}
         yield say("The {tried} asked for is also the size of the {tensor}: {formula}.", **told)
-    if each:
+    empty = facts.get("gpu.empty")
+    if each and not (empty is not None and empty.value is True):  # where most of the card is free, nothing fills it
         fields = crash.evidence[0].fields
         sizes = {"tried": show_bytes(tried_bytes(crash) or 0), "allocated": show_bytes(int(fields["allocated_bytes"]))}
         yield say(
@@ -302,6 +304,14 @@ def _as_weights(known: DiagnosisInputs) -> Iterator[str]:
             bytes=each,
             **sizes,
         )
+
+
+def _cache_that_fits(crash: Crash) -> Iterator[str]:
+    """The engine's own count of the cache that would fit."""
+    told = crash.engine_figures.get("rollout.cache_that_fits", "")
+    if told.isdigit():
+        size = show_bytes(int(told))
+        yield say("The engine's own line says what fits: --kv-cache-memory={bytes} ({size}).", bytes=told, size=size)
 
 
 def _contradiction(crash: Crash, facts: Facts) -> Iterator[str]:

@@ -101,6 +101,7 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Questi
         evidence=fact.evidence if fact is not None and given is None else (),
         if_unknown=_how(question, facts),
         suggested=suggested if against else "",
+        guess=given is None and fact is not None and not fact.because,  # only that nothing speaks against it
     )
 
 
@@ -173,11 +174,16 @@ def _others(tree: Tree, question: Question, taken: Answer | None, step: Question
     if UNSETTLED in possible:
         return []
     titles = {cause.id: cause.title for cause in tree.causes}
-    left = dict.fromkeys(
-        option.leads_to for option in question.answers.values() if option.leads_to not in (None, *NO_SHORTAGE)
-    )
+    leaves = (_leaf(tree, option) for option in question.answers.values())
+    left = dict.fromkeys(leaf for leaf in leaves if leaf not in (None, *NO_SHORTAGE))
     why = _clause(step, taken)
     return [RuledOut(leaf, titles[leaf], why, question.id) for leaf in left if leaf and leaf not in possible]
+
+
+def _leaf(tree: Tree, option: Answer) -> str | None:
+    """The cause that an answer leads to, also by way of a question that facts alone answer."""
+    quiet = next((one for one in tree.questions if one.id == option.next and one.asked_when == ()), None)
+    return option.leads_to if quiet is None else quiet.unknown_leads_to
 
 
 def leaves_after(tree: Tree, question_id: str | None) -> set[str]:

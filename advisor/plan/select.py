@@ -25,6 +25,8 @@ MOST_NEAREST = 3
 """Changes selected where none are enough: a plan that ticks everything says nothing."""
 WORTH_SELECTING = 0.2
 """Fraction of what is missing that a change must take away to be selected where none are enough."""
+MOST_AT_ONCE = 6
+"""Changes selected where no smaller set is enough: more are another run."""
 LEADERS = 2
 """Changes around which a set is looked for where the cheapest search found none."""
 GUESSED = ("batch-or-states", "batch-too-big", "host-too-small")
@@ -127,7 +129,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
         return Selected({p.remedy.id: p for p in cures})
     found = found or cheapest_of(rest, situation, base, only_same_results)
     if found is None:
-        found = _around_the_strongest(rest, situation, base)
+        found = _around_the_strongest(rest, situation, base) or _all_needed(rest, situation, base)
     if found is None:
         picked = [*cures, *_nearest(rest, situation, base)]
         return Selected({p.remedy.id: p for p in picked}, too_little=shortage(situation, together(picked)) > 0)
@@ -217,15 +219,36 @@ def _place(proposal: Proposal) -> Place:
     return "host" if proposal.remedy.memory == "host" else "gpu"
 
 
-def all_that_helps(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> Overrides:
-    """Every change that leaves the results alone and takes anything of what is missing, on top of each other."""
-    chosen = dict(base)
+def all_that_helps(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> list[tuple[Proposal, bool]]:
+    """Every change that leaves the results alone and takes anything of what is missing, on top of each other, each with
+    whether it is one of `proposals`.
+    """
+    chosen, own = dict(base), {p.remedy.id for p in proposals}
+    picked: list[tuple[Proposal, bool]] = []
     for proposal in [*proposals, *elsewhere(proposals, situation, base)]:
         again = propose(proposal.remedy, seen_from(proposal.remedy, situation), chosen)
         if isinstance(again, Proposal) and again.results == "unchanged" and not set(again.overrides) & set(chosen):
             more = {**chosen, **again.overrides}
-            chosen = more if shortage(situation, more) < shortage(situation, chosen) else chosen
-    return chosen
+            if shortage(situation, more) < shortage(situation, chosen):
+                picked.append((again, proposal.remedy.id in own))
+                chosen = more
+    return picked
+
+
+def _all_needed(
+    proposals: Sequence[Proposal], situation: Situation, base: Overrides
+) -> list[tuple[Proposal, bool]] | None:
+    """All that helps where together it is enough, without what is not needed for that; None where it is not enough, or
+    more than anybody would change at once.
+    """
+    picked = all_that_helps(proposals, situation, base)
+    if shortage(situation, {**base, **together([p for p, _ in picked])}):
+        return None
+    for one in list(picked):
+        rest = [each for each in picked if each is not one]
+        if not shortage(situation, {**base, **together([p for p, _ in rest])}):
+            picked = rest
+    return picked if 0 < len(picked) <= MOST_AT_ONCE else None
 
 
 def _nearest(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> list[Proposal]:

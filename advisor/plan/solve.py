@@ -36,7 +36,7 @@ from advisor.plan.select import (
 )
 from advisor.plan.situation import Situation
 from advisor.plan.steps import mending_step, step_of
-from advisor.plan.turns import holder_unknown, in_turns, stated
+from advisor.plan.turns import holder_unknown, in_turns, stated, unchanged_ahead
 from advisor.plan.vendor import in_force, in_words_of
 from advisor.plan.versions import blamed, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
@@ -74,11 +74,13 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     quiet = quiet or _uncapped(situation) or situation.uncounted or bool(situation.ran_with)  # first see what changed
     by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
     # results are not given up for what was seen in part, nor while hands can do what no file given here carries
-    same = bool(maybe) or situation.now.run.quoted or bool(by_hand)
+    same = bool(maybe) or situation.now.run.quoted or bool(by_hand) or _only_unexplained(situation)
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
     no_phase = cause.memory == "shm"  # nor does a sum or an answer to the phase decide there
     beyond = (
-        "" if healed or no_phase or situation.ran_with else _beyond(picked, proposals, situation, maybe, by_hand, cause)
+        ""
+        if healed or no_phase or situation.ran_with
+        else _beyond(picked, proposals, situation, maybe, by_hand, cause, same)
     )
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
@@ -124,6 +126,15 @@ def _last(step: PlanStep, situation: Situation, too_little: bool) -> tuple[bool,
     return step.spills > 0, 0 < saving < short * HARDLY and step.tier != "free"
 
 
+def _only_unexplained(situation: Situation) -> bool:
+    """Whether what can be explained would fit: results are not given up for what nobody can name."""
+    each, capacity = situation.now.ledger.phase(situation.place, situation.fullest), situation.now.ledger.gpu_capacity
+    if situation.place != "gpu" or each is None or capacity is None:
+        return False
+    unexplained = sum(cell.expected for cell in each.cells if cell.owner == "unexplained")
+    return unexplained > 0 and each.expected - unexplained < capacity * (1 - situation.predictor.margin)
+
+
 def _uncapped(situation: Situation) -> bool:
     """Whether rows may be as long as the data: then no sum says what is enough."""
     return situation.now.run.unlimited_rows and situation.place == "gpu"
@@ -136,6 +147,7 @@ def _beyond(
     versions: Sequence[PlanStep],
     by_hand: Sequence[Proposal],
     cause: Cause,
+    same: bool,
 ) -> str:
     """What is said where no set of the changes is enough, or where nothing is switched on for want of an answer."""
     chosen = together([*picked.own.values(), *picked.companions])
@@ -150,7 +162,7 @@ def _beyond(
         return say("Only a part of the launch was seen: what is missing decides how far these go.")
     if picked.too_little and by_hand:
         done = listed(sorted({p.remedy.title for p in by_hand}))
-        return say("By this count one of these is enough, by hand in a file that was not given: {titles}.", titles=done)
+        return say("Enough by this count, by hand in a file that was not given: {titles}.", titles=done)
     if picked.too_little and (unseen := next((p for p in proposals if p.blind and p.fits), None)) is not None:
         return say(
             "Enough by this count, unless the part of the launch that was not seen has it already: {title}.",
@@ -161,7 +173,13 @@ def _beyond(
     if picked.too_little and not (situation.now.run.seen_whole and situation.now.run.unread is None):
         return say("By what was seen no set of these changes is enough; what was not seen may be otherwise.")
     if picked.too_little:
-        everything = all_that_helps(proposals, situation, chosen)
+        if same and (other := [p for p in proposals if p.fits and p.results == "changed" and not p.remedy.last_resort]):
+            titles = listed(dict.fromkeys(p.remedy.title for p in other))
+            return say(
+                "None that leaves the results alone is enough by this count; each of these would be: {titles}.",
+                titles=titles,
+            )
+        everything = {**chosen, **together([p for p, _ in all_that_helps(proposals, situation, chosen)])}
         return sentences([squeezed(proposals, situation, chosen), ways_out(situation, chosen, everything)])
     if not chosen and _uncapped(situation):
         return say("Nothing is switched on, because rows have no longest length: cap it first.")
@@ -314,8 +332,13 @@ def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     )
     steps = [*steps[:chosen], *named, *(step for step in steps[chosen:] if step not in named)]
     at = max(first, chosen, chosen + len(named))
+    changed = next((i for i, step in enumerate(steps) if i >= chosen and step.results == "changed"), at)
+    changed = max(changed, chosen + len(named))
     led = [step for step in steps[at:] if step.id in usual or (quoted and step in told)]
-    return [*steps[:at], *led, *(step for step in steps[at:] if step not in led)]
+    quiet = [step for step in led if step.results == "unchanged"]  # nothing is given up before what costs nothing
+    led, ahead = [step for step in led if step not in quiet], min(at, changed)
+    rest = [step for step in steps[at:] if step not in led and step not in quiet]
+    return [*steps[:ahead], *quiet, *steps[ahead:at], *unchanged_ahead(led, rest)]
 
 
 def _usual(situation: Situation) -> set[str]:

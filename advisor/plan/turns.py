@@ -12,10 +12,15 @@ from advisor.plan.situation import Situation
 from advisor.run.values import parse_value
 from advisor.words import Phase
 
+NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
+"""Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
+
 
 def holder_unknown(situation: Situation, cause: Cause) -> bool:
     """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
     if situation.place != "gpu" or cause.memory != "gpu":
+        return False
+    if any(name in situation.facts and situation.facts[name].value is True for name in NAMED):
         return False
     now = situation.now
     if situation.led:
@@ -67,7 +72,21 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
         for i in leads.values()
     }
     first = sorted(leads.values(), key=order.__getitem__)
-    return [*steps[:start], *(steps[i] for i in first), *(steps[i] for i in rest if i not in first)]
+    later = [steps[i] for i in rest if i not in first]
+    return [*steps[:start], *unchanged_ahead([steps[i] for i in first], later)]
+
+
+def unchanged_ahead(leads: Sequence[PlanStep], later: Sequence[PlanStep]) -> list[PlanStep]:
+    """`leads`, then `later`; but what leaves the results alone and saves more stands before leads that give them up."""
+    given = max((decisive(step) for step in leads if step.results == "changed"), default=0)
+    more = [step for step in later if step.results == "unchanged" and decisive(step) > given > 0]
+    at = next((i for i, step in enumerate(leads) if step.results == "changed"), len(leads))
+    return [*leads[:at], *more, *leads[at:], *(step for step in later if step not in more)]
+
+
+def decisive(step: PlanStep) -> int:
+    """Bytes that a step saves where it counts."""
+    return step.saves.get(step.headline, 0) if step.headline is not None else 0
 
 
 def _of_phase(remedy: Remedy | None, phase: Phase) -> bool:

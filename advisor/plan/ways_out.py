@@ -34,6 +34,8 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
     guessed = [*now.ledger.assumed, *now.run.doubts, *now.ledger.doubts]
     assumed = clauses(one.rstrip(".。") for one in guessed[:ASSUMPTIONS])
     given = say("The count assumes: {assumed}. Give that first.", assumed=assumed) if guessed else ""
+    if _fits(situation.predictor.predict(all_of_them)):
+        return say("No few of these changes are enough; by this count all that leave the results alone are, together.")
     for beside in (chosen, all_of_them):
         if found := list(_ways(situation, beside)):
             would = say(
@@ -62,7 +64,8 @@ def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
     nodes = _nodes(situation, chosen)
     if nodes is not None:
         yield say("{nodes} such nodes", nodes=nodes)
-    card = smallest_card(predictor, situation.knowledge.gpus, chosen) if not now.unfit("host") else None
+    larger = [card for card in situation.knowledge.gpus if card.total_bytes > (predictor.machine.gpu_bytes or 0)]
+    card = smallest_card(predictor, larger, chosen) if not now.unfit("host") else None
     if card is not None:
         yield say("cards like the {card}", card=card.name)
     model = _smaller_model(situation, chosen)

@@ -335,7 +335,8 @@ def trade_words(step: PlanStep, ledger: Ledger) -> tuple[str, ...]:
         taken_word = say("{size} host", **told) if other == "host" else say("{size} gpu", **told)
     else:
         taken_word = say("{size} host of {of}", **told) if other == "host" else say("{size} gpu of {of}", **told)
-    return (taken_word, say("there {short} too much", **told)) if step.spills else (taken_word,)
+    alone = step.spills and not step.selected  # of what is switched on, the promise of all together speaks
+    return (taken_word, say("there {short} too much", **told)) if alone else (taken_word,)
 
 
 def _rough(size: int, step: PlanStep) -> str:

@@ -72,7 +72,7 @@ def recognise(
 ) -> Recognised:
     """The first dialect, most specific first, whose marks all agree. `log_marks`: framework words proven by the log,
     `paths`: of the files that its traceback names, `script`: where the launch lies, for the source tree around it,
-    `stated`: packages whose versions the user or the log told, which decide where no launch is seen, `dated`: the
+    `stated`: packages whose versions the user or the log told, which decide where no program is seen, `dated`: the
     log's last day.
     """
     told_by: RecognisedFrom = "script"
@@ -81,8 +81,9 @@ def recognise(
         found = _by_words(launch, frameworks)
     if found is None:
         told_by, found = "log", _by_log(log_marks, log_settings, frameworks)
-    if found is None and launch is None:
+    if found is None and (launch is None or not launch.program):
         told_by, found = "user", _by_packages(stated, frameworks)
+        found = None if found is not None and launch is not None and not _knows_keys(found[0], launch) else found
     if found is None:
         return Recognised(None, "", say("no known framework's marks in the script or the log"))
     framework, because = found
@@ -191,6 +192,12 @@ def _by_log(
         if len(known) >= 3:
             return framework, say("settings printed in the log ({key}, …)", key=known[0])
     return None
+
+
+def _knows_keys(framework: Framework, launch: Launch) -> bool:
+    """Whether settings without a program may be the framework's: it has as many of them as a launch of it must have."""
+    share = known_share(framework, launch)
+    return share is None or share >= LEAST_SHARE_OF_OPTIONS
 
 
 def _by_packages(stated: Collection[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:

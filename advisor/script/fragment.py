@@ -53,9 +53,13 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
 
 
 def read_pasted(document: Document, problem: str = "") -> Launch | None:
-    """What a text that is no script names as settings; None where that is too little. `problem`: why it is no file."""
+    """What a text that is no script names as settings; None where that is too little. `problem`: why it is no file.
+
+    One setting is enough where the text is nothing else.
+    """
     settings = pasted_settings(document) if not document.data.startswith(b"#!") else ()
-    if len(settings) < FEWEST:
+    alone = len(settings) == 1 and "_" in settings[0].key and len(document.data.split(b"\n")) - 1 <= 1
+    if len(settings) < FEWEST and not alone:
         return None
     told = (*([problem] if problem else []), say(NOTE))
     files = (str(document.path),)

@@ -6,8 +6,12 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from advisor.hostile import clean
 from advisor.language import say
 from advisor.script.document import Document, Setting, Span
+
+MOST_TEXT = 200_000
+"""Characters of a launch file in which words are looked for."""
 
 
 class NotFound(Struct, frozen=True):
@@ -111,3 +115,8 @@ class Script(Struct, frozen=True):
     """What is known of a script that this one runs and that was not found, where it starts no launch itself."""
     starter: Launch | None = None
     """The command that runs a Python file, where a shell script was followed into that file."""
+
+    @property
+    def text(self) -> str:
+        """The given file as text, made harmless."""
+        return clean(self.documents[0].data.decode(errors="replace"), MOST_TEXT)

@@ -69,4 +69,4 @@ def test_an_evaluation_that_died_scoring_is_cut_by_its_own_batch_size(tmp_path: 
 
 def test_where_nobody_knows_of_an_engine_none_is_blamed_for_the_validation(tmp_path: Path) -> None:
     asked = SessionRequest(answers={"memory": "gpu", "phase": "validation"}, gpus="8xA100-80GB")
-    assert session.open_session(asked).diagnosis.cause == "batch-or-states"
+    assert session.open_session(asked).diagnosis.cause == "evaluation-too-big"

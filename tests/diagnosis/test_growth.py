@@ -26,7 +26,7 @@ def facts_of(**values: object) -> Facts:
     [
         (45, None, "host-growth"),
         (45, "rollout_generate", "host-growth"),
-        (45, "checkpoint", "checkpoint-gather"),
+        (45, "checkpoint", "checkpoint-in-ram"),
         (4, "rollout_generate", "host-too-small"),
     ],
 )

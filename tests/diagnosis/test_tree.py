@@ -103,7 +103,7 @@ HOST: list[tuple[dict[str, Fact], str]] = [
     ({"host.driver_large": fact(True)}, "object-store"),
     ({"phase": fact("validation")}, "validation-batch"),
     ({"phase": fact("model_load")}, "loading-per-rank"),
-    ({"phase": fact("checkpoint"), "knob.actor.param_offload": fact(True)}, "checkpoint-gather"),
+    ({"phase": fact("checkpoint"), "knob.actor.param_offload": fact(True)}, "checkpoint-in-ram"),
     ({"knob.actor.param_offload": fact(True)}, "offload-fills-host"),
     ({"sleep_copies": fact(True), "host.largest": fact("engine_copy")}, "engine-copies"),
     ({}, "host-too-small"),

@@ -1,0 +1,44 @@
+"""Finds whether a run merges adapters into their base, or exports a model: by its frames, its program or its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from advisor.crash.evidence import Frame
+from advisor.diagnosis.fact import Fact
+from advisor.hostile import clean_line
+from advisor.language import say
+
+_CALLS = (
+    r"(?:unsloth_(?:save|push)\w*|(?:save_pretrained|push_to_hub)_(?:merged|gguf|torchao)"
+    r"|merge_and_unload|_unload_and_optionally_merge|merge_lora)"
+)
+FUNCTION = re.compile(rf"^(?:{_CALLS}|_merge_lora|export_model|merge_lora_\w+)$")
+"""Functions that merge or export: unsloth's save.py, peft, LLaMA-Factory's tuner.py, ms-swift and axolotl."""
+UNSLOTH_FILE = re.compile(r"(?:^|/)(?:unsloth\w*/save|saving_utils)\.py$")
+STATED = re.compile(
+    rf"^[^#\n]*?(\b{_CALLS}\s*\(|\b(?:llamafactory-cli|swift) export\b|\bexport_model\.py\b|\baxolotl merge[-_]lora\b"
+    r"|(?:--|\b)merge_lora[ =:]+[Tt]rue\b|\bexport_dir\b)",
+    re.MULTILINE,
+)
+"""A call or a command of a launch that merges or exports, outside comments."""
+UNSLOTH_CALL = re.compile(r"unsloth_|(?:save_pretrained|push_to_hub)_(?:merged|gguf|torchao)")
+
+
+def merge_facts(frames: Sequence[Frame], text: str) -> dict[str, Fact]:
+    """merges, and merges.unsloth where the merge is unsloth's own. `text`: of the launch; "" where there is none."""
+    for frame in reversed(frames):
+        own = UNSLOTH_FILE.search(frame.file.replace("\\", "/")) is not None
+        if own or FUNCTION.match(frame.function):
+            because = say("frame {function}, line {line}", function=clean_line(frame.function, 60), line=frame.log_line)
+            return _facts(own or UNSLOTH_CALL.match(frame.function) is not None, Fact(True, "log", because))
+    found = STATED.search(text)
+    if found is None:
+        return {}
+    stated = " ".join(found[1].split()).rstrip("(").strip()
+    return _facts(UNSLOTH_CALL.match(stated) is not None, Fact(True, "script", stated))
+
+
+def _facts(unsloth: bool, fact: Fact) -> dict[str, Fact]:
+    return {"merges": fact, "merges.unsloth": fact} if unsloth else {"merges": fact}
