@@ -329,6 +329,9 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         assumed.note(topology.assumed or alike or say("{count} training GPUs", count=topology.actor_gpus))
     if run.model.basis == "estimated":
         assumed.note(say("model shape: {note}", note=run.model.note))
+    if run.model.remembered:
+        told = {"model": run.model.name}
+        assumed.note(say("the layers and widths of {model}: its config.json (--model FILE) settles them", **told))
     split = split_of(run, run.model) if trainer == "megatron" else None
     shape = laid_over(run.model, topology.process_gpus) if trainer == "ddp" else run.model
     if trainer == "megatron" and split is None:
