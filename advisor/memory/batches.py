@@ -199,7 +199,10 @@ def _pass(
     if budget and unpadded:
         tokens = longest.rounded() if longest > budget else quantity("tokens in the budget", budget, basis=basis)
         sequences = max(1, round(tokens.value * ways.value / length))
-        ends = round(tokens.value * SHORTEST_PADDED), round(tokens.value * BALANCE_SLACK)
+        low = round(tokens.value * SHORTEST_PADDED)
+        if held is not None:  # all that the GPU has may be less than the budget, where rows are short
+            low = min(low, round((fill.least + (held - 1) * fill.least_others) * longest.value))
+        ends = low, round(tokens.value * BALANCE_SLACK)
         return Pass(
             tokens.rounded().moved(*ends, mark("how full the token budget is")), sequences, length, whole, False
         )

@@ -123,6 +123,11 @@ class Inputs(Struct, frozen=True, eq=False):
         sure = self.run.topology.known and self.stage_known and self.trainer != "megatron"
         return "computed" if sure else "estimated"
 
+    @property
+    def moments_wait(self) -> bool:
+        """Whether an optimizer's moments appear at its first step, as torch's do; DeepSpeed makes them at the start."""
+        return self.trainer != "deepspeed"
+
     def state(self, kind: StateKind) -> Amount:
         """Bytes per parameter that the trainer keeps of one kind of state."""
         unknown = not self.assumed_mechanics.isdisjoint(_STATE_FIELDS[kind])
