@@ -53,3 +53,14 @@ def test_it_fills_no_card() -> None:
     phase = update("8xA100-40GB", **unpadded(True))
     own = phase.expected - left(phase)
     assert left(phase) <= max(0, 0.8 * 39.4 * 2**30 - own) or left(phase) == 0
+
+
+def test_a_budget_that_the_rows_of_a_gpu_may_not_fill_is_not_taken_as_full() -> None:
+    budget = {
+        **unpadded(True),
+        "actor_rollout_ref.actor.use_dynamic_bsz": True,
+        "actor_rollout_ref.actor.ppo_max_token_len_per_gpu": 40_000,
+    }
+    phase = update("8xH200-141GB", **budget)
+    assert phase.rows is not None
+    assert phase.by_data[0] < 0.8 * phase.expected
