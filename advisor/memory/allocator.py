@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.language import mark
 from advisor.memory import constants as c
 from advisor.memory.amount import add_up, in_bytes, least, most, quantity
+from advisor.memory.batches import Pass
 from advisor.memory.cells import Cell, cell, total
 from advisor.memory.gathered import of_root
 from advisor.memory.inputs import Inputs
@@ -104,11 +105,27 @@ def given_back(inputs: Inputs, cells: Sequence[Cell]) -> list[Cell]:
     room = quantity("", c.GIVEN_BACK_ABOVE, "%") * in_bytes("of the GPU", inputs.gpu_bytes)
     kept: list[Cell] = []
     for each in cells:
-        if each.kind == "unused" and held + each.expected > room.value:
+        if each.kind == "unused" and held + max(each.at_most, each.by_data[1]) > room.value:
             each = replace(each, amount=least(each.amount, most(0, room - in_bytes("held", held))))
         held += each.expected if each.kind == "unused" else 0
         kept.append(each)
     return kept
+
+
+def left_by_other_lengths(inputs: Inputs, step: Pass, cells: Sequence[Cell]) -> list[Cell]:
+    """Segments that passes over answers of other lengths left and that this one's tensors do not fit: torch keeps them,
+    a card shows them as used, and others on it cannot have them; torch itself gives them back before it fails.
+
+    None where segments can grow, where every pass has one length, and where they are counted block by block.
+    """
+    ends = step.tokens.by_data
+    counted = inputs.by_tensor or any(each.kind == "unused" for each in cells)
+    varied = inputs.run.recipe.answers == "generated" and ends is not None and ends[0] < ends[1]
+    if counted or inputs.expandable or not varied:
+        return []
+    given = add_up(each.amount for each in cells if each.pooled and each.kind != "unused").called("allocated by torch")
+    words = mark("torch's segments: left by passes of other lengths, given back before the GPU is full")
+    return [cell("fragmentation", c.LEFT_BY_OTHER_LENGTHS * given, words, kind="unused")]
 
 
 def broadcast_copies(inputs: Inputs, beside: Sequence[Cell]) -> list[Cell]:

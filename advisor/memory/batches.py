@@ -199,7 +199,11 @@ def _pass(
     if budget and unpadded:
         tokens = longest.rounded() if longest > budget else quantity("tokens in the budget", budget, basis=basis)
         sequences = max(1, round(tokens.value * ways.value / length))
-        ends = round(tokens.value * SHORTEST_PADDED), round(tokens.value * BALANCE_SLACK)
+        fullest = round(tokens.value * BALANCE_SLACK)
+        least_full = round(tokens.value * SHORTEST_PADDED)
+        if held is not None:  # all that the GPU has may be less than the budget, where rows are short
+            least_full = min(least_full, round((fill.least + (held - 1) * fill.least_others) * longest.value))
+        ends = least_full, fullest
         return Pass(
             tokens.rounded().moved(*ends, mark("how full the token budget is")), sequences, length, whole, False
         )

@@ -141,7 +141,7 @@ def _states(inputs: Inputs, role: TrainedRole, phase: Phase) -> list[Cell]:
     if offload.weights and phase != "model_load":
         cells.append(_rested(inputs, role, "weights", inputs.state("weights"), back))
     # Torch's moments appear at the first step; DeepSpeed's at initialisation.
-    not_yet = phase == "model_load" or (phase in _BEFORE_UPDATES and inputs.mechanics.lazy_optimizer)
+    not_yet = phase == "model_load" or (phase in _BEFORE_UPDATES and inputs.moments_wait and inputs.split is None)
     if (offload.optimizer or offload.sleeps) and not not_yet and not inputs.adapters:
         leaves = (1 - quantity("on the CPU", cpu_part(inputs, role), "%")) * inputs.state("optimizer")
         cells.append(_rested(inputs, role, "optimizer", leaves, back))

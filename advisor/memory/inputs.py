@@ -123,6 +123,11 @@ class Inputs(Struct, frozen=True, eq=False):
         sure = self.run.topology.known and self.stage_known and self.trainer != "megatron"
         return "computed" if sure else "estimated"
 
+    @property
+    def moments_wait(self) -> bool:
+        """Whether an optimizer's moments appear at its first step, as torch's do; DeepSpeed makes them at the start."""
+        return self.trainer != "deepspeed"
+
     def state(self, kind: StateKind) -> Amount:
         """Bytes per parameter that the trainer keeps of one kind of state."""
         unknown = not self.assumed_mechanics.isdisjoint(_STATE_FIELDS[kind])
@@ -329,6 +334,9 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         assumed.note(topology.assumed or alike or say("{count} training GPUs", count=topology.actor_gpus))
     if run.model.basis == "estimated":
         assumed.note(say("model shape: {note}", note=run.model.note))
+    if run.model.remembered:
+        told = {"model": run.model.name}
+        assumed.note(say("the layers and widths of {model}: its config.json (--model FILE) settles them", **told))
     split = split_of(run, run.model) if trainer == "megatron" else None
     shape = laid_over(run.model, topology.process_gpus) if trainer == "ddp" else run.model
     if trainer == "megatron" and split is None:

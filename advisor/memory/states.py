@@ -27,6 +27,7 @@ from advisor.words import Phase
 StepMoment = Phase | Literal["wake"]
 """A phase, or the instant in weight_sync when the whole engine is back on the GPU."""
 _STEPPING: tuple[StepMoment, ...] = ("actor_update", "optimizer_step")
+_BEFORE_THE_FIRST_STEP: tuple[StepMoment, ...] = ("model_load", "rollout_init")
 _AWAKE_WHOLE: tuple[StepMoment, ...] = ("log_prob", "checkpoint")
 """Phases besides the update for which a trainer that pauses as one is back on the card."""
 
@@ -102,8 +103,8 @@ def gradients_cells(inputs: Inputs, owner: Owner = "gradients") -> list[Cell]:
 
 
 @per_ledger
-def optimizer_cells(inputs: Inputs, owner: Owner = "optimizer", *, asleep: bool = False) -> list[Cell]:
-    """Master weights and moments on one GPU; the masters alone where only the moments leave (`asleep`)."""
+def optimizer_cells(inputs: Inputs, owner: Owner = "optimizer", *, masters_only: str = "") -> list[Cell]:
+    """Master weights and moments on one GPU; the masters alone where only they are there (`masters_only`: why)."""
     if inputs.adapters and not inputs.saved:
         return []
 
@@ -111,8 +112,8 @@ def optimizer_cells(inputs: Inputs, owner: Owner = "optimizer", *, asleep: bool 
         return sharded_cell(inputs, owner, per, from_stage=1, trained=True)
 
     masters, both = inputs.state("master"), inputs.state("optimizer")
-    if asleep:
-        return [replace(share(masters), note=Note(mark("fp32 masters, which stay")))]
+    if masters_only:
+        return [replace(share(masters), note=Note(masters_only))]
     if inputs.per.paged:
         found = share(both)
         leaving = in_bytes("of moments in unified memory", share(inputs.state("paged")).expected)
@@ -215,16 +216,25 @@ def resident_states(inputs: Inputs, role: TrainedRole, moment: StepMoment) -> li
     own: tuple[StepMoment, ...] = _STEPPING if role == "actor" else ("critic_update",)
     offload = offload_of(inputs, role)
     stepping = moment in own
+    owner: Owner = "optimizer" if actor else "critic"
     kept: list[Cell] = []
     if _weights_here(inputs, role, moment, offload, stepping):
         kept.append(weights_cell(inputs, "weights" if actor else "critic"))
     if _gradients_here(inputs, moment, offload, stepping):
         kept += gradients_cells(inputs, "gradients" if actor else "critic")
     if _optimizer_here(inputs, role, moment, offload, stepping):
-        kept += optimizer_cells(inputs, "optimizer" if actor else "critic")
-    elif offload.sleeps and masters_stay(inputs) and moment != "rollout_init":
-        kept += optimizer_cells(inputs, "optimizer" if actor else "critic", asleep=True)
+        kept += optimizer_cells(inputs, owner)
+    elif offload.sleeps and masters_stay(inputs) and moment not in _BEFORE_THE_FIRST_STEP:
+        kept += optimizer_cells(inputs, owner, masters_only=mark("fp32 masters, which stay"))
+    elif _masters_made(inputs, moment, offload):
+        kept += optimizer_cells(inputs, owner, masters_only=mark("fp32 masters; the moments come with the first step"))
     return kept
+
+
+def _masters_made(inputs: Inputs, moment: StepMoment, offload: Offload) -> bool:
+    """Whether Megatron's fp32 masters, made with its optimizer, are there while the moments wait for the first step."""
+    away = offload.adam_on_host or offload.optimizer or (offload.sleeps and moment != "model_load")
+    return inputs.split is not None and moment in _BEFORE_THE_FIRST_STEP and not away
 
 
 def masters_stay(inputs: Inputs) -> bool:
@@ -267,7 +277,7 @@ def _optimizer_here(inputs: Inputs, role: TrainedRole, moment: StepMoment, offlo
         return False
     if stepping or (mechanics.pauses_whole and moment in _AWAKE_WHOLE):
         return True
-    if moment in ("model_load", "rollout_init") and mechanics.lazy_optimizer:
+    if moment in _BEFORE_THE_FIRST_STEP and inputs.moments_wait:
         return False
     if offload.optimizer:
         return False

@@ -7,7 +7,7 @@ from advisor.language import mark
 from advisor.memory import constants as c
 from advisor.memory import lora, megatron
 from advisor.memory.activations import scoring_cells, update_cells
-from advisor.memory.allocator import broadcast_copies, given_back, lost_to_segments
+from advisor.memory.allocator import broadcast_copies, given_back, left_by_other_lengths, lost_to_segments
 from advisor.memory.amount import Amount, add_up, in_bytes, quantity
 from advisor.memory.batches import Pass
 from advisor.memory.cells import Cell, Note, cell, total
@@ -184,7 +184,7 @@ def actor_cells(inputs: Inputs) -> list[Cell]:
         *beside_training(inputs),
         *process_cells(inputs),
     ]
-    held = given_back(inputs, held)
+    held = given_back(inputs, [*held, *left_by_other_lengths(inputs, inputs.update, held)])
     return [*held, *broadcast_copies(inputs, held)]
 
 
@@ -194,13 +194,14 @@ def critic_cells(inputs: Inputs) -> list[Cell]:
     if not inputs.run.topology.roles_share_cards:
         reward = reward_cells(inputs, "critic")
         states = [*resident_states(inputs, "critic", "critic_update"), *reward, buffers_cell(inputs)]
-    return [
+    held = [
         *states,
         *update_cells(inputs, inputs.critic, "critic"),
         *second_copy(inputs.of("critic")),
         *beside_training(inputs),
         *process_cells(inputs),
     ]
+    return given_back(inputs, [*held, *left_by_other_lengths(inputs, inputs.critic, held)])
 
 
 def step_phase_cells(inputs: Inputs) -> list[Cell]:

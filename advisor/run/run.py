@@ -64,6 +64,8 @@ class ModelShape(Struct, frozen=True):
     basis: Basis = "computed"
     note: str = ""
     """Where the shape comes from: "models.yaml", "config.json of …", "estimated from '7B' in the name"."""
+    remembered: bool = False
+    """Its config.json was not read when it was written down, only its parameter count."""
     head_norm: bool = False
     """Queries and keys are normed."""
     per_layer_input: int = 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import yaml
 
 from tests.gpu.table import read
-from tests.measured import peers
+from tests.measured import own_files, peers
 from tests.measured.published import Row, Sized, ledger_of, rows, size
 
 __all__ = ["FILE", "UNCLAIMED", "ledger_of", "text"]
@@ -35,6 +36,13 @@ These sources write the size of the card, not a reading: "GPU memory: 80GiB", "8
 that much: one of "80 GB" has 79.1 to 79.3 GiB, so that 80 cannot have been read. They say that such cards were used (or
 were full, which torch's allocator makes them where nothing asks it not to: it keeps what it was given until a request
 fails). What a run needs is not settled by them either way, and they count in no figure above.
+"""
+OWN_HEAD = """
+## The same rows, from upstream's own files
+
+`MIRRORS=FOLDER python -m tests.measured.own_files`: each file at the commit that the row names, given to `estimate` as
+it stands, less its header; what the header says that a row differs by stands behind the command. The files say more
+than the rows above do: data sets whose lengths are published, evaluation, versions.
 """
 UNCLAIMED_HEAD = """
 ## Peaks that were looked at and are not claimed
@@ -103,6 +111,7 @@ def text() -> str:
     for kind, title in KINDS.items():
         claimed = [(r, f) for r, f in sized if r.kind == kind and r.doubt != peers.WHOLE_CARD]
         parts.append(f"\n### {title}\n\n{_summary(claimed)}\n\n{_table(claimed)}\n")
+    parts += [OWN_HEAD, "\n", _own_files([pair for pair in sized if pair not in cards]), "\n"]
     parts += [CARDS, "\n", _table(cards), "\n", UNCLAIMED_HEAD, "\n", _unclaimed(), "\n", BLIND, _own(), PEERS, "\n"]
     return "".join([*parts, "\n".join(peers.table()), "\n", PARSERS, _parsers(), EXAMPLES, _examples()])
 
@@ -121,6 +130,25 @@ def _table(pairs: list[tuple[Row, Sized]]) -> str:
         numbers = f"{row.reading:g} | {found.low:.1f} | {found.expected:.1f} | {found.high:.1f}"
         error = f"{found.expected / row.reading - 1:+.1%}"
         lines.append(f"| {row.id} | {row.what} | {numbers} | {error} | {held} | {row.doubt} |")
+    return "\n".join(lines)
+
+
+def _own_files(pairs: list[tuple[Row, Sized]]) -> str:
+    found = {own.id: own for own in own_files.recorded()}
+    told = [(row, found[row.id]) for row, _ in pairs if row.id in found]
+    errors = [abs(own.expected / row.reading - 1) for row, own in told]
+    inside = sum(own.low <= row.reading <= own.high for row, own in told)
+    lines = [
+        f"{len(told)} rows: mean absolute error {sum(errors) / len(errors):.1%}, median {median(errors):.1%}; {inside} "
+        "readings lie in.",
+        "",
+        "| # | run | read | low | expected | high | error | | in |",
+        "| --- |" + " --- |" * 8,
+    ]
+    for row, own in told:
+        held = "in" if own.low <= row.reading <= own.high else "out"
+        numbers = f"{row.reading:g} | {own.low} | {own.expected} | {own.high} | {own.expected / row.reading - 1:+.1%}"
+        lines.append(f"| {row.id} | {row.what} | {numbers} | {held} | {own.phase.replace('_', ' ')} |")
     return "\n".join(lines)
 
 

@@ -35,6 +35,10 @@ class Row:
     source: str
     run: Mapping[str, Any]
     doubt: str = ""
+    variant: Mapping[str, Any] | None = None
+    """Options by which it differs from the file that `source` names; None: it has no such file."""
+    same: bool = True
+    """The file says nothing more that moves its fullest phase."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ DEEPSPEED = made_mechanics(
     gradient_bytes=2,
     master_bytes=4,
     moment_bytes=8,
-    lazy_optimizer=False,
     logits_update_bytes=12,
     offload_lowers_update=True,
 )

@@ -14,6 +14,7 @@ from advisor.knowledge.schema import ModelFact
 from advisor.run.config_file import CONFIG_LIMIT, local_config, read_config
 from advisor.run.geometry import kv_bytes_per_token, parameters_of, vision_parameters
 from advisor.run.shape import find_shape, match_alias, size_in_name
+from tests.measured.published import ledger_of
 from tests.plain_yaml import plain_yaml
 
 MODELS = msgspec.convert(plain_yaml(Path(__file__).parents[2] / "knowledge" / "models.yaml"), list[ModelFact])
@@ -277,3 +278,16 @@ def test_a_mixture_with_norms_over_the_whole_width_has_the_published_count(tmp_p
     fact = read_config(file)
     assert fact is not None
     assert parameters_of(fact) == 6_919_161_856
+
+
+def test_a_shape_that_nobody_read_is_marked_and_every_other_names_what_was_read() -> None:
+    for model in MODELS:
+        assert model.remembered == ("as remembered" in model.source), model.name
+        assert model.source, model.name
+
+
+@pytest.mark.parametrize(("model", "told"), [("01-ai/Yi-1.5-9B", True), ("Qwen/Qwen3-8B", False)])
+def test_the_ledger_says_that_a_shape_was_not_read(model: str, told: bool) -> None:
+    run = {"framework": "ms-swift", "program": "swift sft", "model": model, "gpus": "8xA100-80GB"}
+    ledger = ledger_of({**run, "settings": {"max_length": 2048}})
+    assert any("config.json" in each for each in ledger.assumed) == told

@@ -31,6 +31,9 @@ class ModelFact(Strict, frozen=True):
     aliases: tuple[str, ...] = ()
     """fnmatch patterns, case-insensitive, over the last path component."""
     source: str = ""
+    remembered: bool = False
+    """Neither its config.json nor a copy of it was read: widths and layers are from memory, and only the parameters
+    that they come to were compared with the published count."""
     head_norm: Literal["none", "head", "full"] = "none"
     """Norms on queries and keys: none, one weight a head dimension (Qwen3), one over the full width (OLMo 2)."""
     norms_per_layer: int = 2

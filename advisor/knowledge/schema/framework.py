@@ -277,8 +277,6 @@ class Mechanics(Peculiarities, frozen=True, kw_only=True):
     moment_bytes: float
     step_extra_bytes: float
     """Temporaries of the optimizer step (torch foreach 1x fp32 shard; fused 0; ZeRO-3 one sub-group)."""
-    lazy_optimizer: bool
-    """Moments appear at the first step (torch); DeepSpeed allocates them at initialisation."""
     unsharded_bytes: float
     """Gathered copy of a unit in forward and backward."""
     reference_bytes: float
@@ -318,7 +316,6 @@ class StatedMechanics(Peculiarities, frozen=True, kw_only=True):
     master_bytes: float | None = None
     moment_bytes: float | None = None
     step_extra_bytes: float | None = None
-    lazy_optimizer: bool | None = None
     unsharded_bytes: float | None = None
     reference_bytes: float | None = None
     reference_on: Literal["gpu", "host"] | None = None
