@@ -110,7 +110,8 @@ MISTAKES: list[tuple[str, Change, str]] = [
     ("frameworks/slime.yaml", after("moves: {all: host}", "moves: {al: host}"), "there is no phase al"),
     ("frameworks/slime.yaml", after("moves: {all: host}", "moves: {all: cpu}"), "'cpu' is none of gpu, gpu-, host"),
     ("frameworks/slime.yaml", after("default: 8,", "default: eight,"), "its default 'eight' is no int"),
-    ("frameworks/slime.yaml", after("[/ ]slime/(?:ray", "[/ ]slime/((?:ray"), "is no regex"),
+    ("frameworks/slime.yaml", after("slime/(?:agent", "slime/((?:agent"), "is no regex"),
+    ("frameworks/slime.yaml", after(r"\bslime/(?:agent", r".|\bslime/(?:agent"), "every line would be tried"),
     ("cases/verl-302.yaml", after("framework: verl", "frame: verl"), "nothing here is called 'frame'"),
     (
         "cases/verl-302.yaml",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from advisor.knowledge.checks.shelf import DialectKey, Shelf, found, settings
 from advisor.knowledge.entries import Finding, KnowledgeEntry
+from advisor.knowledge.literals import within
 from advisor.knowledge.schema import Framework
 from advisor.words import PHASES
 
@@ -59,6 +60,9 @@ def _regexes(entry: KnowledgeEntry) -> Iterator[Finding]:
     for field, pattern in (*lines, *frames, *progress):
         if problem := problem_of(pattern):
             yield from found(entry, f"{field}: {pattern!r}: {problem}", field)
+        elif field == "recognised_by" and not within(pattern):
+            says = "no three letters stand, as written, in all that it matches, so every line would be tried"
+            yield from found(entry, f"{field}: {pattern!r}: {says}", field)
 
 
 def check_patterns(shelf: Shelf) -> Iterator[Finding]:
