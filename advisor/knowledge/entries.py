@@ -18,7 +18,6 @@ from advisor.knowledge.schema import (
     EngineFigure,
     FrameRule,
     Framework,
-    FrameworkMark,
     GpuFact,
     KnobFact,
     Knowledge,
@@ -77,7 +76,6 @@ class LinesPart(Strict, frozen=True):
     versions: tuple[VersionMark, ...] = ()
     engine_figures: tuple[EngineFigure, ...] = ()
     counts: tuple[LogCount, ...] = ()
-    framework_marks: tuple[FrameworkMark, ...] = ()
 
 
 class KnowledgeEntry(Struct, frozen=True):

@@ -6,6 +6,7 @@ thousand searches for a literal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,8 +23,18 @@ _SHORTEST = 3
 
 def needed(pattern: str) -> tuple[str, ...]:
     """Lower-case literals of which one stands, in whatever case, in every text that `pattern` matches; () unknown."""
-    found = _of_sequence(parser.parse(pattern))
-    return tuple(sorted(found)) if found and min(map(len, found)) >= _SHORTEST else ()
+    return tuple(sorted({literal.lower() for literal in _shortest_kept(_of_sequence(parser.parse(pattern)))}))
+
+
+def within(pattern: str) -> tuple[str, ...]:
+    """Literals of which one stands, as written, in every text that `pattern` matches; () unknown, as of any case."""
+    parsed = parser.parse(pattern)
+    found = frozenset[str]() if parsed.state.flags & re.IGNORECASE else _of_sequence(parsed)
+    return tuple(sorted(_shortest_kept(found)))
+
+
+def _shortest_kept(found: frozenset[str]) -> frozenset[str]:
+    return found if _worth(found) >= _SHORTEST else frozenset()
 
 
 def _of_sequence(items: Iterable[tuple[Any, Any]]) -> frozenset[str]:
@@ -32,7 +43,7 @@ def _of_sequence(items: Iterable[tuple[Any, Any]]) -> frozenset[str]:
     run = ""
     for code, value in items:
         if code is codes.LITERAL:
-            run += chr(value).lower()
+            run += chr(value)
             continue
         parts.append(frozenset([run]))
         run = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from advisor.knowledge.schema import (
     Case,
     DataSetFact,
     Framework,
+    FrameworkMark,
     GpuFact,
     KnobFact,
     Knowledge,
@@ -86,12 +87,13 @@ def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.yaml")):
         digest.update(file.read_bytes())
+    frameworks = tuple(
+        _hinted(_typed(file, words, Framework)) for file in sorted((folder / "frameworks").glob("*.yaml"))
+    )
     return Knowledge(
         digest=digest.hexdigest()[:12],
-        signatures=_hinted(_typed(folder / "signatures.yaml", words, Signatures)),
-        frameworks=tuple(
-            _hinted(_typed(file, words, Framework)) for file in sorted((folder / "frameworks").glob("*.yaml"))
-        ),
+        signatures=marked_by(_hinted(_typed(folder / "signatures.yaml", words, Signatures)), frameworks),
+        frameworks=frameworks,
         tree=_typed(folder / "decision_tree.yaml", words, Tree),
         remedies=_typed(folder / "remedies.yaml", words, tuple[Remedy, ...]),
         advisories=_typed(folder / "advisories.yaml", words, tuple[Advisory, ...]),
@@ -112,6 +114,19 @@ def _hinted(part: H) -> H:
 
     frames = tuple(msgspec.structs.replace(rule, needs=needed(rule.frame)) for rule in part.frames)
     return msgspec.structs.replace(part, frames=frames)
+
+
+def marked_by(signatures: Signatures, frameworks: Iterable[Framework]) -> Signatures:
+    """The same with the frameworks' marks in a log, the most specific first: a fork's before its parent's."""
+    from advisor.knowledge.literals import within
+
+    ways = ((known, dialect.framework) for dialect in frameworks for known in dialect.recognised_by)
+    marks = tuple(
+        FrameworkMark(framework, pattern, within(pattern))
+        for known, framework in sorted(ways, key=lambda way: way[0].priority)
+        for pattern in known.log
+    )
+    return msgspec.structs.replace(signatures, framework_marks=marks)
 
 
 def _typed(file: Path, words: Mapping[str, Mapping[str, str]], kind: type[T]) -> T:

@@ -13,6 +13,7 @@ from advisor.folders import own_knowledge
 from advisor.hostile import clean_line
 from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry, LinesPart, entries_in, entries_of
 from advisor.knowledge.lint import lint_entries
+from advisor.knowledge.load import marked_by
 from advisor.knowledge.schema import OWN_MARK, Framework, Knowledge, Signatures, Tree
 from advisor.language import say
 from advisor.rules.expression import encode
@@ -66,11 +67,13 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
         theirs = [_marked(entry) for entry in entries if entry.kind == kind]
         return tuple({name(value): value for value in [*values, *theirs]}.values())
 
+    frameworks = over("framework", ours.frameworks, lambda v: v.framework)
+    lines = _lines_over(ours.signatures, entries, over("signature", ours.signatures.signatures, _id))
     start = next((e.value for e in reversed(entries) if e.kind == "tree" and e.value), ours.tree.start)
     return msgspec.structs.replace(
         ours,
         digest=f"{ours.digest}+{_digest(entries)}",
-        frameworks=over("framework", ours.frameworks, lambda v: v.framework),
+        frameworks=frameworks,
         remedies=over("remedy", ours.remedies, _id),
         advisories=over("advisory", ours.advisories, _id),
         cases=over("case", ours.cases, _id),
@@ -88,7 +91,7 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
             sharding=over("sharding", ours.tree.sharding, _id),
         ),
         own_cases=tuple(entry.id for entry in entries if entry.kind == "case"),
-        signatures=_lines_over(ours.signatures, entries, over("signature", ours.signatures.signatures, _id)),
+        signatures=marked_by(lines, frameworks),
     )
 
 
@@ -103,7 +106,6 @@ def _lines_over(ours: Signatures, entries: Sequence[KnowledgeEntry], signatures:
         engine_figures=(*ours.engine_figures, *(figure for part in parts for figure in part.engine_figures)),
         counts=(*(count for part in parts for count in part.counts), *ours.counts),
         versions=(*ours.versions, *(mark for part in parts for mark in part.versions)),
-        framework_marks=(*(mark for part in parts for mark in part.framework_marks), *ours.framework_marks),
     )
 
 

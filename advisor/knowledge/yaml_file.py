@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import yaml
-from msgspec import Struct
+from msgspec import Struct, inspect
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean
@@ -140,6 +141,8 @@ def typed(file: YamlFile, kind: type[T]) -> T:
         place = (*at, field[1]) if field else at
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in at).lstrip(".")
         says = _in_words(text.split(" - at `", 1)[0])
+        if field or text.startswith("Invalid enum value"):
+            says = f"{says}{_allowed(_type_at(kind, at), field[1] if field else '')}"
         if where:
             says = say("{problem} (in {where})", problem=says, where=where)
         wrong = error.__cause__
@@ -150,6 +153,33 @@ def typed(file: YamlFile, kind: type[T]) -> T:
 def _in_words(complaint: str) -> str:
     found = ((said, pattern.fullmatch(complaint)) for pattern, said in _COMPLAINTS)
     return next((say(said, **match.groupdict()) for said, match in found if match), complaint)
+
+
+def _allowed(kind: Any, name: str) -> str:
+    """What may stand there instead: the words of a closed list, or the fields that look like `name`."""
+    if isinstance(kind, inspect.LiteralType):
+        return say("; it is one of {words}", words=", ".join(map(str, kind.values)))
+    fields = [field.encode_name for field in kind.fields] if isinstance(kind, inspect.StructType) else []
+    alike = get_close_matches(name, fields, 3)
+    return say("; near it: {words}", words=", ".join(alike)) if alike else ""
+
+
+def _type_at(kind: Any, at: At) -> Any:
+    """The type of the part that stands there; None where several may."""
+    here: Any = inspect.type_info(kind)
+    for step in (*at, None):
+        if isinstance(here, inspect.UnionType):
+            some = [one for one in here.types if not isinstance(one, inspect.NoneType)]
+            here = some[0] if len(some) == 1 else None
+        if step is None:
+            return here
+        if isinstance(here, inspect.StructType):
+            here = next((field.type for field in here.fields if field.encode_name == step), None)
+        elif isinstance(here, inspect.DictType):
+            here = here.value_type
+        else:
+            here = getattr(here, "item_type", None)
+    return here
 
 
 def _where(data: Any, text: str, kind: type[Any]) -> At:

@@ -1,16 +1,10 @@
-"""The shipped signatures, read without the knowledge loader, and a short way to judge a text."""
-
-from pathlib import Path
-
-import msgspec
+"""The shipped signatures, and a short way to judge a text."""
 
 from advisor.crash.evidence import Crash
 from advisor.crash.read import read_text
-from advisor.knowledge.schema import Signatures
-from tests.plain_yaml import plain_yaml
+from advisor.knowledge.load import load_knowledge
 
-FILE = Path(__file__).parents[2] / "knowledge" / "signatures.yaml"
-SIGNATURES = msgspec.convert(plain_yaml(FILE), Signatures)
+SIGNATURES = load_knowledge().signatures
 
 
 def judge(text: str) -> Crash:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -109,8 +111,22 @@ MISTAKES: list[tuple[str, Change, str]] = [
     ),
     ("frameworks/slime.yaml", after("moves: {all: host}", "moves: {al: host}"), "there is no phase al"),
     ("frameworks/slime.yaml", after("moves: {all: host}", "moves: {all: cpu}"), "'cpu' is none of gpu, gpu-, host"),
+    (
+        "frameworks/slime.yaml",
+        after("syntax: argparse", "syntax: argpars"),
+        "it is one of argparse, dataclass, dotlist",
+    ),
+    ("frameworks/slime.yaml", after("  - programs:", "  - program:"), "unknown field `program`; near it: programs"),
+    ("frameworks/slime.yaml", after("knob: model.path,", "knob: model.pth,"), "near it: model.path"),
+    ("frameworks/slime.yaml", after("default: 8,", 'default: "${rolout-batch-size}",'), "near it: rollout-batch-size"),
+    (
+        "frameworks/slime.yaml",
+        after("settings:\n", 'settings:\n  x: {knob: model.path, default: "${hf-checkpoint}", source: x}\n'),
+        "which wins where both are set: give both `only_with`",
+    ),
     ("frameworks/slime.yaml", after("default: 8,", "default: eight,"), "its default 'eight' is no int"),
-    ("frameworks/slime.yaml", after("[/ ]slime/(?:ray", "[/ ]slime/((?:ray"), "is no regex"),
+    ("frameworks/slime.yaml", after("slime/(?:agent", "slime/((?:agent"), "is no regex"),
+    ("frameworks/slime.yaml", after(r"\bslime/(?:agent", r".|\bslime/(?:agent"), "every line would be tried"),
     ("cases/verl-302.yaml", after("framework: verl", "frame: verl"), "nothing here is called 'frame'"),
     (
         "cases/verl-302.yaml",
@@ -300,3 +316,11 @@ def test_the_command_prints_one_line_a_finding_and_leaves_with_one(
 def test_the_command_is_silent_where_nothing_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_who_closes_the_pipe_sees_no_traceback(copy: Path) -> None:
+    for file in (copy / "cases").glob("*.yaml"):
+        file.write_text("id: x\n" * 2_000)
+    command = f"{sys.executable} -m advisor.knowledge --knowledge {copy} | head -c 1"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
+    assert (ended.stdout, ended.stderr) == ("/", "")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.cli import main
+from advisor.folders import knowledge_folder
 from advisor.knowledge import load_knowledge, open_knowledge
 from advisor.knowledge.own import own_folders
 from advisor.knowledge.schema import OWN_MARK as MARK
@@ -71,6 +72,15 @@ def test_an_own_case_advisory_and_dialect_are_merged_and_marked(tmp_path: Path) 
     ):
         assert said in explain_report(knowledge, wanted)
     assert str(own / "cases" / "acme.yaml") in explain_report(knowledge, "acme-7").replace("\n", "").replace("    ", "")
+
+
+def test_a_framework_of_ours_is_not_replaced_as_a_whole(tmp_path: Path) -> None:
+    ours = (knowledge_folder() / "frameworks" / "slime.yaml").read_text()
+    knowledge = open_knowledge([written(tmp_path, frameworks__slime=ours)])
+    assert [refused.split(": ", 1)[1] for refused in knowledge.refused] == [
+        "slime comes with the program; one of your own takes another name"
+    ]
+    assert knowledge.frameworks == load_knowledge().frameworks
 
 
 def test_an_own_entry_of_the_same_id_replaces_ours(tmp_path: Path) -> None:

@@ -3,9 +3,13 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
 
 from advisor.knowledge import load_knowledge, open_knowledge
+from advisor.knowledge.schema import Era, SettingFact
+from advisor.rules.expression import decode
 from advisor.session import SessionRequest, open_session
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -45,6 +49,20 @@ def test_the_linter_says_of_the_first_file_what_the_page_shows(own: Path) -> Non
     (own / "frameworks" / "toyrl.yaml").write_text(example("adding-a-framework.md"))
     (refused,) = [one for one in open_knowledge([own]).refused if "toyrl.yaml" in one]
     assert refused.removeprefix(f"{own}/") in page.replace("mine/", "")
+
+
+def test_the_example_framework_is_told_by_a_log_alone(own: Path) -> None:
+    log = own / "train.log"
+    log.write_text('  File "/x/toyrl/train.py", line 3, in main\ntorch.OutOfMemoryError: CUDA out of memory.\n')
+    assert open_session(SessionRequest(None, (log,), knowledge=(own,))).run.framework == "toyrl"
+
+
+def test_the_page_on_forks_is_short_and_its_lines_are_taken() -> None:
+    page = (DOCS / "adding-a-fork.md").read_text(encoding="utf-8")
+    era, setting = (yaml.safe_load(part) for part in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
+    assert msgspec.convert(era, list[Era])[0].fork_keys == ("toy.rollout.*",)
+    assert msgspec.convert(setting, dict[str, SettingFact], dec_hook=decode)
+    assert len(page.split()) <= 1200
 
 
 def test_the_example_line_is_found_in_a_log(own: Path) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from advisor.knowledge.checks.shelf import DialectKey, Shelf, found, settings
+from advisor.knowledge.checks.shelf import DialectKey, Shelf, found, near, settings
 from advisor.knowledge.entries import Finding, KnowledgeEntry
-from advisor.knowledge.schema import Framework
+from advisor.knowledge.literals import within
+from advisor.knowledge.schema import Framework, SettingFact
 from advisor.words import PHASES
 
 PLACES = ("gpu", "gpu-", "host", "host-", "none")
 EVERY_PHASE = "all"
+_FOLLOWS = re.compile(r"\$\{([^}]*)\}")
 _BEHIND = re.compile(r"\(\?<[=!]")
 _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
@@ -35,7 +37,7 @@ def check_dialects(shelf: Shelf) -> Iterator[Finding]:
 def _moves(setting: DialectKey) -> Iterator[Finding]:
     for phase, place in setting.fact.moves.items():
         if phase not in (*PHASES, EVERY_PHASE):
-            yield from setting.found(f"there is no phase {phase}", "moves", phase)
+            yield from setting.found(f"there is no phase {phase}{near(phase, PHASES)}", "moves", phase)
         if place not in PLACES:
             yield from setting.found(f"{place!r} is none of {', '.join(PLACES)}", "moves", phase)
 
@@ -44,11 +46,26 @@ def _defaults(setting: DialectKey) -> Iterator[Finding]:
     default, wanted = setting.fact.default, setting.fact.type
     for value in default.values() if isinstance(default, dict) else (default,):
         follows = isinstance(value, str) and "${" in value
+        if follows:
+            yield from _followed(setting, str(value))
         if value is None or follows:
             continue
         fits = isinstance(value, _TYPES[wanted]) and (wanted in ("bool", "flag") or not isinstance(value, bool))
         if not fits:
             yield from setting.found(f"its default {value!r} is no {wanted}", "default")
+
+
+def _followed(setting: DialectKey, default: str) -> Iterator[Finding]:
+    """A default that follows another key: there is one, and it does not silence this one as carrier of its knob."""
+    keys: dict[str, SettingFact] = setting.entry.value.settings
+    for other in _FOLLOWS.findall(default):
+        if other not in keys:
+            yield from setting.found(
+                f"its default follows {other}, which is no setting here{near(other, keys)}", "default"
+            )
+        elif setting.fact.only_with is None and setting.fact.knob and keys[other].knob == setting.fact.knob:
+            says = f"carries {setting.fact.knob} as {other} does, which wins where both are set: give both `only_with`"
+            yield from setting.found(says, "knob")
 
 
 def _regexes(entry: KnowledgeEntry) -> Iterator[Finding]:
@@ -59,6 +76,9 @@ def _regexes(entry: KnowledgeEntry) -> Iterator[Finding]:
     for field, pattern in (*lines, *frames, *progress):
         if problem := problem_of(pattern):
             yield from found(entry, f"{field}: {pattern!r}: {problem}", field)
+        elif field == "recognised_by" and not within(pattern):
+            says = "no three letters stand, as written, in all that it matches, so every line would be tried"
+            yield from found(entry, f"{field}: {pattern!r}: {says}", field)
 
 
 def check_patterns(shelf: Shelf) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
-from advisor.knowledge.checks.shelf import Shelf, found, settings
+from advisor.knowledge.checks.shelf import Shelf, found, near, settings
 from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
 from advisor.knowledge.schema import AlgorithmFact, Cause, Framework, Remedy
 
@@ -111,9 +111,9 @@ def _knobs(shelf: Shelf) -> Iterator[Finding]:
     knobs = shelf.ids("knob")
     for setting in settings(shelf):
         if setting.fact.knob is not None and setting.fact.knob not in knobs:
-            yield from setting.found(f"there is no knob {setting.fact.knob}", "knob")
+            yield from setting.found(f"there is no knob {setting.fact.knob}{near(setting.fact.knob, knobs)}", "knob")
         for name in sorted(set(setting.fact.also) - knobs):
-            yield from setting.found(f"there is no knob {name}", "also", name)
+            yield from setting.found(f"there is no knob {name}{near(name, knobs)}", "also", name)
     for entry in shelf.of("remedy"):
         named = [name for name in (entry.value.knob, *entry.value.also) if name is not None]
         yield from _missing(entry, named, knobs, "knob", "knob")
@@ -127,22 +127,28 @@ def _eras(entry: KnowledgeEntry) -> Iterator[Finding]:
             named = set(fact.eras) | ({*fact.default} - {"*"} if isinstance(fact.default, dict) else set())
             named |= set(fact.before.eras) if fact.before is not None else set()
             for era in sorted(named - eras):
-                yield from found(entry, f"{key}: {dialect.framework} has no era {era}", group, key)
+                says = f"{key}: {dialect.framework} has no era {era}; it has {', '.join(sorted(eras)) or 'none'}"
+                yield from found(entry, says, group, key)
     for era in sorted(set(dialect.per_era) - eras):
         yield from found(entry, f"per_era: {dialect.framework} has no era {era}", "per_era", era)
 
 
 def _missing(entry: KnowledgeEntry, named: Iterable[str], known: Set[str], what: str, field: str) -> Iterator[Finding]:
     for name in sorted(set(named) - known):
-        yield from found(entry, f"{entry.kind} {entry.id}: there is no {what} {name}", field)
+        yield from found(entry, f"{entry.kind} {entry.id}: there is no {what} {name}{near(name, known)}", field)
 
 
 def _same_id_twice(shelf: Shelf) -> Iterator[Finding]:
-    """Two entries of one id in files of one folder; own knowledge may replace ours."""
+    """Two entries of one id in files of one folder; own knowledge may replace ours, but no whole framework."""
     seen: set[tuple[str, str, Path]] = set()
+    ours = {entry.id for entry in shelf.entries if entry.file is None and entry.kind == "framework"}
     for entry in shelf.entries:
         if entry.file is None or entry.kind == "lines":
             continue
+        if entry.kind == "framework" and entry.id in ours:
+            yield from found(
+                entry, f"{entry.id} comes with the program; one of your own takes another name", "framework"
+            )
         key = (entry.kind, entry.id, entry.file.path.parent)
         if key in seen:
             yield from found(entry, f"there are two of {entry.kind} {entry.id}")

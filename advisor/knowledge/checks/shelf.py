@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
+from difflib import get_close_matches
 
 from msgspec import Struct
 
@@ -53,6 +54,12 @@ def settings(shelf: Shelf) -> Iterator[DialectKey]:
                 yield DialectKey(entry, "settings", key, fact.before)
         for key, variable in dialect.environment.items():
             yield DialectKey(entry, "environment", key, variable)
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """What is meant, perhaps: "; near it: a, b"; "" where nothing is alike."""
+    alike = get_close_matches(name, sorted(known), 3)
+    return f"; near it: {', '.join(alike)}" if alike else ""
 
 
 def found(entry: KnowledgeEntry, says: str, *more: str | int) -> Iterator[Finding]:

@@ -165,7 +165,7 @@ class FrameworkMark(Strict, frozen=True):
     framework: str
     pattern: str
     within: tuple[str, ...] = ()
-    """As of VersionMark."""
+    """Literals of which one stands on every line that the regex matches, found when the knowledge is compiled."""
 
 
 class Signatures(Strict, frozen=True):
@@ -179,3 +179,4 @@ class Signatures(Strict, frozen=True):
     engine_figures: tuple[EngineFigure, ...] = ()
     counts: tuple[LogCount, ...] = ()
     framework_marks: tuple[FrameworkMark, ...] = ()
+    """Left out in the file: every dialect's `log`, by priority, gathered when the knowledge is compiled."""

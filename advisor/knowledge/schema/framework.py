@@ -31,7 +31,7 @@ class Recognition(Strict, frozen=True):
     hints: tuple[str, ...] = ()
     """Substrings of the script's text."""
     log: tuple[str, ...] = ()
-    """Regexes over log lines."""
+    """Regexes over log lines, each with a literal of three letters: one that matches is enough, by itself."""
     priority: int = 50
     """Most specific first: lower is tried earlier."""
     marks: tuple[str, ...] = ()
