@@ -259,7 +259,7 @@ def imported(tree: ast.Module, classes: Mapping[str, ast.ClassDef], names: Itera
     """ "trl.GRPOTrainer" of a name, or of the base of a class of the file's own, that the file takes from a package."""
     sources = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in tree.body
+        for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.level == 0
         for alias in node.names
     }
