@@ -13,6 +13,7 @@ from advisor.crash.evidence import Crash, no_log
 from advisor.crash.read import read_logs
 from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge
+from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
 from advisor.machine.batch import batch_memory, within
 from advisor.machine.describe import described, from_log, merge
@@ -27,7 +28,7 @@ from advisor.run.natives import native
 from advisor.run.run import Knob
 from advisor.script.launch import Launch, Script
 from advisor.script.printed import printed_launch
-from advisor.script.reader import follow_module
+from advisor.script.reader import follow_module, read_script, with_trainers
 from advisor.units import show_bytes
 from advisor.watch.ray_logs import ends_in, of_workers, raylets_on, worker_ids
 
@@ -216,13 +217,22 @@ def pick_launch(
     return told(launch_of(script, index, crash)), index
 
 
+def read_launches(path: Path, knowledge: Knowledge) -> Script:
+    """`read_script`, with the trainers that the launches' Python files build. Raises ScriptError."""
+    return with_trainers(read_script(path), classes_known(knowledge.frameworks))
+
+
+def classes_known(dialects: Sequence[Framework]) -> frozenset[str]:
+    """Patterns of the classes by which dialects know a Python file."""
+    return frozenset(base for dialect in dialects for mark in dialect.recognised_by for base in mark.python_bases)
+
+
 def config_module(script: Script | None, index: int, recognised: Recognised, knowledge: Knowledge) -> Script | None:
     """The Python file that the launch runs, where a dialect knows its settings by the classes that hold them."""
     if script is None:
         return None
     dialects = knowledge.frameworks if recognised.framework is None else [recognised.framework]
-    bases = {base for dialect in dialects for mark in dialect.recognised_by for base in mark.python_bases}
-    found = follow_module(script, index, bases)
+    found = follow_module(script, index, classes_known(dialects))
     if found is None:
         return None
     shell, file = script.documents[0].path, found.documents[0].path

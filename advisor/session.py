@@ -23,12 +23,12 @@ from advisor.request import (
     machine_for,
     pick_launch,
     read_crash_of,
+    read_launches,
     silent,
     stated_libraries,
 )
 from advisor.script.document import EditRequest
 from advisor.script.launch import Script
-from advisor.script.reader import read_script
 from advisor.state import State, settled, state_of
 
 __all__ = ["OnProgress", "SessionRequest", "State"]
@@ -62,7 +62,7 @@ def open_session(
     script = None
     if asked.script is not None:
         tell(say("reading {file}", file=asked.script.name))
-        script = read_script(asked.script)
+        script = read_launches(asked.script, knowledge)
     if early is not None and ends is not None and ends.preliminary:
         early(_diagnosed(replace(asked, ray=None), knowledge, script, ends, tell))  # nodes that hang can wait
     return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell, ends), tell)
@@ -191,7 +191,7 @@ def asked_otherwise(state: State, asked: SessionRequest, notice: OnProgress | No
     Raises what `open_session` raises.
     """
     tell, before = notice or silent, state.asked
-    script = read_script(asked.script) if asked.script is not None else None
+    script = read_launches(asked.script, state.knowledge) if asked.script is not None else None
     same = (asked.logs, asked.record, asked.ray) == (before.logs, before.record, before.ray)
     crash = state.crash if same else read_crash_of(asked, state.knowledge, tell)
     return _switched_as(state, _diagnosed(asked, state.knowledge, script, crash, tell))

@@ -99,8 +99,11 @@ def _read(name: str, knowledge: Knowledge, printed: Printed | None) -> Read:
 
 def recognised_in(script: Script, knowledge: Knowledge) -> list[Recognised]:
     """What is known of the framework of each launch of a script."""
+    from advisor.request import classes_known
     from advisor.run.dialect import recognise
+    from advisor.script.reader import with_trainers
 
+    script = with_trainers(script, classes_known(knowledge.frameworks))
     text = clean(script.documents[0].data.decode(errors="replace"), RECOGNISED_IN)
     path = script.documents[0].path
     return [recognise(launch, text, (), {}, {}, knowledge.frameworks, (), path) for launch in script.launches]

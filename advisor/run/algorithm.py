@@ -35,8 +35,9 @@ def algorithm_of(
     certain = by_name if recipe_of(by_name or RL).answers == "given" or not keyed else ""
     vague, certain = (certain, "") if certain == RL else ("", certain)  # rl_training.py: any of several
     by_program = next((word for program in programs if (word := _by_program(fact, program))), "")
-    said = _by_key(fact, natives, given=True) or _by_settings(fact, natives)
-    found = by_program or certain or said or _by_key(fact, natives) or vague
+    named = _by_key(fact, natives, given=True)
+    said = named or _by_settings(fact, natives)
+    found = by_program or (named if named != UNKNOWN else "") or certain or said or _by_key(fact, natives) or vague
     if not found and has_launch and not fact.fixed:
         found = fact.default
     if not found or found == UNKNOWN:

@@ -71,7 +71,7 @@ def _python(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> 
     from advisor.script.python_file import read_python
 
     document = script.documents[0]
-    editor = PythonEditor(read_python(document, script.environment), changes)
+    editor = PythonEditor(read_python(document, script.environment, script.positional), changes)
     for item in wanted:
         _only_settings(item, document)
         editor.setting(item)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
+from advisor.hostile import clean
 from advisor.script.python_names import NameValues
 
 TRAINER = "Trainer"
@@ -252,6 +253,19 @@ def find_setup(tree: ast.Module, values: NameValues) -> Setup:
     out.parts += [] if load is None else [(LOADER, load)]
     out.parts += [(ADAPTER, call) for call in calls if called(call) == ADAPTER]
     return out
+
+
+def imported(tree: ast.Module, classes: Mapping[str, ast.ClassDef], names: Iterable[str]) -> Iterator[str]:
+    """ "trl.GRPOTrainer" of a name, or of the base of a class of the file's own, that the file takes from a package."""
+    sources = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level == 0
+        for alias in node.names
+    }
+    for name in names:
+        own = [ast.unparse(base) for base in classes[name].bases] if name in classes else [name]
+        yield from (clean(sources[one], 200) for one in own if one in sources)
 
 
 def _is_config(call: ast.Call) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec import Struct, field
@@ -23,10 +23,11 @@ from advisor.script.python_calls import (
     changes_of,
     config_names,
     find_setup,
+    imported,
     unchanged_dictionaries,
 )
 from advisor.script.python_names import NameValues, assignments
-from advisor.script.python_options import is_filled, later_defaults, option_defaults, read_names
+from advisor.script.python_options import given_options, is_filled, later_defaults, option_defaults, read_names
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
 _NEWLINE = re.compile(rb"\r\n|\n|\r")
@@ -94,8 +95,13 @@ class PythonReading(Struct):
         return self.document.data[self.start(node) : self.end(node)]
 
 
-def read_python(document: Document, environment: Mapping[str, str] | None = None) -> PythonReading:
-    """Read a Python file as it would be run in an environment. Raises ScriptError with the line of a syntax error."""
+def read_python(
+    document: Document, environment: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+) -> PythonReading:
+    """Read a Python file as it would be run in an environment, with arguments.
+
+    Raises ScriptError with the line of a syntax error, and where an argument is none of the file's own options.
+    """
     name = clean_line(str(document.path))
     try:
         document.data.decode("utf-8")
@@ -113,7 +119,7 @@ def read_python(document: Document, environment: Mapping[str, str] | None = None
     reading = PythonReading(document, lines, 3 if document.data.startswith(b"\xef\xbb\xbf") else 0)
     reading.environment = FileEnvironment(environment or {}, tree)
     try:
-        _read_module(reading, tree)
+        _read_module(reading, tree, arguments)
     except RecursionError as error:
         raise ScriptError(say("{file}: nested too deeply to be a config file.", file=name)) from error
     return reading
@@ -136,7 +142,8 @@ def _parsed(data: bytes) -> ast.Module:
             raise error from None
 
 
-def _read_module(reading: PythonReading, tree: ast.Module) -> None:
+def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[str]) -> None:
+    given = given_options(tree, arguments)
     classes = {statement.name: statement for statement in tree.body if isinstance(statement, ast.ClassDef)}
     values = NameValues(tree, reading.environment)
     names = values.at(tree)
@@ -153,13 +160,15 @@ def _read_module(reading: PythonReading, tree: ast.Module) -> None:
     if setup.configs or setup.parts:
         evaluator = Evaluator(names, reading.environment)
         options = {key: evaluator.evaluate(value) for key, value in option_defaults(tree, classes)}
+        options |= {key: Evaluated(value) for key, value in given.items()}
         for option in options:
             owner, _, name = option.rpartition(".")
-            defaults = name in later_defaults(tree)
+            defaults = name in later_defaults(tree) and option not in given
             if defaults or any(change.key in ("", name) for change in changes_of(tree, {owner})):
                 options[option] = Evaluated(reason=say("{name} is set in several places", name=option))
         values.options = options
         _read_setup(reading, setup, values, unchanged_dictionaries(tree))
+        reading.bases += tuple(imported(tree, classes, reading.bases))
         holders, last = config_names(tree, setup), _last_training(tree, values)
         for change in (*changes_of(tree, holders), *changes_inside(tree, setup, holders)):
             if last is None or values.scope(change.node) is not None or change.node.lineno <= last:

@@ -7,13 +7,19 @@ default, `args.batch` of `args = parser.parse_args()` that of `add_argument("--b
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from advisor.hostile import clean_line
+from advisor.language import say
+from advisor.script.document import ScriptError
 from advisor.script.python_calls import called
+from advisor.script.python_value import PythonValue
 
 _INTO_CLASSES = ("parse_args_into_dataclasses", "parse_args_and_config", "parse")
 """Methods of transformers' HfArgumentParser, TRL's TrlParser and alignment-handbook's H4ArgumentParser."""
 _INTO_ONE = ("parse_args", "parse_known_args")
+_SWITCHES = {"store_true": True, "store_false": False}
+"""Actions of argparse that take no value, and what they set."""
 _OF_ONE_CLASS = ("cli", "parse_cli", "tap", "instantiate")
 """Functions that fill the class they are handed: `tyro.cli(Args)`."""
 
@@ -21,7 +27,47 @@ _OF_ONE_CLASS = ("cli", "parse_cli", "tap", "instantiate")
 def option_defaults(tree: ast.Module, classes: Mapping[str, ast.ClassDef]) -> Iterator[tuple[str, ast.expr]]:
     """ "name.option" and the expression of its default, for each name of the file that holds parsed options."""
     parsers = _parsers(tree)
-    flags = dict(_flags(tree))
+    flags = {flag: default for flag, _, default in _flags(tree) if default is not None}
+    yield from ((f"{name}.{flag}", default) for name in _holders(tree) for flag, default in flags.items())
+    for names, call in _options_read(tree):
+        for name, filled in zip(names, _filled(call, parsers), strict=False):
+            for field, default in _fields(filled, classes):
+                yield f"{name}.{field}", default
+
+
+def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, PythonValue]:
+    """ "name.option" and what a command gives it (`--option=value` or `--switch`), for options of the file's argparse.
+
+    Raises ScriptError for an argument that is none of them.
+    """
+    flags = {f"--{flag}": action for flag, action, _ in _flags(tree)}
+    given: dict[str, PythonValue] = {}
+    for argument in arguments:
+        option, equals, text = argument.partition("=")
+        option = option.replace("-", "_").replace("__", "--", 1)
+        action = flags.get(option)
+        if action is None or bool(equals) == (action in _SWITCHES):
+            raise ScriptError(say("{option} is no option of the file's own parser.", option=clean_line(argument, 60)))
+        given[option[2:]] = _number(text) if equals else _SWITCHES[action]
+    return {f"{name}.{option}": value for name in _holders(tree) for option, value in given.items()}
+
+
+def _number(text: str) -> PythonValue:
+    """A word as a number or truth value, where it is one."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, (bool, int, float)) else text
+
+
+def _holders(tree: ast.Module) -> list[str]:
+    """Names that hold what argparse read: `args = parser.parse_args()`."""
+    return [names[0] for names, call in _options_read(tree) if called(call) in _INTO_ONE]
+
+
+def _options_read(tree: ast.Module) -> Iterator[tuple[list[str], ast.Call]]:
+    """`_parsed`, with the call that a function returns in place of the function's."""
     returned = {
         function.name: statement.value
         for function in ast.walk(tree)
@@ -31,14 +77,7 @@ def option_defaults(tree: ast.Module, classes: Mapping[str, ast.ClassDef]) -> It
     }
     for names, call in _parsed(tree):
         inner = returned.get(called(call)) if isinstance(call.func, ast.Name) else None
-        if isinstance(inner, ast.Call):  # args = parse_args()
-            call = inner
-        if called(call) in _INTO_ONE:
-            yield from ((f"{name}.{flag}", default) for name in names[:1] for flag, default in flags.items())
-            continue
-        for name, filled in zip(names, _filled(call, parsers), strict=False):
-            for field, default in _fields(filled, classes):
-                yield f"{name}.{field}", default
+        yield names, inner if isinstance(inner, ast.Call) else call  # args = parse_args()
 
 
 def _parsed(tree: ast.Module) -> Iterator[tuple[list[str], ast.Call]]:
@@ -84,18 +123,18 @@ def _fields(name: str, classes: Mapping[str, ast.ClassDef]) -> Iterator[tuple[st
                 yield field, value
 
 
-def _flags(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+def _flags(tree: ast.Module) -> Iterator[tuple[str, str, ast.expr | None]]:
+    """Name, action ("" for one that takes a value) and default of every option of argparse."""
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and called(call) == "add_argument":
             words = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             told = {keyword.arg: keyword.value for keyword in call.keywords}
             long = [word for word in words if word.startswith("--")]
             name = _text(told.get("dest")) or (long or words or [""])[0].lstrip("-")
-            switched = {"store_true": False, "store_false": True}.get(_text(told.get("action")))
-            switch = None if switched is None else ast.copy_location(ast.Constant(switched), call)
-            default = told.get("default") or switch
-            if name and default is not None:
-                yield name.replace("-", "_"), default
+            action = _text(told.get("action"))
+            switch = ast.copy_location(ast.Constant(not _SWITCHES[action]), call) if action in _SWITCHES else None
+            if name:
+                yield name.replace("-", "_"), action, told.get("default") or switch
 
 
 def later_defaults(tree: ast.Module) -> frozenset[str]:

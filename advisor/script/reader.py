@@ -17,6 +17,7 @@ from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError
 from advisor.script.files import Files, is_file, load
 from advisor.script.interpolation import interpolated
 from advisor.script.launch import Launch, Script
+from advisor.script.python_calls import TRAINER
 
 _SUFFIXES: dict[str, DocumentKind] = {
     ".sh": "shell", ".bash": "shell", ".slurm": "shell", ".sbatch": "shell",
@@ -37,7 +38,8 @@ def read_script(
 ) -> Script:
     """Read a launch file and everything it is followed into.
 
-    `positional` are arguments that the script is given, `environment` what a Python file is run with. Raises
+    `positional` are arguments that it is given (a Python file: as `--option=value`), `environment` what a Python file
+    is run with. Raises
     ScriptError, one sentence with file and line, where the file is missing, unreadable, empty, binary, too large,
     or not well-formed.
     """
@@ -57,7 +59,7 @@ def read_documents(
         return _shell(files, path, positional)
     number = files.add(path, kind)
     try:
-        launch = config_launch(files, number, environment)
+        launch = config_launch(files, number, environment, positional)
     except ScriptError as error:
         from advisor.script.fragment import read_pasted
 
@@ -139,13 +141,15 @@ def _odd_bytes(data: bytes, other: str) -> Iterator[str]:
         yield say(_MARK_OF_OTHER, file=other) if other else say(_MARK)
 
 
-def config_launch(files: Files, number: int, environment: Mapping[str, str] | None = None) -> Launch:
+def config_launch(
+    files: Files, number: int, environment: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+) -> Launch:
     """A YAML, JSON, TOML or Python file as one launch. Raises ScriptError where it is not well-formed."""
     document = files.documents[number]
     if document.kind == "python":
         from advisor.script.python_file import python_launch, read_python
 
-        launch = python_launch(read_python(document, environment))
+        launch = python_launch(read_python(document, environment, arguments))
         return replace(launch, launcher_unread=("",))  # nobody sees what starts it
     read = read_config(files, number)
     out = Followed(read.settings, tuple(read.files), tuple(read.notes))
@@ -171,7 +175,11 @@ def read_again(script: Script, rewrites: Sequence[Rewrite]) -> Script:
     """The script as it would be read with the new bytes. Raises ScriptError where they are not well-formed."""
     files = in_memory(script, {str(item.document.path): item.new for item in rewrites})
     again = read_documents(files, Path(script.documents[0].path), script.positional, script.environment)
-    return again if script.starter is None else _started(again, script.starter)
+    if script.starter is not None:
+        return _started(again, script.starter)
+    if script.documents[0].kind != "shell" or len(again.launches) != len(script.launches):
+        return again
+    return replace(again, launches=tuple(map(_building, again.launches, script.launches)))
 
 
 _ANCESTORS = 2
@@ -194,22 +202,54 @@ def follow_module(script: Script, index: int, bases: Collection[str]) -> Script 
     """The Python file that launch `index` of a shell script runs, read in that launch's environment.
 
     None where the file is not found, cannot be read, or configures nothing by a class that fits one of `bases`
-    (fnmatch), and where the command gives the program settings that the file alone would not have.
+    (fnmatch), and where the command gives the program settings that are not options of the file's own.
     """
     if not script.launches or script.documents[0].kind != "shell":
         return None
     launch, path = script.launches[index], script.documents[0].path
     file = module_file(launch, path)
-    if file is None or any(not setting.key.startswith(FOLLOWED) for setting in launch.settings):
+    given = [one for one in launch.settings if not one.key.startswith((*FOLLOWED, TRAINER)) and one.effective]
+    if file is None or not all(setting.resolved for setting in given):
         return None
+    arguments = tuple(setting.key if setting.value == () else f"{setting.key}={setting.text}" for setting in given)
+    found = _module(file, bases, launch.environment, arguments)
+    return _started(found, launch) if found is not None else None
+
+
+def with_trainers(script: Script, bases: Collection[str]) -> Script:
+    """The script, each launch with the trainer that the Python file which it runs takes from a package of `bases`.
+
+    For files of which `follow_module` knows nothing more, because the command gives them settings of that package.
+    A name without a package ("Trainer") proves nothing of a command with options of its own.
+    """
+    bases = [base for base in bases if "." in base]
+    if script.documents[0].kind != "shell" or not bases:
+        return script
+    launches = []
+    for launch in script.launches:
+        file = module_file(launch, script.documents[0].path) if launch.program.endswith(".py") else None
+        found = _module(file, bases, launch.environment) if file is not None else None
+        launches.append(_building(launch, found.launches[0]) if found is not None else launch)
+    return replace(script, launches=tuple(launches))
+
+
+def _module(
+    file: Path, bases: Collection[str], environment: Mapping[str, str], arguments: tuple[str, ...] = ()
+) -> Script | None:
+    """A Python file that configures something by a class that fits one of `bases`."""
     try:
-        found = read_script(file, environment=launch.environment)
+        found = read_script(file, positional=arguments, environment=environment)
     except ScriptError:
         return None
     named = found.launches[0].bases if found.launches else ()
-    if not any(fnmatchcase(name, base) for name in named for base in bases):
-        return None
-    return _started(found, launch)
+    return found if any(fnmatchcase(name, base) for name in named for base in bases) else None
+
+
+def _building(launch: Launch, builder: Launch) -> Launch:
+    """The launch with what another one says of the trainer that is built; never edited."""
+    trainer = [replace(one, span=None) for one in builder.settings if one.key == TRAINER]
+    bases = tuple(base for base in builder.bases if "." in base)
+    return replace(launch, bases=bases, settings=(*trainer, *launch.settings)) if bases else launch
 
 
 def _started(found: Script, starter: Launch) -> Script:

@@ -125,6 +125,8 @@ _TRL = {
     "xpo": "online_dpo",
     "onlinedpo": "online_dpo",
     "asyncgrpo": "grpo",
+    "distillation": "on_policy_distillation",
+    "diffusiongemmasft": "sft",
 }
 
 

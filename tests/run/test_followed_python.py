@@ -69,3 +69,55 @@ def test_a_file_that_configures_no_trainer_is_not_followed(tmp_path: Path) -> No
     state = opened(tmp_path, "accelerate launch train_grpo.py", "import torch\nprint(torch.ones(2))\n")
     assert state.script is not None
     assert state.script.documents[0].path.name == "run.sh"
+
+
+OPTIONS = """import argparse
+from trl import GRPOConfig, GRPOTrainer
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--model", default="Qwen/Qwen2.5-0.5B-Instruct")
+parser.add_argument("--batch", type=int, default=16)
+parser.add_argument("--env-host", required=True)
+parser.add_argument("--colocate", action="store_true")
+args = parser.parse_args()
+config = GRPOConfig(per_device_train_batch_size=args.batch, num_generations=4, use_vllm=args.colocate)
+GRPOTrainer(model=args.model, args=config).train()
+"""
+
+
+def test_options_of_the_files_own_parser_are_worth_what_the_command_gives_them(tmp_path: Path) -> None:
+    command = "torchrun --nproc_per_node 8 train_grpo.py --batch 2 --env-host=http://a --colocate"
+    state = opened(tmp_path, command, OPTIONS)
+    assert (state.run.framework, state.run.model_name) == ("trl", "Qwen/Qwen2.5-0.5B-Instruct")
+    assert state.run.knobs["actor.micro_batch"].value == 2
+    assert state.run.knobs["rollout.engine"].value == "vllm"
+    assert state.script is not None
+    assert rewrite(state.script, 0, [EditRequest("num_generations", "2")])[0].document.path.name == "train_grpo.py"
+
+
+def test_an_option_that_the_file_does_not_have_leaves_the_command_as_it_is(tmp_path: Path) -> None:
+    state = opened(tmp_path, "torchrun --nproc_per_node 8 train_grpo.py --batch 2 --gradient_checkpointing", OPTIONS)
+    assert state.script is not None
+    assert state.script.documents[0].path.name == "run.sh"
+
+
+PARSED = """from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, ModelConfig, ScriptArguments, TrlParser
+
+script, config, model = TrlParser((ScriptArguments, {trainer}Config, ModelConfig)).parse_args_and_config()
+{trainer}Trainer(model=model.model_name_or_path, args=config).train()
+"""
+
+
+@pytest.mark.parametrize(("trainer", "method"), [("GRPO", "grpo"), ("DPO", "dpo")])
+def test_the_trainer_that_a_file_builds_tells_framework_and_method_of_its_command(
+    tmp_path: Path, trainer: str, method: str
+) -> None:
+    command = "python train_grpo.py --model_name_or_path Qwen/Qwen2.5-3B-Instruct --per_device_train_batch_size 4"
+    state = opened(tmp_path, command, PARSED.format(trainer=trainer))
+    assert (state.run.framework, state.run.algorithm) == ("trl", method)
+    assert state.run.knobs["actor.micro_batch"].value == 4
+    assert state.script is not None
+    wanted = [EditRequest("--per_device_train_batch_size", "2")]
+    rewrites = rewrite(state.script, 0, wanted)
+    assert rewrites[0].document.path.name == "run.sh"
+    assert differences(state.script, 0, wanted, rewrites) == []

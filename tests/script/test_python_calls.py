@@ -37,7 +37,7 @@ def test_the_calls_of_a_training_are_followed_through_variables_and_functions(re
     assert (found["LoraConfig"], found["Trainer"]) == ("True", "DPOTrainer")
     assert (found["output_dir"], found["max_length"]) == ("out", "2048")
     assert "r" not in found
-    assert set(launch.bases) == {"DPOConfig", "DPOTrainer"}
+    assert set(launch.bases) == {"DPOConfig", "DPOTrainer", "trl.DPOConfig", "trl.DPOTrainer"}
 
 
 def test_each_argument_of_a_call_has_the_bytes_that_decide_it(read: Read) -> None:
