@@ -116,12 +116,13 @@ def left_by_other_lengths(inputs: Inputs, step: Pass, cells: Sequence[Cell]) -> 
     """Segments that passes over answers of other lengths left and that this one's tensors do not fit: torch keeps them,
     a card shows them as used, and others on it cannot have them; torch itself gives them back before it fails.
 
-    None where segments can grow, where every pass has one length, and where they are counted block by block.
+    None where segments can grow, where every pass has one length, where they are counted block by block, and where a
+    GPU ran out: what a change saves is then held against what was needed.
     """
     ends = step.tokens.by_data
     counted = inputs.by_tensor or any(each.kind == "unused" for each in cells)
     varied = inputs.run.recipe.answers == "generated" and ends is not None and ends[0] < ends[1]
-    if counted or inputs.expandable or not varied:
+    if counted or inputs.expandable or inputs.ran_out or not varied:
         return []
     given = add_up(each.amount for each in cells if each.pooled and each.kind != "unused").called("allocated by torch")
     words = mark("torch's segments: left by passes of other lengths, given back before the GPU is full")

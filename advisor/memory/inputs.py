@@ -101,6 +101,8 @@ class Inputs(Struct, frozen=True, eq=False):
     stream: int = 1
     """Of these, GPUs that split the stream between the layers and its norms, too."""
     assumed_mechanics: frozenset[str] = frozenset()
+    ran_out: bool = False
+    """A GPU of the run ran out: torch had given back by then what nothing used."""
     """Fields of the mechanics that nobody stated."""
 
     @property
@@ -375,6 +377,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         split=split,
         gpu_context=_context(machine),
         assumed_mechanics=frozenset(run.assumed_mechanics),
+        ran_out=crash is not None and crash.memory == "gpu",
     )
 
 
