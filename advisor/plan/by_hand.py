@@ -70,18 +70,9 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
 
 def _title(remedy: Remedy, situation: Situation, changes: tuple[Change, ...]) -> str:
     title = _with_names(remedy, situation, changes)
-    condition = condition_of(remedy, situation)
-    return say("{condition}: {title}", condition=condition, title=title) if condition else title
-
-
-def condition_of(remedy: Remedy, situation: Situation) -> str:
-    """What must be so for a remedy to do anything, in a launch that no dialect knows and that does not show it."""
-    if situation.now.built.natives.framework is not None:
-        return ""
-    if needs_engine(remedy, situation) == "unseen":
-        return say("Where a rollout engine shares the card")
-    off = remedy.value is not None and remedy.value.to is False
-    return say("Where the launch switches it on") if off and stated_by_name(remedy, situation) is None else ""
+    if situation.now.built.natives.framework is None and needs_engine(remedy, situation) == "unseen":
+        return say("Where a rollout engine shares the card: {title}", title=title)
+    return title
 
 
 def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:

@@ -16,7 +16,7 @@ from advisor.memory.ledger import peak_rises
 from advisor.memory.predict import Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
-from advisor.plan.by_hand import advice_step, condition_of, in_a_later_version, needs_engine, settled, usual
+from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual
 from advisor.plan.common_names import MOST_NAMES, names_of
 from advisor.plan.options import by_default, unseen_number
 from advisor.plan.plan import NotProposed, Plan, PlanStep
@@ -383,7 +383,7 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
         concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]
         concerning = [r for r in concerning if needs_engine(r, situation) != "missing"]
         concerning.sort(key=lambda r: r.results == "changed" and r.id not in cause.leads)
-        concerning.sort(key=lambda r: bool(condition_of(r, situation)))
+        concerning.sort(key=lambda r: needs_engine(r, situation) == "unseen")
         by_name: dict[str, Remedy] = {}  # two ways to move a state have one name in most frameworks
         for remedy in concerning:
             by_name.setdefault(listed(names_of(remedy.knob or "", situation)[:MOST_NAMES]) or remedy.id, remedy)

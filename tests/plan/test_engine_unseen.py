@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from advisor.run.recipe import method_named, method_spelled
-from advisor.session import SessionRequest, open_session
 from tests.plan.planned import Planned
 
 LINE = (
@@ -48,12 +45,3 @@ def test_settings_tell_whether_answers_are_generated(keys: tuple[str, ...], meth
 )
 def test_a_class_tells_the_method_as_a_program_does(name: str, method: str) -> None:
     assert method_named(name) == method
-
-
-def test_what_would_be_switched_off_is_conditional_where_nobody_saw_it_on(tmp_path: Path) -> None:
-    (tmp_path / "train.log").write_text("Killed\n")
-    asked = SessionRequest(logs=(tmp_path / "train.log",), answers={"seen": "killed", "memory": "host"})
-    titles = [step.title for step in open_session(asked).plan.steps]
-    conditional = [number for number, title in enumerate(titles) if title.startswith("Where the launch switches it on")]
-    assert conditional
-    assert conditional == list(range(len(titles) - len(conditional), len(titles)))
