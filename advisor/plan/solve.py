@@ -18,6 +18,7 @@ from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual
 from advisor.plan.common_names import MOST_NAMES, names_of
+from advisor.plan.host_holders import for_each_holder
 from advisor.plan.options import by_default, unseen_number
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
@@ -97,6 +98,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
         told = [step for step in told if step in usual_first]
     steps = merged(steps, told, cause)
     steps = in_turns(steps, situation, cause) if holder_unknown(situation, cause) else steps
+    steps = for_each_holder(steps, situation, cause)
     # a bad version that this crash does not show is no reason to change an environment before a setting
     unproven = [step for step in known_bad if step.group not in proven]
     steps = _behind_first(steps, unproven) if cause.counted else [*unproven, *steps]  # what grows, no setting ends

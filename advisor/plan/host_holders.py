@@ -1,0 +1,82 @@
+"""Lists a remedy for each thing that may fill the host RAM, where nothing tells which does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from advisor.diagnosis.conditions import contradicted, holds
+from advisor.knowledge.schema import Cause, Remedy
+from advisor.language import say
+from advisor.plan.by_hand import advice_step, needs_engine
+from advisor.plan.plan import PlanStep
+from advisor.plan.select import GUESSED
+from advisor.plan.situation import Situation
+
+_SHOWN_BY = ("host.held_by", "host.top_user", "host.driver_large")
+"""Facts of which each shows something of who held the RAM."""
+_OF_EACH = 2
+"""Remedies of one possible cause that are listed: its best, and one more."""
+_MOST = 5
+"""Remedies added: a list, not a catalogue."""
+_MACHINES_AT = 3
+"""What can be tried at once comes before another machine."""
+_QUESTION = "host_holder"
+
+
+def for_each_holder(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> list[PlanStep]:
+    """The steps, and the best remedies of every holder that is not ruled out; what helped most reports stands first,
+    machines behind the first few.
+    """
+    guessed = situation.place == "host" and cause.id in GUESSED and not any(map(situation.facts.get, _SHOWN_BY))
+    if not guessed:
+        return list(steps)
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
+    listed = {step.id for step in steps}
+    documented = Counter(
+        name
+        for case in situation.knowledge.cases
+        if case.situation.get("memory") == "host" and case.grade != "failed"
+        for name in case.remedies
+    )
+    found = [remedy for remedy in _possible(situation) if remedy.id not in listed]
+    found.sort(key=lambda remedy: -documented[remedy.id])
+    every = [*steps, *(advice_step(remedy, situation) for remedy in found[:_MOST])]
+    told = [_conditional(step, by_id.get(step.id), situation) for step in every]
+    told.sort(key=lambda step: (not step.selected, step.kind == "machine", -documented[step.id]))
+    machines = [step for step in told if step.kind == "machine"]
+    others = [step for step in told if step.kind != "machine"]
+    return [*others[:_MACHINES_AT], *machines, *others[_MACHINES_AT:]]
+
+
+def _possible(situation: Situation) -> list[Remedy]:
+    """The best remedies of each cause that an answer still open leads to, none against which a fact speaks."""
+    tree, facts = situation.knowledge.tree, situation.facts
+    causes = {one.id: one for one in tree.causes}
+    by_id = {one.id: one for one in situation.remedies}
+    question = next(one for one in tree.questions if one.id == _QUESTION)
+    left = [one for one in question.answers.values() if one.unless is None or holds(one.unless, facts) is None]
+    launch = situation.predictor.inputs.launch
+    seen = launch is not None and situation.now.run.seen_whole  # its own settings say what is on
+    possible: dict[str, Remedy] = {}
+    for answer in left:
+        names = causes[answer.leads_to].remedies if answer.leads_to else ()
+        fitting = [by_id[name] for name in names if name in by_id and by_id[name].memory == "host"]
+        fitting = [one for one in fitting if not any(contradicted(rule, facts) for rule in one.applies_when)]
+        fitting = [one for one in fitting if needs_engine(one, situation) != "missing" and one.kind != "version"]
+        fitting = [one for one in fitting if not one.phases or situation.phase in ("unknown", *one.phases)]
+        fitting = [one for one in fitting if not (seen and one.value is not None and one.value.to is False)]
+        possible.update({one.id: one for one in fitting[:_OF_EACH]})
+    return list(possible.values())
+
+
+def _conditional(step: PlanStep, remedy: Remedy | None, situation: Situation) -> PlanStep:
+    """The step; of one that switches something off which nobody saw switched on, with that condition."""
+    if step.changes or remedy is None or remedy.value is None or remedy.value.to is not False:
+        return step
+    carrier = situation.now.built.natives.carrier(remedy.knob or "")
+    if carrier is None:
+        return replace(step, title=say("Where the launch switches it on: {title}", title=step.title))
+    return replace(step, title=say("Where the launch sets {key}: {title}", key=carrier.key, title=remedy.title))
