@@ -188,14 +188,14 @@ def _beyond(
     now = situation.now
     if chosen or now.enough is True or all(p.remedy.last_resort for p in proposals):
         return ""
-    if now.ledger.gpu and now.ledger.gpu_capacity is None:
+    if situation.place == "gpu" and now.ledger.gpu and now.ledger.gpu_capacity is None:
         return say("Nothing is switched on before it is known how much memory a card has (--gpus).")
     if versions:
         libraries = listed(change.key for step in versions for change in step.changes)
         return say("Nothing is switched on before the version of {library} is known.", library=libraries)
     if cause.memory == "host" and cause.id in GUESSED:
         return say("Nothing is switched on before it is known what holds the RAM.")
-    if situation.phase == "unknown" and cause.counted:
+    if situation.phase == "unknown" and cause.counted and now.ledger.gpu:  # else nothing could be, whatever the phase
         return say("Nothing is switched on, because it is not known in which phase it died: answer that first.")
     return ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -79,6 +79,8 @@ def recognise(
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
     if found is None and launch is not None:
         found = _by_words(launch, frameworks)
+    if found is not None and launch is not None and found[0].serves_others:
+        found = _built_on_it(launch, {*stated, *log_marks}, frameworks) or found
     if found is None:
         told_by, found = "log", _by_log(log_marks, log_settings, frameworks)
     if found is None and (launch is None or not launch.program):
@@ -198,6 +200,20 @@ def _knows_keys(framework: Framework, launch: Launch) -> bool:
     """Whether settings without a program may be the framework's: it has as many of them as a launch of it must have."""
     share = known_share(framework, launch)
     return share is None or share >= LEAST_SHARE_OF_OPTIONS
+
+
+def _built_on_it(
+    launch: Launch, named: Collection[str], frameworks: Sequence[Framework]
+) -> tuple[Framework, str] | None:
+    """The framework that the told versions or the log name, where the launch makes a trainer of its classes: a file that
+    was pasted without its imports bears no other mark."""
+    for framework in frameworks:
+        bases = [base for mark in framework.recognised_by for base in mark.python_bases]
+        if named & {framework.package, framework.framework} and not framework.serves_others:
+            shared = any_key(bases, sorted(launch.bases)) if bases else None
+            if shared is not None:
+                return framework, say("class of {base}", base=shared)
+    return None
 
 
 def _by_packages(stated: Collection[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:

@@ -110,3 +110,11 @@ def test_the_version_told_of_a_framework_s_own_package_names_it(
     assert open_session(asked).run.framework == framework
     beside_an_answer = open_session(SessionRequest(logs=asked.logs, libraries=libraries, answers={"framework": "roll"}))
     assert beside_an_answer.run.framework == "roll"
+
+
+def test_a_pasted_file_without_imports_is_of_the_framework_whose_version_is_told(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("GRPOTrainer(model=model, args=GRPOConfig(num_generations=8))\n")
+    asked = SessionRequest(script=tmp_path / "train.py", answers={"memory": "gpu"}, libraries=("trl=0.22.2",))
+    assert open_session(asked).run.framework == "trl"
+    beside = SessionRequest(script=asked.script, answers=asked.answers, libraries=("trl=0.22.2", "unsloth=2025.11.2"))
+    assert open_session(beside).run.framework == "unsloth"
