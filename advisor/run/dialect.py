@@ -202,11 +202,11 @@ def _knows_keys(framework: Framework, launch: Launch) -> bool:
     return share is None or share >= LEAST_SHARE_OF_OPTIONS
 
 
-def _built_on_it(
-    launch: Launch, named: Collection[str], frameworks: Sequence[Framework]
-) -> tuple[Framework, str] | None:
-    """The framework that the told versions or the log name, where the launch makes a trainer of its classes: a file that
-    was pasted without its imports bears no other mark."""
+def _built_on_it(launch: Launch, named: Set[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
+    """The framework that the told versions or the log name, where the launch makes a trainer of its classes.
+
+    A file that was pasted without its imports bears no other mark.
+    """
     for framework in frameworks:
         bases = [base for mark in framework.recognised_by for base in mark.python_bases]
         if named & {framework.package, framework.framework} and not framework.serves_others:
