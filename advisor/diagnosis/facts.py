@@ -237,7 +237,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         return found if isinstance(found, int) else None
 
     tried, free, total = number("tried_bytes"), number("free_bytes"), number("total_bytes")
-    idle = idle_in_pool(fields)
+    idle, allocated = idle_in_pool(fields), number("allocated_bytes")
     if tried is not None:
         facts["gpu.tried_bytes"] = Fact(tried, "log", where, (0,))
     if tried is not None and free is not None and total:
@@ -248,6 +248,9 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         facts["gpu.free_bytes"] = Fact(free, "log", where, (0,))
         facts["gpu.free_exceeds_request"] = Fact(contradicts(fields), "log", where, (0,))
         facts["gpu.empty"] = Fact(is_empty(fields), "log", where, (0,))
+    held = total or (idle + allocated if idle is not None and allocated is not None else 0)
+    if idle is not None and held:
+        facts["gpu.idle_share"] = Fact(idle / held, "log", where, (0,))
     if idle is not None and total and tried is not None:
         told = "reserved_unallocated_bytes" in fields  # older allocators kept some pieces on any full card
         much = idle / total > MUCH_IDLE or (told and idle >= tried and idle / total > IDLE)
@@ -255,7 +258,6 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
         because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
         facts["gpu.fragmented"] = Fact(fragmented, "log", because, (0,))
-    allocated = number("allocated_bytes")
     if allocated is not None and total:
         sizes = {"size": show_bytes(allocated), "total": show_bytes(total)}
         because = say("{size} of {total} allocated by PyTorch ({line})", **sizes, line=where)

@@ -19,16 +19,16 @@ RUN_NAMES = frozenset({
 })  # fmt: skip
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
-    "advisory.checked", "algorithm", "attribution", "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended",
-    "attention.eager", "attention.unsure", "engine.free_share", "engine.share", "era", "experts", "failed",
-    "first_step", "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects", "frame.engine",
+    "advisory.checked", "algorithm", "attention.eager", "attention.unsure", "attribution", "batch.binds", "colocated",
+    "cpu_adam", "disk.holds", "ended", "engine.free_share", "engine.share", "era", "experts", "failed", "first_step",
+    "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects", "frame.engine",
     "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.loads", "frame.logits", "frame.logits_cast",
     "frame.makes_states", "frame.matmul", "frame.pass", "frame.pins", "frame.wakes", "framework",
     "gathered_weights.share", "gpu.allocated_share", "gpu.empty", "gpu.fragmented", "gpu.free_exceeds_request",
-    "gpu.grows", "gpu.missing_share", "gpu.name", "gpu.others_alike", "gpu.others_bytes", "gpu.others_dominate",
-    "gpu.others_engine", "gpu.others_minor", "gpu.others_most", "gpu.others_share", "gpu.total_bytes",
-    "gpu.tried_bytes", "gpus", "gradient_checkpointing", "has_critic", "has_engine", "host.beyond_states",
-    "host.driver_large", "host.grows", "host.held_by", "host.largest", "host.limit_below_ram",
+    "gpu.grows", "gpu.idle_share", "gpu.missing_share", "gpu.name", "gpu.others_alike", "gpu.others_bytes",
+    "gpu.others_dominate", "gpu.others_engine", "gpu.others_minor", "gpu.others_most", "gpu.others_share",
+    "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing", "has_critic", "has_engine",
+    "host.beyond_states", "host.driver_large", "host.grows", "host.held_by", "host.largest", "host.limit_below_ram",
     "host.one_holds_states", "host.roomy", "host.threshold", "host.top_user", "host.victim", "idle_cards", "images",
     "ledger.batch_share", "ledger.engine_share", "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room",
     "ledger.host_fits", "ledger.largest", "ledger.logits_larger", "ledger.states_share", "log_prob_pass",

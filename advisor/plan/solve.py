@@ -240,9 +240,17 @@ def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
         first += [
             by_id[name] for name in _of_any_holder(situation) if name not in skip
         ]  # nor is the cause more than a guess
+    shown = [r for r in rest if _shown_by_log(r, situation)]  # whatever the cause: the log itself asks for them
     rest = [r for r in rest if r.kind == "setting"] if counted else []
+    rest = [*shown, *(r for r in rest if r not in shown)]
     rest.sort(key=lambda r: TIERS.index(r.tier))
     return [r for r in [*first, *rest] if _concerns(r, situation) and r.value is not None and r.kind != "version"]
+
+
+def _shown_by_log(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the log bears the signs for which the remedy is the usual way out."""
+    seen = all_hold(remedy.leads_when, situation.facts) if remedy.leads_when else None
+    return any(fact.source == "log" for fact in seen or ())
 
 
 def _of_any_holder(situation: Situation) -> Sequence[str]:
