@@ -20,7 +20,7 @@ from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
-from advisor.diagnosis.model_facts import least_logits, least_states, model_facts
+from advisor.diagnosis.model_facts import largest_card, least_logits, least_states, model_facts
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -240,6 +240,15 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
     idle, allocated = idle_in_pool(fields), number("allocated_bytes")
     if tried is not None:
         facts["gpu.tried_bytes"] = Fact(tried, "log", where, (0,))
+    card = total or largest_card()
+    if tried is not None and tried > card:
+        sizes = {"tried": show_bytes(tried), "card": show_bytes(card)}
+        because = (
+            say("One request of {tried} is larger than the whole card ({card})", **sizes)
+            if total
+            else say("One request of {tried} is larger than any card that is known here", **sizes)
+        )
+        facts["gpu.beyond_card"] = Fact(True, "log", because, (0,))
     if tried is not None and free is not None and total:
         sizes = {"tried": show_bytes(tried), "free": show_bytes(free), "total": show_bytes(total)}
         because = say("{tried} asked for, {free} free of {total} ({line})", **sizes, line=where)

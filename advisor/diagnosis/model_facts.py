@@ -91,7 +91,7 @@ def least_states(run: Run, machine: Machine) -> dict[str, Fact]:
     # nobody trains what one card could never hold whole: adapters or packed weights were not seen
     named = run.framework == "unknown" and (names_adapters(run) or run.topology.actor_gpus == 1)
     few = named or moved or run.trains_adapters or evaluates_only(run)
-    card = machine.gpu_bytes or (_largest_card() if run.unsharded else 0)
+    card = machine.gpu_bytes or (largest_card() if run.unsharded else 0)
     if few or not card or run.model is None or not run.topology.known:
         return {}
     each = run.mechanics
@@ -104,6 +104,6 @@ def least_states(run: Run, machine: Machine) -> dict[str, Fact]:
 
 
 @lru_cache(maxsize=1)
-def _largest_card() -> int:
+def largest_card() -> int:
     """Bytes of the largest card that gpus.yaml knows: what does not fit it fits none."""
     return max(fact.total_bytes for fact in load_knowledge().gpus)

@@ -61,6 +61,7 @@ def remarks(
         *_growing(crash, ledger),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
+        *_beyond_any_card(facts),
         *_unsharded(run),
         *(_one_pass(run) if _in_a_pass(facts) else ()),
         *_in_tokens(run, known.attribution if _may_be_logits(facts) else []),
@@ -327,6 +328,17 @@ def _contradiction(crash: Crash, facts: Facts) -> Iterator[str]:
             "allocator itself is in trouble. nvidia-smi sampled every second during a new run tells them apart.",
             free=show_bytes(free),
             tried=show_bytes(tried),
+        )
+
+
+def _beyond_any_card(facts: Facts) -> Iterator[str]:
+    """That a request is larger than the whole card, so that nothing but a smaller tensor can help."""
+    beyond = facts.get("gpu.beyond_card")
+    if beyond is not None and beyond.value is True:
+        yield say(
+            "{because}, so that no share, offload or sharding makes room for it: look at the rows and tokens of that "
+            "one pass, at packing, and at an attention that was patched.",
+            because=beyond.because,
         )
 
 

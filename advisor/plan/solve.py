@@ -261,6 +261,8 @@ def _of_any_holder(situation: Situation) -> Sequence[str]:
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
     if remedy.memory != situation.place and remedy.memory != "shm":
         return False
+    if "gpu.beyond_card" in situation.facts and remedy.relieves in ("states", "engine"):
+        return False  # room for it cannot be made, only a smaller tensor
     anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
     return anywhere or situation.phase in remedy.phases
 

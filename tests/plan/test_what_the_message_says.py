@@ -132,3 +132,13 @@ def test_what_is_added_to_a_config_file_has_no_dashes(planned: Planned) -> None:
     steps = planned(config + "trl_trainer: GRPOTrainer\nmax_prompt_length: 2048\n", BARE, name="run.yaml")
     keys = [change["key"] for change in steps["lower-actor-micro-batch"]["changes"]]
     assert keys == ["per_device_train_batch_size", "gradient_accumulation_steps"]
+
+
+def test_for_a_request_larger_than_the_card_no_room_is_made(planned: Planned) -> None:
+    log = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 341.70 GiB. GPU 0 has a total capacity of "
+        "79.15 GiB of which 70.00 GiB is free. Of the allocated memory 8.00 GiB is allocated by PyTorch\n"
+    )
+    steps = planned("axolotl train config.yaml --base_model x/Mistral-7B --micro_batch_size 4\n", log)
+    assert "lower-actor-micro-batch" in steps
+    assert not steps.keys() & {"higher-zero-stage", "optimizer-offload", "cpu-optimizer", "lower-rollout-share"}
