@@ -165,7 +165,7 @@ def test_easyr1_is_not_seen_in_the_log_of_verl() -> None:
 
 
 def test_logic_rl_asks_for_its_own_marks_and_never_for_per_gpu_micro_batches() -> None:
-    (recognition,) = FAMILY["logic_rl"].recognised_by
+    recognition, _ = FAMILY["logic_rl"].recognised_by
     assert any(mark in "data.train_files=data/kk/instruct/5ppl/train.parquet" for mark in recognition.marks)
     other = (
         "VLLM_ATTENTION_BACKEND=XFORMERS trainer.project_name=TinyZero data/countdown/train.parquet grad_offload=True"
