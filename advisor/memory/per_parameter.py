@@ -22,7 +22,8 @@ from advisor.rules.functions import version_in
 from advisor.run.run import ModelShape, Run
 
 Trainer = Literal["fsdp", "deepspeed", "megatron", "ddp"]
-_HALF = ("bf16", "bfloat16", "fp16", "float16", "half")
+_HALF = ("bf16", "bfloat16", "fp16", "float16", "half", "auto")
+"""`auto` is the checkpoint's own type, and nearly every checkpoint of a language model is published in 16 bits."""
 _KAHAN = ("adamw_bf16", "anyprecision_adamw")
 _NO_MOMENTS = ("sgd", "adafactor", "lomo", "adalomo")
 """Plain SGD and LOMO have none; Adafactor's and AdaLOMO's are a row and a column of each matrix."""

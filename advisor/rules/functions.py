@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 _RANGE = re.compile(r"list\(range\((?:(\d{1,6}),)?(\d{1,6})(?:,(\d{1,6}))?\)\)\Z")
 _NUMBERS = re.compile(r"\[?\d{1,6}(?:,\d{1,6})*\]?\Z")
-_SIZES = re.compile(r"(?:[a-z]+[.:])?((?:[a-z]\d{1,5})+)\Z")
+_SIZES = re.compile(r"(?:[a-z]*(?:\[\w+\])?[.:])?((?:[a-z]\d{1,5})+)\Z")
 _SIZE = re.compile(r"([a-z])(\d+)")
-_EXPERTS_APART = re.compile(r"(?:[a-z]+[.:])?\(attn:((?:[a-z]\d{1,5})+)\|ffn:((?:[a-z]\d{1,5})+)\)\Z")
+_EXPERTS_APART = re.compile(r"(?:[a-z]*(?:\[\w+\])?[.:])?\(attn:((?:[a-z]\d{1,5})+)\|ffn:((?:[a-z]\d{1,5})+)\)\Z")
 _VERSION = re.compile(r"(?:^|[^\w.])v?(\d+(?:\.\w+)*(?:-?(?:dev|rc|post|a|b)\d*)?)(?!\w)", re.IGNORECASE)
 _LARGEST_DEVICE = 100_000
 """Ids of one list; a longer one is a mistake."""
@@ -146,8 +146,9 @@ def device_ids(text: object) -> frozenset[int] | None:
 
 
 def parallel_sizes(text: object) -> dict[str, int] | None:
-    """Letter → size of "sglang:d4p1t2" or "fsdp:d8"; None where it is not such. Experts that are split otherwise
-    than the other layers ("megatron:(attn:d4t2|ffn:d2e4)") add their "e", and their tensor-parallel size as "ffn.t"."""
+    """Letter → size of "sglang:d4p1t2", "megatron[actor]:d2" or "d8"; None where it is not such. Experts that are split
+    otherwise than the other layers ("megatron:(attn:d4t2|ffn:d2e4)") add their "e", and their tensor-parallel size as
+    "ffn.t"."""
     plain = "".join(str(text or "").split())
     apart = _EXPERTS_APART.match(plain)
     if apart is not None:

@@ -49,8 +49,16 @@ def test_a_signal_of_native_code_is_no_shortage_and_has_steps(tmp_path: Path, li
     assert "name-native-frame" in [step.id for step in state.plan.steps]
 
 
-def test_an_abort_alone_says_that_something_failed_and_not_what() -> None:
-    crash = judge("Fatal Python error: Aborted\n")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Fatal Python error: Aborted",
+        "/x/a.sh: line 2: 32117 Aborted                 python3 -c 'import os; os.abort()'",
+        "/x/a.sh: line 2: 32117 Aborted                 (core dumped) python3 train.py",
+    ],
+)
+def test_an_abort_alone_says_that_something_failed_and_not_what(line: str) -> None:
+    crash = judge(f"{line}\n")
     assert (crash.verdict, crash.signature) == ("unclear", "native-abort-said")
 
 

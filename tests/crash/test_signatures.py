@@ -24,6 +24,25 @@ def test_every_pattern_matches_its_own_sample(ready):
     assert ready.regex.search(ready.signature.sample)
 
 
+OTHER_WORDINGS = {
+    "shm-full": (
+        "RuntimeError: unable to allocate shared memory(shm) for file </torch_7_1>: Success (0)",
+        "RuntimeError: unable to write to file </torch_123_456_0>: No space left on device (28)",
+    ),
+    "vllm-profile-race": (
+        "AssertionError: Error in memory profiling. Initial used memory 1651310592, currently used memory 1524118323. "
+        "This happens when the GPU memory was not cleaned up.",
+    ),
+}
+"""What other versions print of the same failure."""
+
+
+@pytest.mark.parametrize(("name", "said"), [(name, one) for name, every in OTHER_WORDINGS.items() for one in every])
+def test_other_wordings_of_a_failure_are_found_under_its_name(name: str, said: str) -> None:
+    finds = scan(text_source(f"before\n{said}\nafter\n", "x"), CATALOGUE).finds
+    assert name in [find.signature.id for find in finds]
+
+
 @pytest.mark.parametrize("ready", [one for one in EVERY if one.values[0].signature.anchors])
 def test_every_sample_is_found_by_the_literal_search_under_its_own_name(ready):
     scanned = scan(text_source(f"before\n{ready.signature.sample}\nafter\n", "x"), CATALOGUE)

@@ -122,3 +122,26 @@ def test_the_worker_that_died_is_named_by_roll(opened: Opened) -> None:
 def test_old_options_of_deepspeed_chat_are_told_by_their_new_names(opened: Opened) -> None:
     notes = opened("run.sh", CHAT, "", "dschat=0.1.0").run.notes
     assert any("there it is called per_device_training_batch_size" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "megatron"),
+    [
+        ("d4", False),
+        ("d2p2", True),
+        ("d4e2", True),
+        ("fsdp:d4", False),
+        ("megatron:d2p2", True),
+        ("megatron[actor]:d2p2", True),
+        ("archon:d2p2", False),
+    ],
+)
+def test_areal_trains_on_megatron_where_an_allocation_without_backend_needs_it(
+    opened: Opened, trainer: str, megatron: bool
+) -> None:
+    run = opened("run.yaml", AREAL.replace("fsdp:d4", trainer)).run
+    assert run.topology.actor_gpus == 4
+    assert (run.mechanics.trainer == "megatron", run.value("actor.pipeline_parallel") is not None) == (
+        megatron,
+        megatron,
+    )

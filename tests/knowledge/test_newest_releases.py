@@ -60,6 +60,23 @@ def test_trl_builds_no_full_logits_from_1_15_on(opened: Opened) -> None:
     assert held(liger, "actor_update", "logits") == held(after, "actor_update", "logits")
 
 
+LOADED = """from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B"{dtype})
+Trainer(model=model, args=TrainingArguments(output_dir="x", per_device_train_batch_size=1)).train()
+"""
+
+
+def test_transformers_5_loads_in_the_checkpoints_own_type(opened: Opened) -> None:
+    def weights(version: str, dtype: str = "") -> int:
+        text = LOADED.format(dtype=dtype)
+        return held(opened(text, f"transformers={version}", name="train.py"), "actor_update", "weights")
+
+    four, five = weights("4.57.1"), weights("5.0.0")
+    assert five == pytest.approx(four / 2, rel=0.01)
+    assert weights("4.57.1", ', torch_dtype="auto"') == five
+    assert weights("5.0.0", ', torch_dtype="float32"') == four
+
+
 def areal(backend: str = FSDP, kind: str = "rl", strategy: str = "separation") -> str:
     return AREAL.format(backend=backend, kind=kind, strategy=strategy)
 

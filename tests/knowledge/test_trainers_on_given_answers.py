@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.knowledge import load_knowledge
+from advisor.run.dialect import era_of
 from advisor.run.run import Run
 from advisor.session import SessionRequest, open_session
 
@@ -129,8 +131,8 @@ def test_the_workflow_in_a_traceback_tells_the_method(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "share", "era"),
     [
-        ("skyrl.train.entrypoints.main_base", "generator.inference_engine.gpu_memory_utilization", "v0.5"),
-        ("skyrl_train.entrypoints.main_base", "generator.gpu_memory_utilization", "v0.4"),
+        ("skyrl.train.entrypoints.main_base", "generator.inference_engine.gpu_memory_utilization", "v0.3"),
+        ("skyrl_train.entrypoints.main_base", "generator.gpu_memory_utilization", "train-v0.4"),
     ],
 )
 def test_both_of_skyrls_option_trees_are_read(program: str, share: str, era: str, tmp_path: Path) -> None:
@@ -141,6 +143,22 @@ def test_both_of_skyrls_option_trees_are_read(program: str, share: str, era: str
     run = run_of(text, tmp_path / "run.sh", gpus="4xA100-80GB")
     assert (run.framework, run.era, run.algorithm) == ("skyrl", era, "grpo")
     assert (run.number("rollout.memory_share"), run.topology.actor_gpus) == (0.55, 4)
+
+
+@pytest.mark.parametrize(
+    ("version", "keys", "era"),
+    [
+        ("0.1.0", set(), "v0.1"),
+        ("0.2.0", {"generator.inference_engine.num_engines"}, "v0.1"),
+        ("0.3.0", {"generator.inference_engine.num_engines"}, "v0.3"),
+        (None, {"generator.inference_engine.num_engines", "trainer.use_sample_packing"}, "v0.1"),
+        (None, {"generator.inference_engine.num_engines", "trainer.remove_microbatch_padding"}, "v0.3"),
+        (None, {"generator.num_inference_engines", "trainer.use_sample_packing"}, "train-v0.4"),
+    ],
+)
+def test_the_releases_of_skyrl_are_told_by_their_own_numbers(version: str | None, keys: set[str], era: str) -> None:
+    (skyrl,) = (one for one in load_knowledge().frameworks if one.framework == "skyrl")
+    assert era_of(skyrl, version, keys) == era
 
 
 def test_axolotls_packed_rows_are_as_long_as_their_cap(tmp_path: Path) -> None:
