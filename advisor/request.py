@@ -15,7 +15,7 @@ from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
-from advisor.machine.batch import batch_memory, within
+from advisor.machine.batch import BatchMemory, batch_memory, within
 from advisor.machine.describe import described, from_log, merge
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
@@ -263,11 +263,15 @@ def machine_for(
             libraries=crash.libraries,
         ),
     )
-    if script is None or asked.host_ram is not None:
-        return machine
-    shells = (one.data.decode(errors="replace") for one in script.documents if one.kind == "shell")
-    limit = next(filter(None, map(batch_memory, shells)), None)
+    limit = asked_of_slurm(script)
     return within(machine, limit) if limit is not None else machine
+
+
+def asked_of_slurm(script: Script | None) -> BatchMemory | None:
+    """The RAM of a node that the script's own #SBATCH lines ask for; None where they ask for none."""
+    shells = [one for one in script.documents if one.kind == "shell"] if script is not None else []
+    found = (batch_memory(one.data.decode(errors="replace"), one.path.name) for one in shells)
+    return next(filter(None, found), None)
 
 
 def described_machine(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress = silent) -> Machine:

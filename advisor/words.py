@@ -30,7 +30,7 @@ Verdict = Literal["oom", "not_oom", "unclear"]
 Results = Literal["unchanged", "changed"]
 Basis = Literal["measured", "computed", "estimated", "documented"]
 """How a number is known, strongest first."""
-Source = Literal["measured", "described", "log"]
+Source = Literal["measured", "described", "log", "script"]
 """Where a fact about the machine comes from."""
 
 PHASES: tuple[Phase, ...] = get_args(Phase)

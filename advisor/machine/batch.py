@@ -25,11 +25,17 @@ class BatchMemory(Struct, frozen=True):
 
     limit_bytes: int
     source: str
+    """As it is written, with its place: "#SBATCH --mem=160G (dpo.sbatch:7)"."""
+    option: str
+    """The whole option: "--mem=160G"."""
+    file: str = ""
+    line: int = 0
 
 
-def batch_memory(script: str) -> BatchMemory | None:
+def batch_memory(script: str, file: str = "") -> BatchMemory | None:
     """The limit that the script's own #SBATCH lines set; None where they set none, or all of a node (`--mem=0`)."""
-    asked = dict(_options(script))
+    found_at = {name: (value, line) for name, value, line in _options(script)}
+    asked = {name: value for name, (value, _) in found_at.items()}
     for name, each_of in (("--mem", None), ("--mem-per-gpu", _gpus), ("--mem-per-cpu", _cpus)):
         found = _SIZE.fullmatch(asked.get(name, ""))
         if found is None:
@@ -38,7 +44,9 @@ def batch_memory(script: str) -> BatchMemory | None:
         size = int(found[1]) * _UNITS[found[2].upper() or "M"] * (count or 0)
         if size:
             times = f" × {count}" if each_of is not None else ""
-            return BatchMemory(size, clean_line(f"#SBATCH {name}={asked[name]}{times}", 60))
+            option, line = f"{name}={asked[name]}", found_at[name][1]
+            place = f" ({clean_line(file, 60)}:{line})" if file else ""
+            return BatchMemory(size, clean_line(f"#SBATCH {option}{times}", 60) + place, option, file, line)
     return None
 
 
@@ -48,12 +56,12 @@ def within(machine: Machine, asked: BatchMemory) -> Machine:
     if host.ceiling_bytes is not None and host.ceiling_bytes <= asked.limit_bytes:
         return machine
     host = replace(host, limit_bytes=asked.limit_bytes, limit_used_bytes=None, limit_source=asked.source)
-    return replace(machine, host=host, sources={**machine.sources, "host.limit": "described"})
+    return replace(machine, host=host, sources={**machine.sources, "host.limit": "script"})
 
 
-def _options(script: str) -> Iterator[tuple[str, str]]:
-    """(name, value) in the lines before the first command: Slurm reads no others."""
-    for line in script.splitlines():
+def _options(script: str) -> Iterator[tuple[str, str, int]]:
+    """(name, value, line) in the lines before the first command: Slurm reads no others."""
+    for number, line in enumerate(script.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             return
         if not re.match(r"#SBATCH\s", line):
@@ -65,9 +73,9 @@ def _options(script: str) -> Iterator[tuple[str, str]]:
         for word, following in zip(words, [*words[1:], ""], strict=True):
             if word.startswith("--"):
                 name, is_joined, value = word.partition("=")
-                yield name, value if is_joined else following
+                yield name, value if is_joined else following, number
             elif word[:2] in _SHORT:
-                yield _SHORT[word[:2]], word[2:] or following
+                yield _SHORT[word[:2]], word[2:] or following, number
 
 
 def _gpus(asked: dict[str, str]) -> int | None:

@@ -111,7 +111,8 @@ class Predictor:
     """Predicts one run on one machine. Remembers what it was asked: a plan asks the same many times over.
 
     `leaks`: the knobs that bad library versions turn on in a form of the run. `peaks`: those of a record that speak of
-    this ledger. `limit`: what was full; a full share proves nothing of the card. `earlier`: the settings that the run
+    this ledger. `limit`: what was full; a full share proves nothing of the card, a
+    full job nothing of the node. `earlier`: the settings that the run
     of the log had and this one has no more: what was measured counts for that run, and moves along from there.
     `doubt`: a sentence on that. `said`: the memory that ran out, where only the user says so.
     """
@@ -124,7 +125,7 @@ class Predictor:
         *,
         leaks: Callable[[Run], Mapping[str, Knob]] | None = None,
         peaks: Callable[[Ledger, Run], tuple[Peak, ...]] | None = None,
-        limit: Literal["card", "share"] = "card",
+        limit: Literal["card", "share", "job"] = "card",
         earlier: Overrides | None = None,
         doubt: str = "",
         said: Place | None = None,
@@ -193,7 +194,8 @@ class Predictor:
         read = with_readings(predicted, readings)
         peaks = self._peaks(read, run) if self._peaks is not None else ()
         raw = with_peaks(read, peaks)
-        if self.limit != "card":
+        nowhere = self.limit == "job" and self.machine.host.limit_bytes is None  # at how much it was ended
+        if self.limit == "share" or nowhere:
             return MeasuredEvidence(readings, peaks)
         placed = _placed(self.crash, raw)
         found = corrections(raw, placed, self._said)

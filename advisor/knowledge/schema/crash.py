@@ -38,7 +38,7 @@ class Signature(Strict, frozen=True):
     sample: str = ""
     confidence: str = ""
     source: str = ""
-    limit: Literal["card", "share"] = "card"
+    limit: Literal["card", "share", "job"] = "card"
     """What was full: the memory itself, or the share of it that the rollout engine may use."""
     settle_by: tuple[str, ...] = ()
     """For lines that prove nothing alone: what would settle it."""
