@@ -15,9 +15,9 @@ from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
-from advisor.machine.batch import BatchMemory, batch_memory, within
+from advisor.machine.batch import batch_memory, within
 from advisor.machine.describe import described, from_log, merge
-from advisor.machine.inventory import Machine
+from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before

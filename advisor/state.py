@@ -318,7 +318,7 @@ def _died(crash: Crash, diagnosis: Diagnosis, said: Place | None) -> Died | None
     if not (by_log or said) or diagnosis.memory in ("none", "unknown"):
         return None
     place = next((place for place in PLACES if place == diagnosis.memory), None)
-    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, bool(crash.steps_done))
+    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, bool(crash.steps_done) or crash.stepped)
 
 
 def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done: Diagnosed) -> Situation:

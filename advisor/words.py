@@ -118,6 +118,10 @@ class _PhaseSayings(Sayings[Phase]):
         return say(_of_run(PHASE_TABLE[key])[self.which])
 
 
+ONCE: tuple[Phase, ...] = ("model_load", "rollout_init")
+"""Phases that come once, before the first step."""
+NOW_AND_THEN: tuple[Phase, ...] = ("checkpoint", "validation")
+"""Phases that need not come in a step."""
 PHASE_NAMES: Sayings[Phase] = _PhaseSayings(0)
 PHASE_TITLES: Sayings[Phase] = _PhaseSayings(1)
 

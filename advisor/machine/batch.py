@@ -7,10 +7,8 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
-from msgspec import Struct
-
 from advisor.hostile import clean_line
-from advisor.machine.inventory import Machine
+from advisor.machine.inventory import BatchMemory, Machine
 
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"(\d{1,9})([KMGT]?)B?", re.IGNORECASE)
@@ -18,18 +16,6 @@ _SIZE = re.compile(r"(\d{1,9})([KMGT]?)B?", re.IGNORECASE)
 _COUNT = re.compile(r"(?:gpu:)?(?:[\w.-]+:)?(\d{1,4})(?:\([^)]*\))?")
 """4, gpu:4, gpu:a100:4 and a100:4 (sbatch(1), --gres and --gpus-per-node)."""
 _SHORT = {"-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
-
-
-class BatchMemory(Struct, frozen=True):
-    """What a node gives the job, and the option that says so."""
-
-    limit_bytes: int
-    source: str
-    """As it is written, with its place: "#SBATCH --mem=160G (dpo.sbatch:7)"."""
-    option: str
-    """The whole option: "--mem=160G"."""
-    file: str = ""
-    line: int = 0
 
 
 def batch_memory(script: str, file: str = "") -> BatchMemory | None:
@@ -44,9 +30,9 @@ def batch_memory(script: str, file: str = "") -> BatchMemory | None:
         size = int(found[1]) * _UNITS[found[2].upper() or "M"] * (count or 0)
         if size:
             times = f" × {count}" if each_of is not None else ""
-            option, line = f"{name}={asked[name]}", found_at[name][1]
-            place = f" ({clean_line(file, 60)}:{line})" if file else ""
-            return BatchMemory(size, clean_line(f"#SBATCH {option}{times}", 60) + place, option, file, line)
+            place = f" ({clean_line(file, 60)}:{found_at[name][1]})" if file else ""
+            source = clean_line(f"#SBATCH {name}={asked[name]}{times}", 60) + place
+            return BatchMemory(size, source, name, asked[name], count or 1, file, found_at[name][1])
     return None
 
 
@@ -56,7 +42,8 @@ def within(machine: Machine, asked: BatchMemory) -> Machine:
     if host.ceiling_bytes is not None and host.ceiling_bytes <= asked.limit_bytes:
         return machine
     host = replace(host, limit_bytes=asked.limit_bytes, limit_used_bytes=None, limit_source=asked.source)
-    return replace(machine, host=host, sources={**machine.sources, "host.limit": "script"})
+    sources = {**machine.sources, "host.limit": "script"}
+    return replace(machine, host=host, sources=sources, asked_memory=asked)
 
 
 def _options(script: str) -> Iterator[tuple[str, str, int]]:

@@ -241,7 +241,7 @@ def _bytes(fields: Fields, name: str) -> int:
 
 def _host(ledger: Ledger, crash: Crash, fields: Fields) -> tuple[Correction, ...]:
     """What was in use: by the message, else by the log's readings of the node; the limit only where neither says."""
-    phase = ledger.phase("host", crash.phase) or ledger.peak("host")
+    phase = ledger.phase("host", crash.phase) or (ledger.within_steps() if crash.stepped else ledger).peak("host")
     if phase is None:
         return ()
     used, words = fields.get("node_used_bytes"), None

@@ -7,6 +7,7 @@ added; Ray's threshold lowers the host's wall. What was measured was measured on
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cached_property
@@ -230,6 +231,13 @@ class Predictor:
         """The same run on another machine: what was measured moves along, but nothing was lived through there."""
         crash = replace(self.crash, gpu_total_bytes=None, gpu_names=())
         return self._again(inputs=replace(self.inputs, machine=machine), crash=crash, died=None)
+
+    def lifted(self, host_limit: int) -> Predictor:
+        """The same run and crash where the job may use `host_limit` bytes of a node; itself where that is 0."""
+        if not host_limit:
+            return self
+        host = dataclasses.replace(self.machine.host, limit_bytes=host_limit)
+        return self._again(inputs=replace(self.inputs, machine=dataclasses.replace(self.machine, host=host)))
 
     def of_model(self, name: str) -> Predictor:
         """The same launch with another model on this machine: nothing that a log measured counts for it."""

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from advisor.cli import main
 from advisor.request import SessionRequest
-from advisor.session import open_session
+from advisor.session import open_session, toggle
 from advisor.state import State
 from advisor.tui.facts import host_words
 
@@ -83,3 +84,57 @@ def test_a_node_that_was_full_is_no_limit_of_the_job(asked: SessionRequest) -> N
 def test_before_a_run_the_place_that_is_over_leads(asked: SessionRequest) -> None:
     state = open_session(replace(asked, logs=()))
     assert state.diagnosis.memory == "host"
+
+
+def test_a_phase_that_the_run_passed_is_not_the_one_that_was_too_much(asked: SessionRequest) -> None:
+    state = open_session(asked)
+    over = [one.phase for one in state.plan.fit.findings if one.place == "host"]
+    assert over
+    assert "model_load" not in over
+    assert state.situation is not None
+    assert state.situation.fullest != "model_load"
+    asked.logs[0].write_text(READING + KILL)
+    died_early = open_session(asked)
+    assert "model_load" in [one.phase for one in died_early.plan.fit.findings]
+
+
+def test_the_step_names_the_number_and_switched_on_it_moves_the_promise(asked: SessionRequest) -> None:
+    state = open_session(asked)
+    step = next(one for one in state.plan.steps if one.id == "raise-host-limit")
+    (change,) = step.changes
+    assert (change.key, change.old, change.file, change.line) == ("--mem", "160G", "dpo.sbatch", 3)
+    assert change.new is not None
+    size = int(change.new.removesuffix("G"))
+    assert f"--mem=160G to at least {size}G" in step.title
+    assert "No set" not in state.plan.beyond
+    assert "no set" not in state.plan.beyond
+    assert step.title in state.plan.beyond
+    raised = toggle(state, step.id, True)
+    assert raised.plan.after is not None
+    assert raised.plan.after.host_limit == size * GIB
+    assert [one for one in raised.plan.fit.findings if one.place == "host" and one.reason == "over"] == []
+    assert [one for one in state.plan.fit.findings if one.place == "host" and one.reason == "over"]
+
+
+def test_a_limit_per_gpu_is_raised_per_gpu_and_no_further_than_the_node(asked: SessionRequest) -> None:
+    assert asked.script is not None
+    asked.script.write_text(SCRIPT.replace("--mem=160G", "--mem-per-gpu=40G"))
+    (step,) = [one for one in open_session(asked).plan.steps if one.id == "raise-host-limit"]
+    assert step.host_limit % (4 * GIB) == 0
+    assert step.changes[0].key == "--mem-per-gpu"
+    (step,) = [one for one in open_session(replace(asked, host_ram="170GB")).plan.steps if one.id == step.id]
+    assert (step.host_limit, step.changes) == (0, ())
+
+
+def test_before_a_run_the_step_that_raises_the_limit_leads(asked: SessionRequest) -> None:
+    state = open_session(replace(asked, logs=()))
+    assert state.plan.steps[0].id == "raise-host-limit"
+
+
+def test_no_card_is_called_too_small_where_none_is_known(
+    asked: SessionRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["estimate", str(asked.script)])
+    told = capsys.readouterr().out
+    assert "more than any known card has" not in told
+    assert "--gpus" in told
