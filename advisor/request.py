@@ -250,7 +250,10 @@ def machine_for(
     tell: OnProgress = silent,
 ) -> Machine:
     launch = script.launches[index] if script is not None and script.launches else None
-    host = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
+    printed = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
+    host = printed if isinstance(printed, int) else None
+    signatures = knowledge.signatures.signatures
+    of_job = any(one.id == crash.signature and one.limit == "job" for one in signatures)
     machine = merge(
         measure(launch.interpreter if launch is not None else None),
         described_machine(asked, knowledge, tell),
@@ -259,7 +262,8 @@ def machine_for(
             gpu_names=crash.gpu_names,
             gpu_count=cards_counted(crash.counts),
             gpus_seen=cards_seen(crash.counts),
-            host_bytes=host if isinstance(host, int) else crash.host_total_bytes,
+            host_bytes=host if host is not None and not of_job else crash.host_total_bytes,
+            host_limit=host if of_job else None,
             libraries=crash.libraries,
         ),
     )
@@ -302,6 +306,10 @@ def _cluster(address: str | None, tell: OnProgress) -> tuple[Sequence[Machine], 
     tell(say("asking the Ray cluster"))
     answers = ask_cluster(address, heard=heard)
     return answers.nodes, answers.problems
+
+
+SAME_LIMIT = 0.02
+"""Part of a limit by which Slurm's own figure of it may differ (rounding to pages and MB)."""
 
 
 class Earlier(Struct, frozen=True):
@@ -347,6 +355,34 @@ def earlier_run(
         now=clean_line(now.get(key, unset), 40),
     )
     return Earlier(then, said)
+
+
+def limit_before(logs: Sequence[Path], script: Script | None, asked: BatchMemory | None, crash: Crash) -> str:
+    """That a job which its limit ended may have had another one than the script asks for now; "" where nothing says so.
+
+    The log prints the limit, or the script was written after the log.
+    """
+    if asked is None or script is None or not crash.evidence:
+        return ""
+    told = {"option": f"{asked.option}={asked.text}", "place": f"{asked.file}:{asked.line}"}
+    printed = crash.evidence[0].fields.get("node_total_bytes")
+    if isinstance(printed, int):
+        if abs(printed - asked.limit_bytes) <= SAME_LIMIT * asked.limit_bytes:
+            return ""
+        return say(
+            "The log is of a run with another limit: its job was ended at {then}, here it is {option} ({place}).",
+            then=show_bytes(printed),
+            **told,
+        )
+    texts = [one.path for one in script.documents if one.kind == "shell"][:1]
+    written, logged = ([f.stat().st_mtime for f in files if f.is_file()] for files in (texts, logs))
+    if not (written and logged and written[0] > max(logged)):
+        return ""
+    return say(
+        "The script was written after the log: that the job was ended at {option} ({place}) is not known. If it asked "
+        "for less then, the log says nothing against the limit that stands there now.",
+        **told,
+    )
 
 
 def other_launches(asked: SessionRequest, script: Script | None, index: int) -> str:

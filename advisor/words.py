@@ -30,6 +30,8 @@ Verdict = Literal["oom", "not_oom", "unclear"]
 Results = Literal["unchanged", "changed"]
 Basis = Literal["measured", "computed", "estimated", "documented"]
 """How a number is known, strongest first."""
+Full = Literal["card", "share", "job"]
+"""What was full: the memory itself, the share of it that a rollout engine may use, or what a job may have of a node."""
 Source = Literal["measured", "described", "log", "script"]
 """Where a fact about the machine comes from."""
 

@@ -39,7 +39,9 @@ def batch_memory(script: str, file: str = "") -> BatchMemory | None:
 def within(machine: Machine, asked: BatchMemory) -> Machine:
     """The machine with that limit, where it is less than is known of a node."""
     host = machine.host
-    if host.ceiling_bytes is not None and host.ceiling_bytes <= asked.limit_bytes:
+    then = machine.sources.get("host.limit") == "log"  # the job that died may have asked for another
+    known = host.total_bytes if then else host.ceiling_bytes
+    if known is not None and known <= asked.limit_bytes:
         return machine
     host = replace(host, limit_bytes=asked.limit_bytes, limit_used_bytes=None, limit_source=asked.source)
     sources = {**machine.sources, "host.limit": "script"}

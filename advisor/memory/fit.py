@@ -505,4 +505,4 @@ def _unexplained(walls: Walls) -> bool:
     died, lived = walls.died, walls.lived
     if died is None or lived is None or died.place is None or lived.phase(died.place, died.phase) is not None:
         return False
-    return not unfit(lived, died.place, walls)
+    return capacity_of(lived, died.place) is not None and not unfit(lived, died.place, walls)

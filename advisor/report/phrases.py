@@ -243,8 +243,8 @@ def machine_line(machine: Machine, asked: int | None = None) -> str:
         else:
             parts.append(say("{size} RAM, limited to {limit}", **sizes))
     elif host.limit_bytes is not None:
-        told = {"limit": show_bytes(host.limit_bytes), "source": host.limit_source or say("a limit")}
-        parts.append(say("RAM limited to {limit} by {source}", **told))
+        source = host.limit_source or say("a limit")
+        parts.append(say("RAM limited to {limit} by {source}", limit=show_bytes(host.limit_bytes), source=source))
     elif host.total_bytes is not None:
         parts.append(say("{size} RAM", size=show_bytes(host.total_bytes)))
     if host.shm_bytes is not None:

@@ -1,7 +1,8 @@
-"""A job that the batch system ended at its own limit: which wall it was, what it held, and to what the limit is raised."""
+"""A job that the batch system ended at its own limit: which wall it was, what it held, to what the limit is raised."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,26 @@ def test_no_card_is_called_too_small_where_none_is_known(
     told = capsys.readouterr().out
     assert "more than any known card has" not in told
     assert "--gpus" in told
+
+
+def test_a_script_that_was_written_after_the_log_may_have_asked_for_less(asked: SessionRequest) -> None:
+    assert asked.script is not None
+    asked.logs[0].write_text(KILL)
+    assert unexplained(open_session(replace(asked, model="meta-llama/Llama-3.2-1B"))) > 0
+    later = asked.logs[0].stat().st_mtime + 60
+    os.utime(asked.script, (later, later))
+    state = open_session(replace(asked, model="meta-llama/Llama-3.2-1B"))
+    assert any("written after the log" in doubt for doubt in state.ledger.doubts)
+    assert unexplained(state) == 0
+
+
+def test_the_limit_that_the_log_prints_is_the_jobs_of_then(asked: SessionRequest) -> None:
+    line = "slurmstepd: error: StepId=7.batch exceeded memory limit ({} > {}), being killed\n"
+    asked.logs[0].write_text(line.format(129 * GIB, 128 * GIB))
+    state = open_session(asked)
+    assert state.ledger.host_limit == 160 * GIB
+    assert any("its job was ended at 128.00 GiB" in doubt for doubt in state.ledger.doubts)
+    asked.logs[0].write_text(line.format(161 * GIB, 160 * GIB))
+    assert not any("its job was ended" in doubt for doubt in open_session(asked).ledger.doubts)
+    alone = open_session(replace(asked, script=None)).machine.host
+    assert (alone.total_bytes, alone.limit_bytes) == (None, 160 * GIB)
