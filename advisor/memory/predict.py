@@ -111,9 +111,9 @@ class Predictor:
     """Predicts one run on one machine. Remembers what it was asked: a plan asks the same many times over.
 
     `leaks`: the knobs that bad library versions turn on in a form of the run. `peaks`: those of a record that speak of
-    this ledger. `limit`: what was full; a full share proves nothing of the card, a
-    full job nothing of the node. `other_limit`: the job that died may have had another one. `earlier`: the settings
-    that the run of the log had and this one has no more: what was measured counts for that run, and moves along from there.
+    this ledger. `limit`: what was full; a full share proves nothing of the card, a full job nothing of the node.
+    `other_limit`: the job that died may have had another one. `earlier`: the settings that the run of the log had and
+    this one has no more: what was measured counts for that run, and moves along from there.
     `doubt`: a sentence on that. `said`: the memory that ran out, where only the user says so.
     """
 
