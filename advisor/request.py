@@ -17,7 +17,7 @@ from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
 from advisor.machine.batch import batch_memory, within
 from advisor.machine.describe import described, from_log, merge
-from advisor.machine.inventory import Machine
+from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before
@@ -250,7 +250,10 @@ def machine_for(
     tell: OnProgress = silent,
 ) -> Machine:
     launch = script.launches[index] if script is not None and script.launches else None
-    host = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
+    printed = crash.evidence[0].fields.get("node_total_bytes") if crash.evidence else None
+    host = printed if isinstance(printed, int) else None
+    signatures = knowledge.signatures.signatures
+    of_job = any(one.id == crash.signature and one.limit == "job" for one in signatures)
     machine = merge(
         measure(launch.interpreter if launch is not None else None),
         described_machine(asked, knowledge, tell),
@@ -259,15 +262,20 @@ def machine_for(
             gpu_names=crash.gpu_names,
             gpu_count=cards_counted(crash.counts),
             gpus_seen=cards_seen(crash.counts),
-            host_bytes=host if isinstance(host, int) else crash.host_total_bytes,
+            host_bytes=host if host is not None and not of_job else crash.host_total_bytes,
+            host_limit=host if of_job else None,
             libraries=crash.libraries,
         ),
     )
-    if script is None or asked.host_ram is not None:
-        return machine
-    shells = (one.data.decode(errors="replace") for one in script.documents if one.kind == "shell")
-    limit = next(filter(None, map(batch_memory, shells)), None)
+    limit = asked_of_slurm(script)
     return within(machine, limit) if limit is not None else machine
+
+
+def asked_of_slurm(script: Script | None) -> BatchMemory | None:
+    """The RAM of a node that the script's own #SBATCH lines ask for; None where they ask for none."""
+    shells = [one for one in script.documents if one.kind == "shell"] if script is not None else []
+    found = (batch_memory(one.data.decode(errors="replace"), one.path.name) for one in shells)
+    return next(filter(None, found), None)
 
 
 def described_machine(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress = silent) -> Machine:
@@ -298,6 +306,10 @@ def _cluster(address: str | None, tell: OnProgress) -> tuple[Sequence[Machine], 
     tell(say("asking the Ray cluster"))
     answers = ask_cluster(address, heard=heard)
     return answers.nodes, answers.problems
+
+
+SAME_LIMIT = 0.02
+"""Part of a limit by which Slurm's own figure of it may differ (rounding to pages and MB)."""
 
 
 class Earlier(Struct, frozen=True):
@@ -343,6 +355,34 @@ def earlier_run(
         now=clean_line(now.get(key, unset), 40),
     )
     return Earlier(then, said)
+
+
+def limit_before(logs: Sequence[Path], script: Script | None, asked: BatchMemory | None, crash: Crash) -> str:
+    """That a job which its limit ended may have had another one than the script asks for now; "" where nothing says so.
+
+    The log prints the limit, or the script was written after the log.
+    """
+    if asked is None or script is None or not crash.evidence:
+        return ""
+    told = {"option": f"{asked.option}={asked.text}", "place": f"{asked.file}:{asked.line}"}
+    printed = crash.evidence[0].fields.get("node_total_bytes")
+    if isinstance(printed, int):
+        if abs(printed - asked.limit_bytes) <= SAME_LIMIT * asked.limit_bytes:
+            return ""
+        return say(
+            "The log is of a run with another limit: its job was ended at {then}, here it is {option} ({place}).",
+            then=show_bytes(printed),
+            **told,
+        )
+    texts = [one.path for one in script.documents if one.kind == "shell"][:1]
+    written, logged = ([f.stat().st_mtime for f in files if f.is_file()] for files in (texts, logs))
+    if not (written and logged and written[0] > max(logged)):
+        return ""
+    return say(
+        "The script was written after the log: that the job was ended at {option} ({place}) is not known. If it asked "
+        "for less then, the log says nothing against the limit that stands there now.",
+        **told,
+    )
 
 
 def other_launches(asked: SessionRequest, script: Script | None, index: int) -> str:

@@ -30,7 +30,7 @@ from advisor.diagnosis.open_questions import (
 from advisor.diagnosis.vendor import speak_of_cards, tree_of, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
-from advisor.language import listed, say
+from advisor.language import listed, say, sentences
 from advisor.machine.describe import named_versions
 from advisor.machine.inventory import Machine
 from advisor.machine.libraries import normalised
@@ -49,6 +49,7 @@ from advisor.request import (
     SessionRequest,
     earlier_run,
     launch_of,
+    limit_before,
     other_launches,
 )
 from advisor.run.bound import keys_of_knobs
@@ -60,7 +61,7 @@ from advisor.run.run import Run
 from advisor.run.unread import accelerates_own, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
-from advisor.words import GENERATING, PHASES, speak_of
+from advisor.words import GENERATING, PHASES, Full, speak_of
 
 OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
 """Questions of which an answer says that the run died."""
@@ -163,6 +164,8 @@ def state_of(
     died_at = _with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
     earlier = earlier_run(asked.logs, script, launch, crash, recognised)
+    full: Full = next((s.limit for s in known if s.id == crash.signature), "card")
+    other_limit = limit_before(asked.logs, script, machine.asked_memory, crash) if full == "job" else ""
     predictor = Predictor(
         RunInputs(
             recognised,
@@ -184,9 +187,10 @@ def state_of(
         asked.margin,
         leaks=faults.knobs,
         peaks=partial(peaks_in, measured, crash=died_at) if measured is not None else None,
-        limit=next((s.limit for s in known if s.id == crash.signature), "card"),
+        limit=full,
+        other_limit=bool(other_limit),
         earlier=earlier.overrides,
-        doubt=earlier.said,
+        doubt=sentences((earlier.said, other_limit)),
         said=_said_place(crash, answers),
     )
     speak_of(predictor.built().run.recipe.answers)
@@ -318,7 +322,7 @@ def _died(crash: Crash, diagnosis: Diagnosis, said: Place | None) -> Died | None
     if not (by_log or said) or diagnosis.memory in ("none", "unknown"):
         return None
     place = next((place for place in PLACES if place == diagnosis.memory), None)
-    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, bool(crash.steps_done))
+    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, bool(crash.steps_done) or crash.stepped)
 
 
 def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done: Diagnosed) -> Situation:

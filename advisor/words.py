@@ -30,7 +30,9 @@ Verdict = Literal["oom", "not_oom", "unclear"]
 Results = Literal["unchanged", "changed"]
 Basis = Literal["measured", "computed", "estimated", "documented"]
 """How a number is known, strongest first."""
-Source = Literal["measured", "described", "log"]
+Full = Literal["card", "share", "job"]
+"""What was full: the memory itself, the share of it that a rollout engine may use, or what a job may have of a node."""
+Source = Literal["measured", "described", "log", "script"]
 """Where a fact about the machine comes from."""
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -118,6 +120,10 @@ class _PhaseSayings(Sayings[Phase]):
         return say(_of_run(PHASE_TABLE[key])[self.which])
 
 
+ONCE: tuple[Phase, ...] = ("model_load", "rollout_init")
+"""Phases that come once, before the first step."""
+NOW_AND_THEN: tuple[Phase, ...] = ("checkpoint", "validation")
+"""Phases that need not come in a step."""
 PHASE_NAMES: Sayings[Phase] = _PhaseSayings(0)
 PHASE_TITLES: Sayings[Phase] = _PhaseSayings(1)
 

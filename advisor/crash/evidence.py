@@ -136,6 +136,8 @@ class Crash(Struct, frozen=True):
     """The last day that its lines bear with a time, "2025-02-18"; "" where none bears a year."""
     steps_seen: bool = False
     """Some counter shows that steps were done, a trainer's own or a bare bar's."""
+    stepped: bool = False
+    """A counter of the training itself is past its beginning, also one that does not count steps (its epochs)."""
     preceded: tuple[Phase, int] | None = None
     """A checkpoint or a validation that ended right before the failure, and the line that shows it."""
     doubts: tuple[str, ...] = ()

@@ -194,6 +194,11 @@ class Health(Struct, frozen=True):
         return max((int(one.count) for one in self.counts if one.group in ("step", "done")), default=None)
 
     @property
+    def stepped(self) -> bool:
+        """A counter that is the training's own, and no bare bar's, is past its beginning."""
+        return any(one.count > 0 for one in self.counts if one.group in _COUNTS)
+
+    @property
     def bar_done(self) -> int | None:
         """The count of the last bar without a title; whose bar it is, its caller knows."""
         return next((int(one.count) for one in reversed(self.counts) if one.group == "done_"), None)

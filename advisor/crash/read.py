@@ -260,6 +260,7 @@ class _CrashReader:
             phase_among=among,
             finished=self.run.health.finished,
             steps_seen=any(one.count > 0 for one in self.run.health.counts),
+            stepped=self.run.health.stepped,
             preceded=self._preceded(cause, phase),
             dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",

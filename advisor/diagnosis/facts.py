@@ -477,13 +477,23 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_by_reading(known.crash))
     if (threshold := printed_threshold(known.crash)) is not None:
         facts["host.threshold"] = Fact(threshold, "log", say("Ray's message names it"))
+    return {**facts, **_limit_fact(known.crash, machine, facts)}
+
+
+def _limit_fact(crash: Crash, machine: Machine, facts: Facts) -> dict[str, Fact]:
+    """Whether a limit of container or job lies below the RAM: by its size, else by who ended the run."""
     host = machine.host
     if host.limit_bytes is not None and host.total_bytes:
         below = host.limit_bytes < host.total_bytes * BELOW_RAM
         sizes = {"limit": show_bytes(host.limit_bytes), "total": show_bytes(host.total_bytes)}
         because = say("{source}: {limit} of {total}", source=host.limit_source or say("a limit"), **sizes)
-        facts["host.limit_below_ram"] = Fact(below, "machine", because)
-    return facts
+        source: AnsweredBy = "script" if machine.sources.get("host.limit") == "script" else "machine"
+        return {"host.limit_below_ram": Fact(below, source, because)}
+    ended = next((one for one in load_knowledge().signatures.signatures if one.id == crash.signature), None)
+    if "host.limit_below_ram" in facts or ended is None or ended.limit != "job" or not crash.evidence:
+        return {}
+    because = say("its own limit ended the job (line {line})", line=_grouped(crash.evidence[0].line))
+    return {"host.limit_below_ram": Fact(True, "log", because, (0,))}
 
 
 def _by_reading(crash: Crash) -> dict[str, Fact]:

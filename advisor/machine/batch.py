@@ -7,10 +7,8 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
-from msgspec import Struct
-
 from advisor.hostile import clean_line
-from advisor.machine.inventory import Machine
+from advisor.machine.inventory import BatchMemory, Machine
 
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = re.compile(r"(\d{1,9})([KMGT]?)B?", re.IGNORECASE)
@@ -20,16 +18,10 @@ _COUNT = re.compile(r"(?:gpu:)?(?:[\w.-]+:)?(\d{1,4})(?:\([^)]*\))?")
 _SHORT = {"-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
 
 
-class BatchMemory(Struct, frozen=True):
-    """What a node gives the job, and the option that says so."""
-
-    limit_bytes: int
-    source: str
-
-
-def batch_memory(script: str) -> BatchMemory | None:
+def batch_memory(script: str, file: str = "") -> BatchMemory | None:
     """The limit that the script's own #SBATCH lines set; None where they set none, or all of a node (`--mem=0`)."""
-    asked = dict(_options(script))
+    found_at = {name: (value, line) for name, value, line in _options(script)}
+    asked = {name: value for name, (value, _) in found_at.items()}
     for name, each_of in (("--mem", None), ("--mem-per-gpu", _gpus), ("--mem-per-cpu", _cpus)):
         found = _SIZE.fullmatch(asked.get(name, ""))
         if found is None:
@@ -38,22 +30,27 @@ def batch_memory(script: str) -> BatchMemory | None:
         size = int(found[1]) * _UNITS[found[2].upper() or "M"] * (count or 0)
         if size:
             times = f" × {count}" if each_of is not None else ""
-            return BatchMemory(size, clean_line(f"#SBATCH {name}={asked[name]}{times}", 60))
+            place = f" ({clean_line(file, 60)}:{found_at[name][1]})" if file else ""
+            source = clean_line(f"#SBATCH {name}={asked[name]}{times}", 60) + place
+            return BatchMemory(size, source, name, asked[name], count or 1, file, found_at[name][1])
     return None
 
 
 def within(machine: Machine, asked: BatchMemory) -> Machine:
     """The machine with that limit, where it is less than is known of a node."""
     host = machine.host
-    if host.ceiling_bytes is not None and host.ceiling_bytes <= asked.limit_bytes:
+    then = machine.sources.get("host.limit") == "log"  # the job that died may have asked for another
+    known = host.total_bytes if then else host.ceiling_bytes
+    if known is not None and known <= asked.limit_bytes:
         return machine
     host = replace(host, limit_bytes=asked.limit_bytes, limit_used_bytes=None, limit_source=asked.source)
-    return replace(machine, host=host, sources={**machine.sources, "host.limit": "described"})
+    sources = {**machine.sources, "host.limit": "script"}
+    return replace(machine, host=host, sources=sources, asked_memory=asked)
 
 
-def _options(script: str) -> Iterator[tuple[str, str]]:
-    """(name, value) in the lines before the first command: Slurm reads no others."""
-    for line in script.splitlines():
+def _options(script: str) -> Iterator[tuple[str, str, int]]:
+    """(name, value, line) in the lines before the first command: Slurm reads no others."""
+    for number, line in enumerate(script.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             return
         if not re.match(r"#SBATCH\s", line):
@@ -65,9 +62,9 @@ def _options(script: str) -> Iterator[tuple[str, str]]:
         for word, following in zip(words, [*words[1:], ""], strict=True):
             if word.startswith("--"):
                 name, is_joined, value = word.partition("=")
-                yield name, value if is_joined else following
+                yield name, value if is_joined else following, number
             elif word[:2] in _SHORT:
-                yield _SHORT[word[:2]], word[2:] or following
+                yield _SHORT[word[:2]], word[2:] or following, number
 
 
 def _gpus(asked: dict[str, str]) -> int | None:

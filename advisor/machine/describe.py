@@ -84,6 +84,7 @@ def from_log(
     gpus_seen: int | None = None,
     nodes: int | None = None,
     host_bytes: int | None = None,
+    host_limit: int | None = None,
     libraries: Mapping[str, str] | None = None,
 ) -> Machine:
     """What a log printed of its machine; sizes in bytes.
@@ -95,7 +96,13 @@ def from_log(
     card = Gpu(0, name, gpu_bytes, vendor=vendor_by_name(name))
     cards = tuple(replace(card, index=index) for index in range(count)) if gpu_bytes or gpu_names else ()
     versions = {normalised(name): version for name, version in (libraries or {}).items()}
-    machine = Machine(nodes, cards, Host(total_bytes=host_bytes), versions, more_gpus=bool(cards) and gpu_count is None)
+    machine = Machine(
+        nodes,
+        cards,
+        Host(total_bytes=host_bytes, limit_bytes=host_limit),
+        versions,
+        more_gpus=bool(cards) and gpu_count is None,
+    )
     return _sourced(machine, "log")
 
 

@@ -94,6 +94,23 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchMemory:
+    """The RAM that a batch script asks of each node for the job, and the option that says so."""
+
+    limit_bytes: int
+    source: str
+    """As it is written, with its place: "#SBATCH --mem=160G (dpo.sbatch:7)"."""
+    option: str
+    """ "--mem", "--mem-per-gpu"."""
+    text: str
+    """Its value: "160G"."""
+    times: int = 1
+    """How often a node has it."""
+    file: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """Everything known of the box (or boxes: `nodes` alike). `gpus` are those of one node."""
 
@@ -113,6 +130,8 @@ class Machine:
     """The nodes this was joined from, each with its name; () for a single one."""
     name: str = ""
     """What the node is called."""
+    asked_memory: BatchMemory | None = None
+    """The option of the batch script that sets the limit of the host, where it is one that does."""
     more_gpus: bool = False
     """`gpus` are those that a log names: a node may have more."""
 

@@ -80,7 +80,7 @@ def corrections(ledger: Ledger, crash: Crash, said: Place | None = None) -> tupl
     if memory == "gpu":
         return (*_gpu(ledger, crash.phase, fields, proven), *read)
     if memory == "host":
-        return (*_host(ledger, crash.phase, fields), *read)
+        return (*_host(ledger, crash, fields), *read)
     return read
 
 
@@ -239,13 +239,19 @@ def _bytes(fields: Fields, name: str) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _host(ledger: Ledger, died: Phase, fields: Fields) -> tuple[Correction, ...]:
-    phase = ledger.phase("host", died) or ledger.peak("host")
+def _host(ledger: Ledger, crash: Crash, fields: Fields) -> tuple[Correction, ...]:
+    """What was in use: by the message, else by the log's readings of the node; the limit only where neither says."""
+    phase = ledger.phase("host", crash.phase) or (ledger.within_steps() if crash.stepped else ledger).peak("host")
     if phase is None:
         return ()
     used, words = fields.get("node_used_bytes"), None
+    read = [reading for reading in crash.readings if reading.kind == "host_used"]
     if isinstance(used, int):
         measured = _read(mark("in use on the node"), used)
+    elif read:
+        most = max(read, key=lambda reading: reading.bytes)
+        measured = _read(mark("in use by the log"), most.bytes)
+        words = note(mark("the log, {where}"), where=f"{most.file}:{most.line}")
     elif ledger.host_limit is not None:
         measured = _read(mark("of the limit"), ledger.host_limit)
         words = Note(mark("it was killed, so at least the limit"))

@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr, replace
 from advisor.language import Sayings, mark, say
 from advisor.memory.amount import Amount, add_up, in_bytes
 from advisor.memory.constants import FRAGMENTATION
-from advisor.words import Basis, Phase
+from advisor.words import NOW_AND_THEN, ONCE, Basis, Phase
 
 Place = Literal["gpu", "host"]
 Owner = Literal[
@@ -353,6 +353,12 @@ class Ledger(Struct, frozen=True):
     def peak(self, place: Place) -> PhaseSum | None:
         """The fullest phase by expected bytes."""
         return max(self.sums(place), key=lambda each: each.expected, default=None)
+
+    def within_steps(self) -> Ledger:
+        """Without the phases that come once, before the first step, and those that come now and then."""
+        apart = (*ONCE, *NOW_AND_THEN)
+        gpu, host = (tuple(each for each in sums if each.phase not in apart) for sums in (self.gpu, self.host))
+        return replace(self, gpu=gpu, host=host)
 
     def crowded(self, place: Place) -> PhaseSum | None:
         """The fullest phase that the trainer is part of: an engine on GPUs of its own fills them by design."""

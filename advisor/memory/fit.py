@@ -18,7 +18,7 @@ from advisor.memory.cells import TITLES, Ledger, Owner, PhaseSum, Place
 from advisor.memory.constants import ASSUMED_SHARE
 from advisor.run.run import Run
 from advisor.units import show_bytes
-from advisor.words import PHASE_TABLE, PHASE_TITLES, PHASES, Phase
+from advisor.words import NOW_AND_THEN, ONCE, PHASE_TABLE, PHASE_TITLES, PHASES, Phase
 
 FitVerdict = Literal["fits", "may_not_fit", "does_not_fit", "cannot_be_said"]
 Standing = Literal["fits", "over", "engine", "lived_through", "set_aside"]
@@ -248,7 +248,7 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
                 perhaps.append(replace(found, reason="lengths") if found.rows else found)
     wrong = {one.place for one in unknown if one.reason == "contradicted"}  # whose sums are not the run's
     against = [one for one in against if one.place not in wrong]
-    against.sort(key=lambda one: (one.reason != "engine", -one.short))
+    against.sort(key=lambda one: (one.reason != "engine", _came_later(one, walls), -one.short))
     perhaps.sort(key=lambda one: (_DOUBTS.get(one.reason, len(_DOUBTS)), -one.short))
     if gpus is not None:
         against.insert(0, FitFinding("gpus", "gpu", expected=gpus[0], capacity=gpus[1], short=gpus[0] - gpus[1]))
@@ -397,11 +397,12 @@ def cannot_start(now: PhaseSum) -> bool:
     return any(cell.kind == "cannot_start" for cell in now.cells)
 
 
-def died_in(before: Ledger, place: Place, phase: Phase, shared: bool = True) -> Phase:
+def died_in(before: Ledger, place: Place, phase: Phase, shared: bool = True, stepped: bool = False) -> Phase:
     """The phase that ran out: the one the log shows, else the fullest by prediction, of the trainer's own cards where
-    the engine does not share them."""
+    the engine does not share them; after a step none that comes before it."""
     if before.phase(place, phase) is not None:
         return phase
+    before = before.within_steps() if stepped else before
     peak = before.peak(place) if shared else before.crowded(place)
     return peak.phase if peak is not None else "unknown"
 
@@ -483,8 +484,15 @@ def _lived(now: PhaseSum, walls: Walls) -> bool:
     ):
         return False
     earlier = died.phase != "unknown" and _rank(now.phase) < _rank(died.phase)
-    alike = now.phase in _ALIKE and now.phase != died.phase  # in each step that was done
+    alike = now.phase in (*_ALIKE, *ONCE) and now.phase != died.phase  # in each step that was done, or before it
     return earlier or (died.stepped and (alike or died.place != now.place))
+
+
+def _came_later(one: FitFinding, walls: Walls) -> bool:
+    """Whether it is of a phase that comes now and then, where the log shows steps and not in which phase they ended."""
+    died = walls.died
+    unseen = died is not None and died.by_log and died.stepped and (died.place, died.phase) == (one.place, "unknown")
+    return unseen and one.phase in NOW_AND_THEN
 
 
 def _rank(phase: Phase) -> int:
@@ -497,4 +505,4 @@ def _unexplained(walls: Walls) -> bool:
     died, lived = walls.died, walls.lived
     if died is None or lived is None or died.place is None or lived.phase(died.place, died.phase) is not None:
         return False
-    return not unfit(lived, died.place, walls)
+    return capacity_of(lived, died.place) is not None and not unfit(lived, died.place, walls)

@@ -16,12 +16,10 @@ from advisor.memory.cells import Bounds, Cell, Ledger, PhaseSum, Place, Rows, ow
 from advisor.memory.host import host_cells
 from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
-from advisor.words import PHASES, Phase, weakest
+from advisor.words import NOW_AND_THEN, PHASES, Phase, weakest
 
 COUNTED = owners_of("states", "models", "engine", "batch")
 """Owners that settings tell; what leaks or was measured beyond them is the crash's own."""
-_NOW_AND_THEN: tuple[Phase, ...] = ("checkpoint", "validation")
-"""Phases that need not come in a step."""
 IMPLAUSIBLE = 2
 """Times a card: nobody starts a run that needs more of each (judgement)."""
 _GPU: dict[Phase, Callable[[Inputs], list[Cell]]] = {
@@ -145,7 +143,7 @@ def refuted(ledger: Ledger, ran: bool) -> bool:
     capacity = ledger.gpu_capacity
     if not ran or capacity is None:
         return False
-    passed = (one for one in ledger.sums("gpu") if one.phase not in _NOW_AND_THEN)
+    passed = (one for one in ledger.sums("gpu") if one.phase not in NOW_AND_THEN)
     return any(sum(cell.low for cell in one.cells if cell.owner in COUNTED) > capacity for one in passed)
 
 

@@ -7,10 +7,10 @@ added; Ray's threshold lowers the host's wall. What was measured was measured on
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cached_property
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from advisor.memory.squeeze import Squeeze, squeeze_of
 from advisor.run.build import BuiltRun, RunInputs, build_run
 from advisor.run.run import Knob, Run
 from advisor.run.topology import gpus_missing
-from advisor.words import Phase
+from advisor.words import Full, Phase
 
 Overrides = Mapping[str, str | None]
 """Native key (`$NAME` for a variable) → new text; None removes."""
@@ -111,8 +111,9 @@ class Predictor:
     """Predicts one run on one machine. Remembers what it was asked: a plan asks the same many times over.
 
     `leaks`: the knobs that bad library versions turn on in a form of the run. `peaks`: those of a record that speak of
-    this ledger. `limit`: what was full; a full share proves nothing of the card. `earlier`: the settings that the run
-    of the log had and this one has no more: what was measured counts for that run, and moves along from there.
+    this ledger. `limit`: what was full; a full share proves nothing of the card, a full job nothing of the node.
+    `other_limit`: the job that died may have had another one. `earlier`: the settings that the run of the log had and
+    this one has no more: what was measured counts for that run, and moves along from there.
     `doubt`: a sentence on that. `said`: the memory that ran out, where only the user says so.
     """
 
@@ -124,7 +125,8 @@ class Predictor:
         *,
         leaks: Callable[[Run], Mapping[str, Knob]] | None = None,
         peaks: Callable[[Ledger, Run], tuple[Peak, ...]] | None = None,
-        limit: Literal["card", "share"] = "card",
+        limit: Full = "card",
+        other_limit: bool = False,
         earlier: Overrides | None = None,
         doubt: str = "",
         said: Place | None = None,
@@ -133,6 +135,7 @@ class Predictor:
         self.crash = crash
         self.asked_margin = margin
         self.limit = limit
+        self._other_limit = other_limit
         self.died: Died | None = None
         """Set once the diagnosis is made, before anybody asks what fits."""
         self._leaks = leaks
@@ -193,7 +196,10 @@ class Predictor:
         read = with_readings(predicted, readings)
         peaks = self._peaks(read, run) if self._peaks is not None else ()
         raw = with_peaks(read, peaks)
-        if self.limit != "card":
+        # at how much it was ended, no limit of now tells
+        nowhere = self.limit == "job" and (self.machine.host.limit_bytes is None or self._other_limit)
+        nowhere = nowhere and not (self.crash.evidence and "node_used_bytes" in self.crash.evidence[0].fields)
+        if self.limit == "share" or nowhere:
             return MeasuredEvidence(readings, peaks)
         placed = _placed(self.crash, raw)
         found = corrections(raw, placed, self._said)
@@ -214,6 +220,8 @@ class Predictor:
         """What ledgers are held against."""
         shared = self.predict().run.topology.colocated
         lived = self.predict(self._earlier).ledger if self.died is not None else None
+        if lived is not None and self._other_limit:
+            lived = replace(lived, host_limit=None)
         dark = tuple(one for one in self.measured.corrections if one.unexplained and one.phase != "unknown")
         seen = self._seen(self.predict().run)
         return Walls(self.margin, shared, self.died, lived, dark if lived is not None else (), seen)
@@ -228,6 +236,13 @@ class Predictor:
         """The same run on another machine: what was measured moves along, but nothing was lived through there."""
         crash = replace(self.crash, gpu_total_bytes=None, gpu_names=())
         return self._again(inputs=replace(self.inputs, machine=machine), crash=crash, died=None)
+
+    def lifted(self, host_limit: int) -> Predictor:
+        """The same run and crash where the job may use `host_limit` bytes of a node; itself where that is 0."""
+        if not host_limit:
+            return self
+        host = dataclasses.replace(self.machine.host, limit_bytes=host_limit)
+        return self._again(inputs=replace(self.inputs, machine=dataclasses.replace(self.machine, host=host)))
 
     def of_model(self, name: str) -> Predictor:
         """The same launch with another model on this machine: nothing that a log measured counts for it."""

@@ -12,6 +12,7 @@ from advisor.knowledge.schema import Framework, KnownAs, Remedy, SettingFact
 from advisor.language import ENGLISH, listed, say, sentences, spoken
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name
+from advisor.plan.job_limit import with_number
 from advisor.plan.options import unseen_number
 from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
@@ -48,7 +49,7 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
     """A machine or manual remedy: said, never written into a script."""
     known = _known_as(remedy, situation)
     changes = _below_the_framework(remedy, known, situation)
-    return PlanStep(
+    step = PlanStep(
         id=remedy.id,
         rank=0,
         title=_title(remedy, situation, changes),
@@ -66,6 +67,7 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
         selected=False,
         group=remedy.id,
     )
+    return with_number(step, situation) if remedy.raises_limit else step
 
 
 def _title(remedy: Remedy, situation: Situation, changes: tuple[Change, ...]) -> str:

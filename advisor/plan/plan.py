@@ -86,6 +86,8 @@ class PlanStep(Struct, frozen=True):
     """No file of this launch may carry it; a caveat says why."""
     decides: Phase = "unknown"
     """The phase that ran out, else the fullest."""
+    host_limit: int = 0
+    """Bytes of a node that the job may use once it is done; 0 where it moves no limit, or nobody knows to what."""
     own: str = ""
     """The number that the user wrote in place of the plan's."""
 

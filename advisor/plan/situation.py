@@ -57,7 +57,9 @@ class Situation(Struct, frozen=True):
     @property
     def fullest(self) -> Phase:
         """The phase that ran out, else the fullest by prediction."""
-        return died_in(self.now.ledger, self.place, self.phase, self.now.run.topology.colocated)
+        died = self.predictor.died
+        stepped = died is not None and died.by_log and died.stepped
+        return died_in(self.now.ledger, self.place, self.phase, self.now.run.topology.colocated, stepped)
 
     @property
     def uncounted(self) -> bool:

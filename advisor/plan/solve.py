@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from advisor.language import clauses, listed, say, sentences
 from advisor.memory.cells import Place
 from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.ledger import peak_rises
-from advisor.memory.predict import Prediction
+from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual
@@ -112,7 +112,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
         steps = beside(case_steps(situation), steps)
     mending = mending_step(situation)
     back = back_steps(situation)
-    first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen), *back]
+    raised = [one for one in _raising(situation) if all(step.id != one.id for step in steps)]
+    first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen), *back, *raised]
     settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
     steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
     steps = sorted(steps, key=lambda step: _last(step, situation, picked.too_little))
@@ -160,6 +161,8 @@ def _beyond(
         return say("Nothing is switched on before it is known which input the log contradicts.")
     if situation.now.run.lost:
         return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
+    if picked.too_little and (found := next(iter(_raising(situation, chosen)), None)) is not None:
+        return say("Enough by this count, by hand: {title}.", title=found.title)
     if picked.too_little and situation.now.run.quoted:
         return say("Only a part of the launch was seen: what is missing decides how far these go.")
     if picked.too_little and by_hand:
@@ -200,6 +203,20 @@ def _beyond(
     return ""
 
 
+def _raising(situation: Situation, chosen: Overrides | None = None) -> Iterator[PlanStep]:
+    """The steps that raise the job's limit to what the run needs by the count; with `chosen` only those with which it
+    then fits."""
+    if situation.place != "host":
+        return
+    for remedy in situation.remedies:
+        step = advice_step(remedy, situation) if remedy.raises_limit else None
+        if step is None or not step.host_limit:
+            continue
+        after = situation.predictor.lifted(step.host_limit)
+        if chosen is None or not after.predict(chosen).unfit("host"):
+            yield step
+
+
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...], beyond: str = "") -> Plan:
     """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
     inputs = situation.predictor.inputs
@@ -209,7 +226,8 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     kept = (replace(step, saves={}, host_saves={}) for step in kept) if situation.refuted else kept
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
-    after = situation.predictor.predict(overrides_of(ranked), fixed)
+    lifted = max((step.host_limit for step in ranked if step.selected), default=0)
+    after = situation.predictor.lifted(lifted).predict(overrides_of(ranked), fixed)
     short = _shortfall(situation, after, chosen=any(step.selected for step in ranked))
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     margin = situation.predictor.margin

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 
 from advisor.language import clauses, say, sentences
-from advisor.memory.fit import PLACES, Fit, FitFinding, counted
+from advisor.memory.fit import PLACES, Fit, FitFinding
 from advisor.memory.predict import Overrides, Prediction
+from advisor.plan.job_limit import needed_on_host
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
 from advisor.plan.sizes import smallest_card
@@ -57,8 +58,7 @@ def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
     predictor = situation.predictor
     now = predictor.predict(chosen)
     if now.unfit("gpu") == [] and now.unfit("host"):
-        needed = max(counted(each, predictor.walls) for each in now.ledger.sums("host")) / (1 - predictor.margin)
-        yield say("{size} GiB of RAM on each node", size=ceil(needed / GIB))
+        yield say("{size} GiB of RAM on each node", size=ceil(needed_on_host(now, predictor) / GIB))
     if _trains_all(now.run) and _fits(predictor.predict(chosen, knobs=LORA)):
         yield say("LoRA in place of training all weights (results change)")
     nodes = _nodes(situation, chosen)

@@ -238,7 +238,13 @@ def machine_line(machine: Machine, asked: int | None = None) -> str:
     host = machine.host
     if host.total_bytes is not None and host.limit_bytes is not None:
         sizes = {"size": show_bytes(host.total_bytes), "limit": show_bytes(host.limit_bytes)}
-        parts.append(say("{size} RAM, limited to {limit}", **sizes))
+        if machine.sources.get("host.limit") == "script":
+            parts.append(say("{size} RAM, limited to {limit} by {source}", **sizes, source=host.limit_source))
+        else:
+            parts.append(say("{size} RAM, limited to {limit}", **sizes))
+    elif host.limit_bytes is not None:
+        source = host.limit_source or say("a limit")
+        parts.append(say("RAM limited to {limit} by {source}", limit=show_bytes(host.limit_bytes), source=source))
     elif host.total_bytes is not None:
         parts.append(say("{size} RAM", size=show_bytes(host.total_bytes)))
     if host.shm_bytes is not None:

@@ -345,6 +345,8 @@ def _smallest(sizes: Sizes, machine: Machine) -> str:
     need = _needed(sizes)
     if sizes.gpu_bytes <= (machine.gpu_bytes or 0) and sizes.host_bytes > (machine.host.ceiling_bytes or math.inf):
         return say("{need}, the margin included. The cards hold it; the RAM of a node does not.", need=need)
+    if sizes.card is None and not machine.gpus:
+        return say("{need}, the margin included. How much memory your cards have is not known (--gpus).", need=need)
     if sizes.card is None:
         return say("{need}, the margin included: more than any known card has.", need=need)
     count = f"{len(machine.gpus)} x " if len(machine.gpus) > 1 else ""

@@ -65,8 +65,12 @@ def host_words(machine: Machine) -> str:
         return say("host RAM unknown")
     ram = say("{size} RAM", size=size(host.total_bytes)) if host.total_bytes is not None else say("RAM unknown")
     if host.limit_bytes is None:
-        return say("{ram}, no container limit", ram=ram)
-    return say("{ram}, limited to {size}", ram=ram, size=size(host.limit_bytes))
+        measured = machine.sources.get("host.total") == "measured"  # where nobody looked, there may be one
+        return say("{ram}, no container limit", ram=ram) if measured else ram
+    limited = {"ram": ram, "size": size(host.limit_bytes)}
+    if machine.sources.get("host.limit") == "script":
+        return say("{ram}, limited to {size} by {source}", **limited, source=host.limit_source)
+    return say("{ram}, limited to {size}", **limited)
 
 
 def library_words(machine: Machine, run: Run, most: int = 4) -> list[str]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from advisor.state import State
 
 SOURCE_WORDS: Sayings[Source] = Sayings(
-    {"measured": "measured here", "described": "described by you", "log": "read in the log"}
+    {"measured": "measured here", "described": "described by you", "log": "read in the log", "script": "by the script"}
 )
 _KNOB_WORDS = Sayings(
     {
@@ -85,7 +85,9 @@ def machine_rows(machine: Machine, width: int) -> list[Row]:
         fact(say("driver"), machine.driver or unknown, "", width),
         fact(say("host RAM"), show_bytes(host.total_bytes), source_of_field(machine, "host.total", "host"), width),
     ]
-    limit = show_bytes(host.limit_bytes) if host.limit_bytes is not None else say("none found")
+    limit = show_bytes(host.limit_bytes) if host.limit_bytes is not None else unknown
+    if host.limit_bytes is None and machine.sources.get("host.total") == "measured":
+        limit = say("none found")
     out.append(
         fact(
             say("memory limit"), limit, cut_left(host.limit_source, 40) or source_of_field(machine, "host.limit"), width

@@ -65,4 +65,5 @@ def test_a_job_that_was_killed_at_its_own_limit_is_told_to_raise_it(tmp_path: Pa
     state = open_session(asked)
     assert state.machine.host.limit_bytes == 160 * GIB
     assert state.diagnosis.cause == "host-limit"
-    assert open_session(replace(asked, host_ram="700GB")).machine.host.limit_bytes is None
+    assert open_session(replace(asked, host_ram="700GB")).machine.host.limit_bytes == 160 * GIB
+    assert open_session(replace(asked, host_ram="150GB")).machine.host.ceiling_bytes == 150 * GIB

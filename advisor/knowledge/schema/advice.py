@@ -210,6 +210,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     """Told without a key where this launch has none for it: another method, not another value."""
     tells_resume: bool = False
     """The dialect's keys that save and start again are told with it."""
+    raises_limit: bool = False
+    """It lets the job have more of the node's RAM: told with how much the run needs by the count."""
     by_trial: bool = False
     """It is a trial run: told with the settings that the framework has for one (`worst_first`)."""
     of_given: RemedyWords | None = None

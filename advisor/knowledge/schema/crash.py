@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from advisor.knowledge.schema.base import Strict
-from advisor.words import Memory, Phase, Verdict
+from advisor.words import Full, Memory, Phase, Verdict
 
 
 class Signature(Strict, frozen=True):
@@ -38,8 +38,8 @@ class Signature(Strict, frozen=True):
     sample: str = ""
     confidence: str = ""
     source: str = ""
-    limit: Literal["card", "share"] = "card"
-    """What was full: the memory itself, or the share of it that the rollout engine may use."""
+    limit: Full = "card"
+    """What was full."""
     settle_by: tuple[str, ...] = ()
     """For lines that prove nothing alone: what would settle it."""
     within: tuple[str, ...] = ()
