@@ -36,6 +36,12 @@ class Parser(argparse.ArgumentParser):
         shows = say("show this help message and exit")
         self.add_argument("-h", "--help", action="help", default=argparse.SUPPRESS, help=shows)
 
+    def format_usage(self) -> str:
+        """The usage behind "usage: ": argparse cuts as many characters off, whatever language is spoken."""
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups, "usage: ")
+        return formatter.format_help()
+
     def error(self, message: str) -> NoReturn:
         """Leave with exit code 2."""
         told = _translated(message) if spoken() != ENGLISH else message

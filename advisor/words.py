@@ -11,6 +11,9 @@ from typing import Literal, NamedTuple, get_args
 from advisor.language import ENGLISH, Sayings, listed, mark, say, spoken
 
 _NAMED = re.compile(r"\{(\w{1,40})\}")
+_CHINESE = r"\u3001-\u303f\u4e00-\u9fff\uff01-\uff5e"
+_BETWEEN_CHINESE = re.compile(f"(?<=[{_CHINESE}]) (?=[{_CHINESE}])")
+"""A space that was kept for a number, where a word came in its place."""
 Memory = Literal["gpu", "host", "shm", "none", "unknown"]
 Phase = Literal[
     "model_load",
@@ -183,7 +186,8 @@ _ERRORS: Sayings[int] = Sayings(
 
 def filled(sentence: str, words: Mapping[str, str]) -> str:
     """A sentence of the knowledge with its {names} replaced; whoever wrote it, nothing else in it means anything."""
-    return _NAMED.sub(lambda found: words.get(found[1], found[0]), sentence)
+    told = _NAMED.sub(lambda found: words.get(found[1], found[0]), sentence)
+    return _BETWEEN_CHINESE.sub("", told)
 
 
 def os_words(error: OSError) -> str:

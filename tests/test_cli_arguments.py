@@ -170,3 +170,10 @@ def test_without_textual_the_app_says_so_and_names_what_needs_none(monkeypatch, 
     monkeypatch.setitem(sys.modules, "textual", None)
     assert cli.main(["--demo"]) == Exit.FAILED
     assert "needs the package textual" in capsys.readouterr().err
+
+
+def test_a_help_in_chinese_begins_with_the_whole_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ([], ["diagnose"]):
+        with pytest.raises(SystemExit):
+            cli.main([*command, "--lang", "zh", "--help"])
+        assert capsys.readouterr().out.startswith(" ".join(["用法：rl-oom-advisor", *command]) + " [-h]")

@@ -92,7 +92,7 @@ def open_phases(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> tuple
                 among = (rule.phase, *rule.or_)
                 if _is_critic(cause, trace):
                     among = tuple(dict.fromkeys("critic_update" if one == "actor_update" else one for one in among))
-                return among, _shown(frame)
+                return among, frame_words(frame)
     return (), ""
 
 
@@ -112,7 +112,7 @@ def phase_of_frames(frames: Sequence[Frame], rules: Iterable[FrameRule]) -> Phas
             if _matches(rule, names[depth], lower[depth]) and (
                 not rule.under or any(re.search(rule.under, name) for name in names[:depth])
             ):
-                best, answer = place, (rule.phase, _shown(frames[depth]))
+                best, answer = place, (rule.phase, frame_words(frames[depth]))
                 break
     return answer
 
@@ -219,6 +219,9 @@ def _name(frame: Frame) -> str:
     return f"{frame.file}:{function}"
 
 
-def _shown(frame: Frame) -> str:
-    file = frame.file.rsplit("/", 1)[-1]
-    return say("frame {file} {function}, line {line}", file=file, function=frame.function, line=frame.line)
+def frame_words(frame: Frame) -> str:
+    """A frame in words: its file and function, and where the log prints it."""
+    if not frame.file:
+        return say("source line {text}, log line {line}", text=frame.text, line=frame.log_line)
+    file = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
+    return say("frame {file} {function}, log line {line}", file=file, function=frame.function, line=frame.log_line)

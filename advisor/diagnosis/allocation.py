@@ -9,8 +9,8 @@ from itertools import islice
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Frame
+from advisor.crash.phase import frame_words
 from advisor.diagnosis.fact import Fact, Facts
-from advisor.diagnosis.frame_facts import frame_words
 from advisor.knowledge.schema import Allocation, Cause, Knowledge
 
 INNERMOST = 3

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from advisor.crash.evidence import Frame
+from advisor.crash.phase import frame_words
 from advisor.diagnosis.fact import Fact
-from advisor.language import say
 
 _TRAINERS = (
     ("deepspeed", re.compile(r"(?:^|/)deepspeed/(?:runtime|ops)/")),
@@ -27,10 +27,7 @@ def backend_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     for frame in frames:
         path = frame.file.replace("\\", "/")
-        where = say(
-            "frame {file} {function}, line {line}", file=path.rsplit("/", 1)[-1], function=frame.function,
-            line=frame.log_line,
-        )  # fmt: skip
+        where = frame_words(frame)
         for trainer, pattern in _TRAINERS:
             if pattern.search(path):
                 facts.setdefault("trainer", Fact(trainer, "log", where))

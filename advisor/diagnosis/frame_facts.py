@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from advisor.crash.allocations import ATTENTION, LOADS, LOGITS, NEAREST, gathers, scores
 from advisor.crash.evidence import Frame
+from advisor.crash.phase import frame_words
 from advisor.diagnosis.fact import Fact
-from advisor.language import say
 
 LOGITS_CAST = re.compile(r"^(?:float_conversion|float16_to_fp32)$")
 """Megatron's Float16Module casts the logits of the last stage to fp32 at once (core/transformer/module.py)."""
@@ -171,11 +171,3 @@ def _scoring(frames: Sequence[Frame]) -> dict[str, Fact]:
     because = frame_words(found)
     whole = {"frame.logits_cast": Fact(True, "log", because)} if cast is not None else {}
     return {"frame.logits": Fact(True, "log", because), **whole}
-
-
-def frame_words(frame: Frame) -> str:
-    """A frame in words: its file, function and line of the log."""
-    if not frame.file:
-        return say("source line {text}, line {line}", text=frame.text, line=frame.log_line)
-    file = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
-    return say("frame {file} {function}, line {line}", file=file, function=frame.function, line=frame.log_line)

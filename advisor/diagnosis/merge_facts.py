@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 
 from advisor.crash.evidence import Frame
+from advisor.crash.phase import frame_words
 from advisor.diagnosis.fact import Fact
-from advisor.hostile import clean_line
-from advisor.language import say
 
 _CALLS = (
     r"(?:unsloth_(?:save|push)\w*|(?:save_pretrained|push_to_hub)_(?:merged|gguf|torchao)"
@@ -31,7 +30,7 @@ def merge_facts(frames: Sequence[Frame], text: str) -> dict[str, Fact]:
     for frame in reversed(frames):
         own = UNSLOTH_FILE.search(frame.file.replace("\\", "/")) is not None
         if own or FUNCTION.match(frame.function):
-            because = say("frame {function}, line {line}", function=clean_line(frame.function, 60), line=frame.log_line)
+            because = frame_words(frame)
             return _facts(own or UNSLOTH_CALL.match(frame.function) is not None, Fact(True, "log", because))
     found = STATED.search(text)
     if found is None:

@@ -179,7 +179,10 @@ def _growing(crash: Crash, ledger: Ledger) -> Iterator[str]:
                 "room": show_bytes(room),
                 "count": ceil((room - last.bytes) / pace),
             }
-            yield say("At {size} from one such line to the next {room} are full after {count} more.", **left)
+            yield say(
+                "It grows by {size} a reading: at that pace {room} would be full after {count} more readings.",
+                **left,
+            )
 
 
 def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
@@ -270,7 +273,8 @@ def _one_pass(run: Run) -> Iterator[str]:
 def _in_tokens(run: Run, matches: Sequence[Match]) -> Iterator[str]:
     """How many tokens the size asked for would be, where no model is named or they are more than the run's budget."""
     of_logits = next((match for match in matches if match.of_logits and not match.matches), None)
-    budget = run.knobs.get("actor.tokens_per_gpu")
+    bounds = run.is_on("actor.dynamic_batch")
+    budget = run.knobs.get("actor.tokens_per_gpu") if bounds else None
     if of_logits is None or (run.model is not None and budget is None):
         return
     told = {"tried": show_bytes(of_logits.bytes), "formula": of_logits.formula}

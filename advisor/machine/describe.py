@@ -115,7 +115,8 @@ def _flag(flag: str, parse: Callable[[], T]) -> T:
 
 
 def _size(flag: str, text: str) -> int:
-    size = _flag(flag, lambda: parse_size(text))
+    whole = f"{text}GB" if text.strip().replace(".", "", 1).isdecimal() else text  # nobody counts RAM in bytes
+    size = _flag(flag, lambda: parse_size(whole))
     if size <= 0:
         raise ValueError(say("{flag}: {text!r} is no memory at all (write it like 760GB)", flag=flag, text=text))
     return size

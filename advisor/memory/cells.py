@@ -105,6 +105,11 @@ class Note(Struct, frozen=True):
     text: str
     fields: tuple[tuple[str, object], ...] = ()
 
+    @property
+    def counts(self) -> bool:
+        """Whether it says a quantity, which holds of the bytes beside it alone."""
+        return any(isinstance(field, Amount) for _, field in self.fields)
+
     def read(self) -> str:
         """The words in the language in force."""
         return say(self.text, **{name: _read(field) for name, field in self.fields})

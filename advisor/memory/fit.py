@@ -191,7 +191,7 @@ def room_of(now: PhaseSum, capacity: int | None, fit: Fit, margin: float) -> Roo
     if where in fit.set_aside:
         return "unsure"
     if now.expected > capacity * (1 - margin):
-        return "over" if now.expected > capacity else "tight"
+        return "over" if now.expected >= capacity else "tight"
     return "unsure" if now.of("unexplained") > capacity * margin else "fits"  # it may grow as well as stay
 
 

@@ -146,7 +146,8 @@ def _read_cell(cell: Cell, found: Replaced) -> Cell:
         moved = cell.amount + in_bytes("more than predicted by the log", extra, basis="estimated")
     else:
         moved = cell.amount - in_bytes("less than predicted by the log", -extra, basis="estimated")
-    return replace(cell, amount=moved if moved.value >= 0 else most(0, moved))
+    kept = None if cell.note is None or cell.note.counts else cell.note  # what it counts is of the old size
+    return replace(cell, amount=moved if moved.value >= 0 else most(0, moved), note=kept)
 
 
 def _with_fragmentation(phase: PhaseSum, found: Replaced) -> PhaseSum:

@@ -436,6 +436,17 @@ def _goes_along(old: object, new: object, target: bool) -> bool:
     return old == new or (isinstance(old, bool) and new is target)
 
 
+def moved_along(native: Native, overrides: Mapping[str, str | None], remedy: Remedy, natives: Natives) -> list[str]:
+    """The other knobs that a word moves along with the one that is meant."""
+    word, fact = overrides.get(native.key), native.fact
+    if fact is None or remedy.knob is None or word is None or not _speaks_in_words(native, remedy.knob):
+        return []
+    rules = {name: rule for name, rule in _other_words(fact, remedy.knob).items() if name != fact.knob}
+    return [
+        n for n, r in rules.items() if meaning(r, word, fact, natives) != meaning(r, native.text or "", fact, natives)
+    ]
+
+
 def _along(
     native: Native, value: KnobValue, overrides: Mapping[str, str | None], remedy: Remedy, natives: Natives
 ) -> tuple[str, ...]:
@@ -443,10 +454,7 @@ def _along(
     word, fact = overrides.get(native.key), native.fact
     if fact is None or remedy.knob is None or word is None or not _speaks_in_words(native, remedy.knob):
         return ()
-    rules = {name: rule for name, rule in _other_words(fact, remedy.knob).items() if name != fact.knob}
-    moved = [
-        n for n, r in rules.items() if meaning(r, word, fact, natives) != meaning(r, native.text or "", fact, natives)
-    ]
+    moved = moved_along(native, overrides, remedy, natives)
     if not moved:
         return ()
     titles = (WEIGHTS.get(name, name) for name in moved)

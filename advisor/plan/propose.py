@@ -14,9 +14,9 @@ from advisor.language import say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
 from advisor.memory.predict import Overrides, Prediction
-from advisor.plan.options import Option, options
+from advisor.plan.options import Option, moved_along, options
 from advisor.plan.plan import NotProposed
-from advisor.plan.situation import Situation
+from advisor.plan.situation import Situation, in_words
 from advisor.run.build import BuiltRun
 from advisor.run.natives import EnvironmentPrefix, Native
 from advisor.run.run import Run
@@ -93,6 +93,15 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
     """The proposal of a remedy with one of its values, on top of `base`."""
     before, after = situation.predictor.predict(base), situation.predictor.predict({**base, **option.overrides})
     other: Place = "host" if situation.place == "gpu" else "gpu"
+    carriers = (before.built.natives.values.get(key) for key in option.overrides)
+    along = {
+        knob
+        for carrier in carriers
+        if carrier is not None
+        for knob in moved_along(carrier, option.overrides, remedy, before.built.natives)
+    }
+    if remedy.with_optimizer is not None and "actor.optimizer_offload" in along:
+        remedy = in_words(remedy, remedy.with_optimizer)
     return Proposal(
         remedy,
         option.overrides,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.diagnosis.allocation import led
 from advisor.diagnosis.facts import Facts
 from advisor.diagnosis.leaks import Faults
-from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy
+from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy, RemedyWords
 from advisor.language import say
 from advisor.memory.cells import Place
 from advisor.memory.fit import died_in
@@ -112,9 +112,11 @@ def costs_of(remedy: Remedy, parameters: float | None) -> str:
 
 def _of_given(remedy: Remedy) -> Remedy:
     """The remedy in its words for a run on given answers."""
-    words = remedy.of_given
-    if words is None:
-        return remedy
+    return remedy if remedy.of_given is None else in_words(remedy, remedy.of_given)
+
+
+def in_words(remedy: Remedy, words: RemedyWords) -> Remedy:
+    """The remedy in other words, where they say something else."""
     return replace(
         remedy, title=words.title or remedy.title, costs=words.costs or remedy.costs, says=words.says or remedy.says
     )

@@ -188,7 +188,7 @@ def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
     freed = _freed(dict(proposal.saves), situation.phase)
     cost = -min(proposal.other_saves.values(), default=0)
     words = {
-        "old": change.old_words or say("the default"),
+        "old": change.old or say("the default"),
         "new": change.new if change.new is not None else say("removed"),
         "key": change.key,
         "freed": show_bytes(freed) if freed > 0 else say("an unknown amount"),

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingsMap, BindingType
 from textual.theme import Theme
@@ -19,6 +19,7 @@ from textual.worker import WorkerFailed
 from advisor.config import THEMES
 from advisor.language import say
 from advisor.tui.breadcrumb import STAGES
+from advisor.tui.keys import hints
 from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
 from advisor.tui.stages import StagesApp
 from advisor.tui.terminal import copied, has_terminal, in_clipboard
@@ -149,6 +150,20 @@ class AdvisorApp(StagesApp):
             is_open = any(type(one) is screen for one in self.screen_stack)
             return not types and not is_open and screen.can_show(self.ui)
         return not types or action not in ("leave_by_letter", "plain")
+
+    def on_key(self, event: events.Key) -> None:
+        """Say that a key has nothing to act on here, where it is one of the screen's or of every screen's."""
+        screen = self.screen
+        if not isinstance(screen, BaseScreen) or screen.TYPES or screen.typing or event.key in self.active_bindings:
+            return
+        own = [one for one in type(screen).BINDINGS if isinstance(one, Binding)]
+        known = [*own, *(one for one in keys_of_every_screen() if isinstance(one, Binding))]
+        keys = ((one, self.ui.keymap.get(one.id or "", one.key).split(",")) for one in known if one.description)
+        refused = next((one for one, of in keys if event.key in of), None)
+        if refused is not None and screen.can_show(self.ui):
+            (hint,) = hints([refused], self.ui.keymap)
+            self.ui.note = say("{key} ({what}): there is nothing of that here", key=hint.keys, what=hint.words)
+            screen.reload()
 
     def action_look(self, name: str) -> None:
         """Open a screen over the present one."""

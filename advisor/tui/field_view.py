@@ -37,11 +37,11 @@ class FieldView(Overlay):
         return not self.typing or action in ("back", self.TAKES)
 
     def open_field(self, text: str, hint: str) -> None:
-        """Write on from `text`; `hint` stands where nothing does."""
+        """What is typed replaces `text`; an arrow keeps it, to write on. `hint` stands where nothing does."""
         field = self.query_one(Input)
         field.placeholder, field.display, field.value = hint, True, text
-        field.cursor_position = len(text)
         field.focus()
+        field.select_all()
         self.reload()
 
     def close_field(self) -> None:

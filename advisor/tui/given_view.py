@@ -12,6 +12,7 @@ from textual.widgets import Input
 
 from advisor.given import FORMS, GivenName, text_of
 from advisor.language import Sayings, clauses, mark, say
+from advisor.machine.inventory import Machine
 from advisor.tui.facts import gpu_words
 from advisor.tui.field_view import FieldView
 from advisor.tui.gauges_view import SHM
@@ -54,9 +55,9 @@ def fact_of(state: State, name: GivenName) -> tuple[str, str]:
     given = bool(text_of(asked, name))
     you = SOURCE_WORDS["described"]
     if name == "gpus":
-        return gpu_words(machine), source_of_field(machine, "gpus")
+        return gpu_words(machine, run.topology.asked), source_of_field(machine, "gpus")
     if name == "nodes":
-        return str(machine.nodes or unknown), source_of_field(machine, "nodes")
+        return _nodes(state)
     if name == "host_ram":
         return show_bytes(machine.host.total_bytes), source_of_field(machine, "host.total", "host")
     if name == "shm":
@@ -66,8 +67,7 @@ def fact_of(state: State, name: GivenName) -> tuple[str, str]:
     if name == "version":
         return run.era or unknown, say("assumed: nothing tells it") if run.era_assumed else ""
     if name == "libraries":
-        known = {**machine.libraries, **run.libraries}
-        return clauses(f"{one} {known[one]}" for one in sorted(known)) or unknown, you if given else ""
+        return _libraries(state) or unknown, you if given else ""
     if name == "was":
         return clauses(asked.was) or say("not given"), you if given else ""
     if name == "model":
@@ -83,7 +83,38 @@ def fact_of(state: State, name: GivenName) -> tuple[str, str]:
     if name == "max_row":
         rows = asked.max_row or say("not given")
         return (say("every row at its cap") if rows == "cap" else rows), you if given else ""
-    return f"{asked.margin:.0%}", say("left free of every memory")
+    kept = f"{state.plan.margin:.0%}"
+    if state.plan.margin > asked.margin:
+        told = say("{kept}, not {asked}: the log prints no size of what failed", kept=kept, asked=f"{asked.margin:.0%}")
+        return told, say("left free of every memory")
+    return kept, say("left free of every memory")
+
+
+def _nodes(state: State) -> tuple[str, str]:
+    """How many nodes, and who says so: the machine, else the launch."""
+    topology = state.run.topology
+    if state.machine.nodes is not None:
+        return str(state.machine.nodes), source_of_field(state.machine, "nodes")
+    return (str(topology.nodes), say("the launch")) if topology.known else (say("unknown"), "")
+
+
+def _is_local(machine: Machine, library: str) -> bool:
+    """Whether only this computer has it, and nothing else of the run was read on this computer."""
+    sources = machine.sources
+    here = any(source == "measured" for name, source in sources.items() if not name.startswith("libraries"))
+    return sources.get(f"libraries.{library}") == "measured" and not here
+
+
+def _libraries(state: State) -> str:
+    """The versions of the run, and apart from them what only this computer has, where the run was elsewhere."""
+    machine, run = state.machine, state.run
+    known = {**machine.libraries, **run.libraries}
+    local = {one for one in machine.libraries if one not in run.libraries and _is_local(machine, one)}
+    here = clauses(f"{one} {known[one]}" for one in sorted(local))
+    told = [f"{one} {known[one]}" for one in sorted(known) if one not in local]
+    return clauses(
+        [*told, say("on this computer, not known of the run: {libraries}", libraries=here)] if here else told
+    )
 
 
 def given_rows(state: State, width: int, written: GivenName | None = None) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from itertools import groupby
 
 from advisor.hostile import cells
@@ -147,20 +148,24 @@ def first_phase(plan: Plan, crashed: Phase) -> Phase | None:
     return peak.phase if peak else (known[0] if known else None)
 
 
-def fullest_after(plan: Plan, shown: Phase | None) -> tuple[Phase, Place] | None:
+def fullest_after(plan: Plan, shown: Phase | None, among: Container[Phase] | None = None) -> tuple[Phase, Place] | None:
     """Where memory is scarcest after the selected steps, as a share of its capacity; of equals `shown` wins.
 
-    Short peaks outside the step do not count, as they do not for the fit.
+    Short peaks outside the step do not count, as they do not for the fit. Where no capacity is known, the largest on
+    a card. `among`: these phases alone; None or none of them known: all.
     """
     ledger = plan.after or plan.before
     if ledger is None:
         return None
+    asked = [of for of in (*ledger.gpu, *ledger.host) if of.phase == shown or of.phase not in ASIDE[of.place]]
+    asked = [of for of in asked if among is not None and of.phase in among] or asked
     sums = [
         (of.expected / capacity, of.phase == shown, of)
-        for of in (*ledger.gpu, *ledger.host)
+        for of in asked
         for capacity in (_capacity(ledger, of.place),)
-        if capacity and (of.phase == shown or of.phase not in ASIDE[of.place])
+        if capacity
     ]
+    sums = sums or [(of.expected / GIB, of.phase == shown, of) for of in asked if of.place == "gpu"]
     if not sums:
         return None
     _, _, of = max(sums, key=lambda found: (round(found[0], 2), found[1]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.tui.ui_text import Row, Toned, TonedLine, line, paragraph, span
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class NumberField:
         unsaid, said = [one for one in tried if one.fits is None], [one for one in tried if one.fits is not None]
         if unsaid and not any(one.fits for one in tried):
             if said and unsaid[-1].value < said[0].value:
-                return say("does not fit from {least} on; below that it cannot be said", least=said[0].text)
+                doubt = mark("beside what is on it does not fit from {least} on; below that it cannot be said")
+                return say(doubt, least=said[0].text)
             return say("which numbers fit cannot be computed here")
         value = float(self.step.changes[0].new or 0)
         below, fitting, above = self.fitting.around(value)

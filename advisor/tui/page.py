@@ -270,8 +270,13 @@ class Page(Lines, can_focus=True):
             self._scroll(by)
 
     def action_leaf(self, by: int) -> None:
-        """A screenful."""
+        """A screenful; the cursor comes along, so that what a key does is done to what is in sight."""
         self._scroll(by * max(1, self.size.height - 2))
+        seen = keys_of(self.rows[self.top : self.top + max(1, self.size.height - 1)])
+        if seen and self.cursor not in seen:
+            self.wanted = seen[0 if by > 0 else -1]
+            self.refresh()
+            self.post_message(self.Moved(self, self.wanted))
 
     def action_ends(self, by: int) -> None:
         """The first or the last row."""

@@ -259,8 +259,10 @@ def off_because(step: PlanStep, plan: Plan, by_user: bool, if_on: Callable[[], P
         return say("off: no file of this launch can carry it")
     if step.kind not in WRITABLE:
         return say("off: to be done by hand; the bars do not count on it")
-    if plan.fits is None or not step.saves:
+    if not step.saves:
         return say("off: how much it helps cannot be computed here")
+    if plan.fits is None:
+        return say("off: whether it would be enough cannot be computed here")
     if plan.fits:
         enough = say("off: what is on suffices") if plan.selected() else say("off: by these sums it fits as it is")
         return (

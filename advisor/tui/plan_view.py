@@ -71,17 +71,21 @@ class PlanScreen(StageScreen):
     def phase(self) -> Phase | None:
         """The phase the bars show: the chosen one, else the one that died or is fullest.
 
-        While a number is written, the one that is fullest with it: there it decides.
+        While a number is written, the fullest of those that it moves: there it decides.
         """
         plan = self.state.plan
         chosen = self._phase if self._phase in phases_of(plan) else first_phase(plan, self.state.diagnosis.phase)
-        fullest = fullest_after(plan, chosen) if self.typing else None
+        fullest = self._fullest_moved(chosen) if self._field is not None else None
         return fullest[0] if fullest else chosen
+
+    def _fullest_moved(self, shown: Phase | None) -> tuple[Phase, Place] | None:
+        """The fullest of the phases that the number being written moves."""
+        step = self._field.step if self._field is not None else None
+        return fullest_after(self.state.plan, shown, {*step.saves, *step.host_saves} if step is not None else None)
 
     def panes(self) -> Iterable[Widget]:
         """Steps; the marked step explained beside them; bars below."""
-        chosen = next((step.id for step in self.state.plan.selected()), None)
-        yield self.page(self.main_rows, "main", self.ui.cursors.get("plan") or chosen)
+        yield self.page(self.main_rows, "main", self.ui.cursors.get("plan"))
         yield self.page(self.third_rows, "third")
         yield self.page(self.bar_rows, "second")
 
@@ -113,7 +117,7 @@ class PlanScreen(StageScreen):
     @property
     def _decides(self) -> Place | None:
         """The memory that is fullest with the number that is written."""
-        found = fullest_after(self.state.plan, self.phase)
+        found = self._fullest_moved(self.phase)
         return found[1] if found is not None else None
 
     def third_rows(self, width: int) -> list[Row]:
@@ -140,7 +144,7 @@ class PlanScreen(StageScreen):
         if action == "undo":
             return bool(self.ui.earlier)
         if action == "case":
-            return bool(self.state.diagnosis.cases)
+            return case_of_step(self.state, self.chosen.documented if self.chosen else "") is not None
         if action in ("arithmetic", "phase", "fullest"):
             return self.phase is not None
         return True
@@ -312,5 +316,8 @@ class PlanScreen(StageScreen):
         """Bars of the fullest phase; from there, of the one that died."""
         died = first_phase(self.state.plan, self.state.diagnosis.phase)
         found = fullest_after(self.state.plan, self.phase)
-        self._phase = found[0] if found and found[0] != self.phase else died
+        following = found[0] if found and found[0] != self.phase else died
+        if following == self.phase:
+            self.ui.note = say("this phase is the fullest already")
+        self._phase = following
         self.reload()

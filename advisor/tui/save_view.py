@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -47,10 +48,10 @@ def save_rows(destination: str, script: str, width: int) -> list[Row]:
     ]
 
 
-def overwrite_rows(destination: Path, width: int) -> list[Row]:
-    """The question before a file is replaced."""
+def overwrite_rows(there: Sequence[Path], width: int) -> list[Row]:
+    """The question before files are replaced."""
     return [
-        *paragraph(say("{file} exists already.", file=destination), width, tone="strong"),
+        *(row for one in there for row in paragraph(say("{file} exists already.", file=one), width, tone="strong")),
         *paragraph(say("y replaces it · n keeps it and asks for another name"), width),
     ]
 
@@ -137,7 +138,7 @@ class OverwriteScreen(Overlay):
     TITLE_WORDS = mark("Overwriting")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "overwrite", "replace it", tooltip="replace the file"),
-        Binding("n,enter", "elsewhere", "another name", key_display="n", tooltip="keep it and choose another name"),
+        Binding("n,enter", "elsewhere", "another name", tooltip="keep it and choose another name"),
     ]
 
     def __init__(self, ui: UiState, destination: Path) -> None:
@@ -146,7 +147,8 @@ class OverwriteScreen(Overlay):
 
     def main_rows(self, width: int) -> list[Row]:
         """The question."""
-        return overwrite_rows(self._destination, width)
+        both = (self._destination, self._destination.with_suffix(".md"))
+        return overwrite_rows([one for one in both if os.path.lexists(one)] or both[:1], width)
 
     def action_elsewhere(self) -> None:
         """Keep it: another name."""

@@ -280,8 +280,9 @@ class BaseScreen(Screen[None]):
         return own
 
     def shared_hints(self) -> list[Hint]:
-        """The keys of every screen that belong in the key line."""
-        return [hint for hint in self.usable_everywhere() if hint.shown]
+        """The keys of every screen that belong in the key line; a key that is the screen's own is told once."""
+        own = {hint.keys for hint in self.own_hints()}
+        return [hint for hint in self.usable_everywhere() if hint.shown and hint.keys not in own]
 
     def usable_everywhere(self) -> list[Hint]:
         """The keys of every screen that can be used on this one."""
@@ -325,6 +326,15 @@ class Overlay(BaseScreen):
         escape = [] if any(one.key == "escape" for one in own) else [BACK]
         cls.BINDINGS = [*enter, *own, *same_key, *escape]
         super().__init_subclass__(**options)
+
+    def on_mount(self) -> None:
+        """What was said of the screen underneath is over."""
+        if self.ui.note:
+            self.ui.note = ""
+            for screen in self.app.screen_stack:
+                if isinstance(screen, BaseScreen):
+                    screen.reload()
+        super().on_mount()
 
     def action_back(self) -> None:
         """Return to the screen underneath."""

@@ -30,7 +30,7 @@ def test_ram_that_rises_until_it_is_nearly_full_is_no_healthy_run(tmp_path: Path
     assert (state.crash.verdict, state.plan.steps != ()) == ("unclear", True)
     told = " ".join(short_report(state).split())
     assert "Host RAM in use rose from 400.00 GiB to 950.00 GiB by the log (line 56)." in told
-    assert "At 10.00 GiB from one such line to the next" in told
+    assert "It grows by 10.00 GiB a reading" in told
     assert "full after 3 more" in told  # 1024 less the 5% that Ray keeps free
     assert "Right only if it was host RAM" in told
 

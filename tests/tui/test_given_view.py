@@ -25,7 +25,7 @@ async def test_a_fact_is_said_otherwise_and_the_sums_follow(
         shown = screen_text(pilot.app)
         assert "like 8xA100-80GB" in shown
         assert "enter take it  esc leave it as it was" in shown
-        await press(pilot, *["backspace"] * 5, *"80GB", "enter")
+        await press(pilot, "end", *["backspace"] * 5, *"80GB", "enter")
         shown = screen_text(pilot.app)
         assert "GPUs per node: 8 × A100-80GB now" in shown
         assert "q quit" in shown
@@ -54,6 +54,15 @@ async def test_what_cannot_be_is_told_and_stands_there_to_be_mended(
 
 async def test_where_nothing_was_given_there_is_nothing_to_say_otherwise() -> None:
     async with opened(no_log(script=False)) as pilot:
-        before = screen_text(pilot.app)
         await press(pilot, "i")
-        assert screen_text(pilot.app) == before
+        assert "i (facts): there is nothing of that here" in screen_text(pilot.app)
+
+
+async def test_what_is_typed_replaces_what_was_said_and_a_bare_number_counts_gigabytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(driver=case("easyr1", tmp_path, monkeypatch), size=(120, 40)) as pilot:
+        await press(pilot, "i", "down", "down", "enter", *"1000", "enter")
+        assert "host RAM per node: 1000.00 GiB now" in screen_text(pilot.app)
+        await press(pilot, "enter", *"900GB", "enter")
+        assert "host RAM per node: 900.00 GiB now" in screen_text(pilot.app)

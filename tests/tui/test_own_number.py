@@ -80,6 +80,11 @@ async def test_steps_without_a_number_offer_none() -> None:
         assert "= number" not in screen_text(pilot.app)
         before = screen_text(pilot.app)
         await press(pilot, "equals_sign")
+        told = " = (number): there is nothing of that here\n"
+        assert told in screen_text(pilot.app)
+        await press(pilot, "t")
+        assert "t (over time): there is nothing of that here" in screen_text(pilot.app)
+        await press(pilot, "e", "escape")
         assert screen_text(pilot.app) == before
 
 

@@ -214,6 +214,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     """It lets the job have more of the node's RAM: told with how much the run needs by the count."""
     by_trial: bool = False
     """It is a trial run: told with the settings that the framework has for one (`worst_first`)."""
+    with_optimizer: RemedyWords | None = None
+    """What it says where the word that carries it moves the optimizer state along with it."""
     of_given: RemedyWords | None = None
     """Other words for a run on given answers; what is left out stays."""
     evidence: tuple[RemedyEvidence, ...] = ()
