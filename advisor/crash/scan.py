@@ -332,11 +332,18 @@ def _cut_in(line: LogLine, samples: Sequence[tuple[str, Signature]]) -> Iterator
         rest = _shape(text[word.start() :])
         if len(rest) < _LEAST_REST:
             return
-        holding = [one for sample, one in samples if one.role in FAILURES and f" {rest}" in f" {sample}"]
+        holding = [one for sample, one in samples if one.role in FAILURES and _breaks_off(rest, sample, one.anchors)]
         if len({(one.verdict, one.memory) for one in holding}) == 1:
             first = min(holding, key=lambda one: one.rank)
             yield Find(first, {}, line, line.number, line.printed, line.number, word.start())
             return
+
+
+def _breaks_off(rest: str, sample: str, anchors: Sequence[str]) -> bool:
+    """Whether the rest ends inside a word of the sample, and has a literal by which the message is known."""
+    at = f" {sample}".find(f" {rest}")
+    following = sample[at + len(rest) :][:1] if at >= 0 else ""
+    return following.isalpha() and rest[-1:].isalpha() and any(_shape(anchor) in rest for anchor in anchors)
 
 
 def _unanchored_in(entries: _UnanchoredSignatures, lines: Sequence[LogLine]) -> Iterator[Find]:

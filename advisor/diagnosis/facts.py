@@ -453,7 +453,7 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     for library, version in {**known.crash.libraries, **machine.libraries}.items():
         source: AnsweredBy = "machine" if library in machine.libraries else "log"
         facts[f"library.{library}"] = Fact(version, source, f"{library} {version}")
-    if machine.environment:
+    if machine.environment and machine.sources.get("gpus") == "measured":  # else nothing says that the run was here
         because = say("the packages of {environment}", environment=machine.environment)
         facts["flash_attn"] = Fact(any(name.startswith(FLASH) for name in machine.libraries), "machine", because)
     if machine.gpus:

@@ -100,7 +100,8 @@ def least_states(run: Run, machine: Machine) -> dict[str, Fact]:
     least = int(per * run.model.parameters / shares)
     told = {"size": show_bytes(least), "count": run.topology.actor_gpus}
     because = say("the states alone are at least {size} on each of {count} GPUs", **told)
-    return {"states.least_share": Fact(round(least / card, 3), "script", because)}
+    share = Fact(round(least / card, 3), "script", because)
+    return {"states.least_share": share, "states.unshared": Fact(bool(run.unsharded), "script", because)}
 
 
 @lru_cache(maxsize=1)

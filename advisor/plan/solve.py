@@ -367,6 +367,8 @@ def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     changed = next((i for i, step in enumerate(steps) if i >= chosen and step.results == "changed"), at)
     changed = max(changed, chosen + len(named))
     led = [step for step in steps[at:] if step.id in usual or (quoted and step in told)]
+    if _uncapped(situation):  # before rows have a longest length, no saving is a number
+        return [*steps[:at], *led, *(step for step in steps[at:] if step not in led)]
     quiet = [step for step in led if step.results == "unchanged"]  # nothing is given up before what costs nothing
     led, ahead = [step for step in led if step not in quiet], min(at, changed)
     rest = [step for step in steps[at:] if step not in led and step not in quiet]
