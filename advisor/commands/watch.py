@@ -29,7 +29,8 @@ _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command or the process, the record's folder, and what to warn of."""
-    parser.usage = f"{PROGRAM} [-o DIR] [--alert 95%%] [--notify COMMAND] [--retry [N]] (-- COMMAND ... | --attach PID)"
+    options = "[-o DIR] [--alert 95%%] [--notify COMMAND] [--retry [N]]"
+    parser.usage = f"{PROGRAM} {options}\n{' ' * 28}(-- COMMAND ... | --attach PID)"
     parser.add_argument(
         "-o", "--output", metavar="DIR", help=say("directory of the record (default: watch-TIME, here)")
     )

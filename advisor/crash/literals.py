@@ -22,7 +22,7 @@ TRIGGERS = (
     *("f memory", "f-memory", "OUT_OF_M", "STATUS_", "ried to alloc", "nable to ", "Cannot all", "PyTorch", "capac"),
     *("CUDA", "CPUAlloc", "cumem", "bad_alloc", "torch_mem", "xpandable", "virtual", "mem=", " GiB", "(GB)"),
     *("KV cache", "cache blo", "seq len (", "desired GPU", "Free memo", "Not enough", "Error in m", "ng manager"),
-    *("ak detec", "Memory", "emory us", "Spilled", "StoreFull", "ray.exc", "dError", "kError", "esource", "ry limit"),
+    *("ak detec", "Memory", "emory us", "Spilled", "StoreFull", "ray.exc", "dError", "esource", "ry limit"),
     *("DUE TO", "CANCELLED", "Kille", "kille", "illegal mem", " SIG", "(SIG", ".SIGK", "sigquit", "exit", "Exit"),
     *("oom-k", "oom_k", "Traceback", "hared me", "dev/shm", "space le", "Bus err", "Segmentation", "Too many", "NVRM"),
     *("CCL WARN", "nccl", "unhandled", "tchdog", "failed to start", "graph failed", "tion failed", "EL0004"),

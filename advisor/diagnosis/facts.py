@@ -257,9 +257,6 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
         facts["gpu.free_bytes"] = Fact(free, "log", where, (0,))
         facts["gpu.free_exceeds_request"] = Fact(contradicts(fields), "log", where, (0,))
         facts["gpu.empty"] = Fact(is_empty(fields), "log", where, (0,))
-    held = total or (idle + allocated if idle is not None and allocated is not None else 0)
-    if idle is not None and held:
-        facts["gpu.idle_share"] = Fact(idle / held, "log", where, (0,))
     if idle is not None and total and tried is not None:
         told = "reserved_unallocated_bytes" in fields  # older allocators kept some pieces on any full card
         much = idle / total > MUCH_IDLE or (told and idle >= tried and idle / total > IDLE)

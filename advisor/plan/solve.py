@@ -200,7 +200,7 @@ def _beyond(
         return say("Nothing is switched on before the version of {library} is known.", library=libraries)
     if cause.memory == "host" and cause.id in GUESSED:
         return say("Nothing is switched on before it is known what holds the RAM.")
-    if situation.phase == "unknown" and cause.counted and now.ledger.gpu:  # else nothing could be, whatever the phase
+    if situation.phase == "unknown" and cause.counted:
         return say("Nothing is switched on, because it is not known in which phase it died: answer that first.")
     return ""
 
@@ -260,17 +260,9 @@ def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
         first += [
             by_id[name] for name in _of_any_holder(situation) if name not in skip
         ]  # nor is the cause more than a guess
-    shown = [r for r in rest if _shown_by_log(r, situation)]  # whatever the cause: the log itself asks for them
     rest = [r for r in rest if r.kind == "setting"] if counted else []
-    rest = [*shown, *(r for r in rest if r not in shown)]
     rest.sort(key=lambda r: TIERS.index(r.tier))
     return [r for r in [*first, *rest] if _concerns(r, situation) and r.value is not None and r.kind != "version"]
-
-
-def _shown_by_log(remedy: Remedy, situation: Situation) -> bool:
-    """Whether the log bears the signs for which the remedy is the usual way out."""
-    seen = all_hold(remedy.leads_when, situation.facts) if remedy.leads_when else None
-    return any(fact.source == "log" for fact in seen or ())
 
 
 def _of_any_holder(situation: Situation) -> Sequence[str]:

@@ -58,7 +58,7 @@ def read_pasted(document: Document, problem: str = "") -> Launch | None:
     One setting is enough where the text is nothing else.
     """
     settings = pasted_settings(document) if not document.data.startswith(b"#!") else ()
-    alone = len(settings) == 1 and "_" in settings[0].key and len(document.data.split(b"\n")) - 1 <= 1
+    alone = not problem and len(settings) == 1 and "_" in settings[0].key and len(document.data.split(b"\n")) - 1 <= 1
     if len(settings) < FEWEST and not alone:
         return None
     told = (*([problem] if problem else []), say(NOTE))

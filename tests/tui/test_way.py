@@ -334,9 +334,10 @@ async def test_a_plan_without_steps_says_why_and_is_no_dead_end() -> None:
         assert isinstance(pilot.app.screen, VerdictScreen)
 
 
-async def test_the_plan_opens_on_the_first_step_that_is_on() -> None:
+async def test_the_plan_opens_at_its_first_step_whichever_is_on() -> None:
     crash = host_crash()
     steps = tuple(replace(step, selected=number == 2) for number, step in enumerate(crash.plan.steps))
     async with opened(replace(crash, plan=replace(crash.plan, steps=steps))) as pilot:
         await press(pilot, "enter")
-        assert "▸ [x] RAY_memory_usage_threshold" in screen_text(pilot.app)
+        assert "▸ [ ]" in screen_text(pilot.app)
+        assert "[x] RAY_memory_usage_threshold" in screen_text(pilot.app)
