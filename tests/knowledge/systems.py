@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -54,7 +55,7 @@ def _read_up_to(dialect: Framework) -> str:
 
 
 def _order(era: str) -> list[int]:
-    return [int(number) for number in era.removeprefix("v").partition("-fork")[0].replace("-", ".").split(".")]
+    return [int(number) for number in re.findall(r"\d+", era.partition("-fork")[0])]
 
 
 def main(arguments: list[str]) -> None:
