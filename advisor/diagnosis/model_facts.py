@@ -89,7 +89,9 @@ def least_states(run: Run, machine: Machine) -> dict[str, Fact]:
     """The part of a card that full training takes at the very least: its states spread evenly over all GPUs."""
     moved = any(run.is_on(f"actor.{name}") for name in ("optimizer_offload", "full_cpu_offload"))
     # nobody trains what one card could never hold whole: adapters or packed weights were not seen
-    named = run.framework == "unknown" and (names_adapters(run) or (run.topology.actor_gpus == 1 and not run.unsharded))
+    named = run.framework == "unknown" and (
+        names_adapters(run) or (run.topology.actor_gpus == 1 and machine.gpu_bytes is not None and not run.seen_whole)
+    )
     few = named or moved or run.trains_adapters or evaluates_only(run)
     card = machine.gpu_bytes or (largest_card() if run.unsharded else 0)
     if few or not card or run.model is None or not run.topology.known:
