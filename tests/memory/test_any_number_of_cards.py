@@ -43,7 +43,7 @@ def test_a_copy_on_each_is_counted_for_one_card_and_not_for_a_node(tmp_path: Pat
     assert peak is not None
     assert peak.expected > 130 * 2**30
     assert state.ledger.host == ()
-    assert state.diagnosis.cause in ("states-too-big", "batch-or-states")  # which, is open where no card is known
+    assert state.diagnosis.cause == "states-too-big"
     assert any("however many there are" in one for one in state.ledger.assumed)
 
 
