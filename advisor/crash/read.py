@@ -209,7 +209,7 @@ class _CrashReader:
         if not any(log.bytes_read for log in self.logs):
             because = say("the log is empty ({names})", names=listed(self.names))
             return Crash("unclear", "unknown", "unknown", unclear_because=because, settle_by=(say(_EMPTY),))
-        trace = trace_of(cause, self._lines_of(cause))
+        trace = self._trace(cause)
         users, rows, cut = self._users(cause)
         last = last_progress(self._lines_until(cause), self.rules)
         driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self._lines_of(cause))
@@ -266,6 +266,15 @@ class _CrashReader:
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
         )
+
+    def _trace(self, cause: LogFind | None) -> Trace:
+        """The traceback of the cause; if its message was printed before it was raised, the one it was raised with."""
+        trace = trace_of(cause, self._lines_of(cause))
+        if cause is None or trace.frames:
+            return trace
+        again = (one for one in self.run.placed if one.id == cause.id and one.place > cause.place)
+        raised = (trace_of(one, self._lines_of(one)).frames for one in again)
+        return replace(trace, frames=next(filter(None, raised), ()))
 
     def _steps_done(self, trace: Trace) -> int | None:
         """The trainer's own count; inside the loop of transformers' Trainer the bar without a title is that one's."""

@@ -71,3 +71,15 @@ def test_a_request_that_got_no_answer_tells_what_was_waited_for():
     failed = "(SGLangHttpServer pid=7) [torch_memory_saver.cpp] CUresult error: 2 (out of memory)  file=csrc/utils.h func=cu_mem_create line=194\n"
     waited = "(WorkerDict pid=9) WARNING:2025-11-28 16:00:45,396:Async request to resume_memory_occupation timed out (attempt 1)\n"
     assert judge(failed + waited).phase == "weight_sync"
+
+
+def test_a_message_printed_before_it_was_raised_has_the_frames_it_was_raised_with():
+    message = "CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62\n"
+    crash = judge(
+        f"(WorkerDict pid=99) {message}(WorkerDict pid=99) Traceback (most recent call last):\n"
+        "ray.exceptions.RayTaskError(RuntimeError): ray::WorkerDict.actor_rollout_generate_sequences() (pid=99, ip=10.0.0.1)\n"
+        '  File "/verl/verl/workers/fsdp_workers.py", line 702, in generate_sequences\n    with self.rollout_sharding_manager:\n'
+        '  File "/verl/verl/workers/sharding_manager/fsdp_vllm.py", line 201, in __enter__\n    self.inference_engine.wake_up()\n'
+        f"RuntimeError: {message}"
+    )
+    assert (crash.phase, crash.evidence[0].line) == ("weight_sync", 1)
