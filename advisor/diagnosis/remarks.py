@@ -9,7 +9,7 @@ from math import ceil
 from advisor.crash.evidence import Crash, Evidence, ReadingKind
 from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
-from advisor.diagnosis.facts import DiagnosisInputs, rising_course
+from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs, rising_course
 from advisor.diagnosis.model_facts import names_adapters, pass_tokens
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, listed, say, sentences
@@ -53,6 +53,7 @@ def remarks(
     """All remarks, the most important first. `made`: what the failing line was making."""
     crash, run, ledger = known.crash, known.run, known.ledger
     return (
+        *_nearly_full(crash),
         *ledger.doubts,
         *(_made(made, facts) if made is not None and made.leads else ()),  # else its cause has said it
         *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
@@ -183,6 +184,19 @@ def _growing(crash: Crash, ledger: Ledger) -> Iterator[str]:
                 "It grows by {size} a reading: at that pace {room} would be full after {count} more readings.",
                 **left,
             )
+
+
+def _nearly_full(crash: Crash) -> Iterator[str]:
+    """How full the host was before an end that nothing explains: short of a proof, and what speaks for one."""
+    if crash.verdict != "unclear" or crash.host_filled is None or crash.host_filled[0] < NEARLY_ALL:
+        return
+    percent, line = crash.host_filled
+    yield say(
+        "Before that, {percent:.1f}% of the machine's RAM were in use (line {line}): if it was killed, then most "
+        "likely because host RAM ran out.",
+        percent=percent,
+        line=line,
+    )
 
 
 def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:

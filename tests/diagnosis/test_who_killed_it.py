@@ -69,3 +69,14 @@ def test_where_a_library_raised_its_own_error_no_kill_is_asked_for(tmp_path: Pat
     log.write_text("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n")
     seen = next(step for step in open_session(SessionRequest(logs=(log,))).diagnosis.path if step.question == "seen")
     assert {choice.id for choice in seen.choices} == {"raised", "other"}
+
+
+@pytest.mark.parametrize(("percent", "said"), [(68.1, False), (90.5, True)])
+def test_nearly_full_ram_before_a_kill_is_told_first_though_it_proves_nothing(
+    tmp_path: Path, percent: float, said: bool
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(READING.replace("68.1", str(percent)) + KILLED)
+    diagnosis = open_session(SessionRequest(logs=(log,))).diagnosis
+    assert diagnosis.cause == "unclear"
+    assert (f"{percent}% of the machine's RAM" in diagnosis.remarks[0]) is said
