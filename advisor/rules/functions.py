@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 _RANGE = re.compile(r"list\(range\((?:(\d{1,6}),)?(\d{1,6})(?:,(\d{1,6}))?\)\)\Z")
+_APART = re.compile(r"(?<=\d)\s+(?=\d)")
+"""Between the values of a list, as a setting shows them."""
 _NUMBERS = re.compile(r"\[?\d{1,6}(?:,\d{1,6})*\]?\Z")
 _SIZES = re.compile(r"(?:[a-z]*(?:\[\w+\])?[.:])?((?:[a-z]\d{1,5})+)\Z")
 _SIZE = re.compile(r"([a-z])(\d+)")
@@ -131,8 +133,8 @@ FUNCTIONS.update(
 
 
 def device_ids(text: object) -> frozenset[int] | None:
-    """The ids of "list(range(0,8))" (sums of such), "[0,1,2]" or "0,1"; None where it is anything else."""
-    bare = "".join(str("" if text is None else text).split())
+    """The ids of "list(range(0,8))" (sums of such), "[0,1,2]", "0,1" or "0 1"; None where it is anything else."""
+    bare = "".join(_APART.sub(",", "" if text is None else str(text)).split())
     found: set[int] = set()
     for part in bare.split("+") if bare else ():
         spread = _RANGE.match(part)

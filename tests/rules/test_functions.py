@@ -20,6 +20,7 @@ from tests.rules.test_expression import Names
         ("list(range(0,2)) + list(range(6,8))", {0, 1, 6, 7}),
         ("[0, 1, 2]", {0, 1, 2}),
         ("0,3", {0, 3}),
+        ("4 5 6", {4, 5, 6}),
         ("range(8)", None),
         ("__import__('os').getpid()", None),
         ("", None),
