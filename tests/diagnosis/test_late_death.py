@@ -47,6 +47,13 @@ def test_a_death_after_steps_that_fitted_is_one_long_batch(tmp_path: Path) -> No
     assert opened(tmp_path, FULL, first_step="yes", phase="actor_update").diagnosis.cause != "long-sequence"
 
 
+def test_a_launch_that_did_steps_is_not_asked_whether_it_ever_ran(tmp_path: Path) -> None:
+    steps = "(TaskRunner pid=8) step:10 - timing_s/gen:6.1\n(TaskRunner pid=8) step:11 - timing_s/gen:6.1\n"
+    state = opened(tmp_path, steps + FULL, phase="rollout_generate", framework="verl")
+    (step,) = [one for one in state.diagnosis.path if one.question == "ever_ran"]
+    assert (step.answer, step.source, state.diagnosis.cause) == ("steps", "log", "engine-beside-trainer")
+
+
 def test_memory_that_rose_is_growth_and_no_long_batch(tmp_path: Path) -> None:
     assert opened(tmp_path, FULL, first_step="no", phase="actor_update", course="grows").diagnosis.cause == "gpu-growth"
 
