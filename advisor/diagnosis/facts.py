@@ -353,6 +353,8 @@ def _run_facts(run: Run) -> dict[str, Fact]:
     launched = (run.framework != "unknown" and bool(run.settings)) or bool(run.unsharded)  # a log alone does not say it
     if launched and run.topology.known and run.topology.actor_gpus == 1:
         facts["one_process"] = Fact(True, "script", say("the launch starts one process"))
+    if (laid := run.topology.process_gpus) > 1:
+        facts["laid_over"] = Fact(True, "script", say("one process lays its layers over {cards} cards", cards=laid))
     cards = run.topology.nodes * run.topology.gpus_per_node
     if "one_process" in facts and run.recipe.answers != "generated" and cards > max(1, run.topology.process_gpus):
         facts["idle_cards"] = Fact(True, "script", say("the launch starts one process for {cards} cards", cards=cards))

@@ -98,9 +98,9 @@ def least_states(run: Run, machine: Machine) -> dict[str, Fact]:
         return {}
     each = run.mechanics
     per = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes
-    shares = 1 if run.unsharded else max(1, run.topology.actor_gpus)
-    least = int(per * run.model.parameters / shares)
-    told = {"size": show_bytes(least), "count": run.topology.actor_gpus}
+    cards = max(1, run.topology.actor_gpus * run.topology.process_gpus)
+    least = int(per * run.model.parameters / (1 if run.unsharded else cards))
+    told = {"size": show_bytes(least), "count": cards}
     because = say("the states alone are at least {size} on each of {count} GPUs", **told)
     share = Fact(round(least / card, 3), "script", because)
     return {"states.least_share": share, "states.unshared": Fact(bool(run.unsharded), "script", because)}

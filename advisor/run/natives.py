@@ -164,7 +164,7 @@ class RunScope:
         if native is not None:
             return _plain(native)
         if name.startswith(LauncherPrefix):
-            return _number_or_text(self.natives.launcher.get(name) or None)
+            return self._of_launcher(name)
         if name in COUNTS:
             count: int | None = None if self.topology is None else getattr(self.topology, COUNTS[name])
             return count
@@ -176,8 +176,11 @@ class RunScope:
         """The value of a setting or variable that is no default, or of a launcher option."""
         native = self.natives.values.get(name)
         if native is None:
-            return self.value(name) if name.startswith(LauncherPrefix) else None
+            return self._of_launcher(name) if name.startswith(LauncherPrefix) else None
         return _plain(native) if native.given else None
+
+    def _of_launcher(self, name: str) -> RuleValue | None:
+        return _number_or_text(self.natives.launcher.get(name) or None)
 
     def _of_run(self, name: str) -> RuleValue | None:
         if name == "samples":
