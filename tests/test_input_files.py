@@ -45,6 +45,21 @@ def test_files_are_told_apart(words, script, logs):
     assert (asked.script and str(asked.script), [str(log) for log in asked.logs]) == (script, logs)
 
 
+@pytest.mark.parametrize(
+    ("text", "logs"),
+    [
+        (f"It dies:\n```\n{LOG}```\nwith\n```\n{SCRIPT}```\n", ["issue.md"]),
+        (f"To avoid CUDA out of memory, see below.\n```\n{SCRIPT}```\n", []),
+    ],
+)
+def test_a_page_that_shows_a_crash_is_the_log_of_its_own_launch(text, logs):
+    Path("issue.md").write_text(text)
+    asked = asked_from(app_parser().parse_intermixed_args(["issue.md"]))
+    assert (str(asked.script), [str(log) for log in asked.logs]) == ("issue.md", logs)
+    with_log = asked_from(app_parser().parse_intermixed_args(["issue.md", "train.log"]))
+    assert [str(log) for log in with_log.logs] == ["train.log"]
+
+
 def test_a_folder_gives_its_newest_run_and_says_which(capsys):
     assert main(["diagnose", "."]) == 0
     out, err = capsys.readouterr()

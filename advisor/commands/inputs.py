@@ -22,10 +22,17 @@ _LIKE_A_LOG = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """What a program prints and nobody types into a launch file."""
+_BOTH = (".md", ".ipynb")
+"""Files that hold a launch and, quoted or as the output of a cell, what it printed."""
+_CRASHED = re.compile(
+    rb"Traceback \(most recent call last|\bTried to allocate \d|OutOfMemoryError|memory usage threshold of"
+)
 
 
 def sort_files(parsed: argparse.Namespace) -> None:
     """Give `parsed` its `script`, what else of its `files` is a log beside those of `--log`, and the `folder` of runs.
+
+    A page or a notebook that shows a crash is the log of its own launch, where no other is given.
 
     A folder with launch scripts is one to choose a run from; any other holds logs. Where `--log` names the log, a file
     is one too only by its name. Once: what was chosen meanwhile stays. Raises Refusal for a second script, and for a
@@ -47,6 +54,8 @@ def sort_files(parsed: argparse.Namespace) -> None:
         else:
             given = {"one": clean_line(parsed.script, 80), "other": clean_line(name, 80)}
             raise Refusal(say("{one} and {other} are two launch files: give one; --log LOG names a log", **given))
+    if parsed.script is not None and not parsed.log and _shows_a_crash(Path(parsed.script)):
+        parsed.log = [parsed.script]
 
 
 def is_log(path: Path, sniffs: bool = True) -> bool:
@@ -56,9 +65,18 @@ def is_log(path: Path, sniffs: bool = True) -> bool:
         return False
     if any(fnmatch(name, pattern) for pattern in LOGS):
         return True
+    return sniffs and _holds(path, _LIKE_A_LOG)
+
+
+def _shows_a_crash(path: Path) -> bool:
+    return path.name.lower().endswith(_BOTH) and _holds(path, _CRASHED)
+
+
+def _holds(path: Path, pattern: re.Pattern[bytes]) -> bool:
+    """Whether the beginning of a file has it; not, where it cannot be read."""
     try:
-        with path.open("rb") if sniffs else open(os.devnull, "rb") as file:
-            return _LIKE_A_LOG.search(file.read(LOOKED_AT)) is not None
+        with path.open("rb") as file:
+            return pattern.search(file.read(LOOKED_AT)) is not None
     except OSError:
         return False
 
