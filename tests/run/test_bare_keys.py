@@ -31,3 +31,9 @@ def test_a_quoted_key_is_the_one_that_ends_so_and_of_several_roles_the_trained_m
 def test_where_a_key_stands_in_full_none_is_guessed(tmp_path):
     state = read(tmp_path, "data:\n  max_response_length: 64\ngpu_memory_utilization: 0.7\n", "easyr1")
     assert state.run.knobs["rollout.memory_share"].source == "default"
+
+
+def test_what_an_element_of_a_list_has_is_no_setting_of_another_list(tmp_path):
+    part = "base_model: Qwen/Qwen2.5-7B\nadapter: qlora\nmicro_batch_size: 4\n"
+    data = "datasets:\n  - path: my/data\n    type: alpaca\n"
+    assert read(tmp_path, part + data, "axolotl").run.algorithm == "sft"
