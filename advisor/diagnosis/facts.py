@@ -26,6 +26,7 @@ from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16, FP32
+from advisor.memory.inputs import SHARE
 from advisor.memory.otherwise import Otherwise
 from advisor.memory.predict import printed_threshold
 from advisor.memory.trainer import has_engine
@@ -42,8 +43,6 @@ COURSE_ENOUGH = 4
 """Readings of one moment in one process before they tell a course."""
 RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
 """A course grows that rises by RISEN in all and at RISING of its readings; one within LEVEL does not (judgement)."""
-SHARE = "rollout.memory_share"
-"""A dialect without a key for it has no engine with a share of the card."""
 ROOMY_PERCENT = 50
 """Of a /dev/shm in use: with half of it free, it was not what was full (judgement)."""
 MUCH_IDLE, IDLE = 0.10, 0.03

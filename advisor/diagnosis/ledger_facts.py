@@ -8,6 +8,7 @@ from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import Sayings, say
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
+from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import implausible, refuted
 from advisor.run.run import Run
 from advisor.units import show_bytes
@@ -53,7 +54,8 @@ def ledger_facts(
             size=show_bytes(sizes[largest]),
             total=show_bytes(phase.expected),
         )
-        fills = ledger.gpu_capacity is None or phase.expected > ROOM * ledger.gpu_capacity
+        room = ROOM if not unread_parts(run) else 1  # what lacks a part tells its largest only where it is too much
+        fills = ledger.gpu_capacity is None or phase.expected > room * ledger.gpu_capacity
         if fills and dark < sizes[largest]:  # else what holds most is none of the owners that the ledger knows
             facts["ledger.largest"] = Fact(largest, "script", because)
         for name, size in sizes.items():
@@ -72,7 +74,9 @@ def ledger_facts(
     if fullest is not None and ledger.gpu_capacity is not None:
         size_sentences = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
         told = say("the ledger: up to {size} of {total}", **size_sentences)
-        facts["ledger.gpu_fits"] = Fact(fullest.expected <= ledger.gpu_capacity, "script", told)
+        fits = fullest.expected <= ledger.gpu_capacity
+        if not fits or not unread_parts(run):
+            facts["ledger.gpu_fits"] = Fact(fits, "script", told)
     host = ledger.peak("host")
     if host is not None and ledger.host_limit is not None:
         size_sentences = {"size": show_bytes(host.expected), "total": show_bytes(ledger.host_limit)}
@@ -99,7 +103,7 @@ def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
     Of a launch that was seen in part nobody knows what all of them ask for.
     """
     capacity = ledger.gpu_capacity
-    if capacity is None or ledger.doubts or not run.seen_whole:
+    if capacity is None or ledger.doubts or not run.seen_whole or unread_parts(run):
         return Fact(False, "script", "")
     told = {"when": when(phase.phase), "size": show_bytes(phase.expected), "total": show_bytes(capacity)}
     room = capacity - phase.expected

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from advisor.language import mark, say
+from advisor.language import listed, mark, say
 from advisor.memory.amount import Amount, as_amount, least, most, quantity
 from advisor.memory.amount import assumed as guess
 from advisor.memory.cells import Rows
@@ -25,11 +25,11 @@ from advisor.memory.constants import (
     SHORTEST_PADDED,
 )
 from advisor.memory.data_sets import row_lengths, usual_longest
-from advisor.run.run import KnobValue, Run
+from advisor.run.run import Knob, KnobValue, Run
 from advisor.words import Basis
 
-AT_CAP = "cap"
-"""Value of the knob data.longest_row that makes every row as long as its cap."""
+LONGEST_ROW, AT_CAP = "data.longest_row", "cap"
+"""The knob that says how long rows really are, and its value that makes every row as long as its cap."""
 TrainedRole = Literal["actor", "critic"]
 _PassOf = Literal["actor", "log-prob", "evaluation", "critic"]
 """Who runs a pass."""
@@ -83,16 +83,52 @@ class Pass(Struct, frozen=True):
         return quantity("of them in the response", min(1.0, (self.response + 1) / self.length), "%")
 
 
+LENGTHS = ("data.total_tokens", "data.pack_tokens", "data.prompt_tokens", "data.response_tokens")
+_ROWS = ("actor.micro_batch", "actor.mini_batch", "data.train_batch")
+"""What says how many rows a pass has, the first of them that the launch sets."""
+
+
+def unread_lengths(run: Run) -> tuple[Knob, ...]:
+    """Settings of a row's length that nobody could read, where no other one says how long rows are."""
+    if any(run.number(name) for name in (*LENGTHS[:2], "rollout.max_model_len", LONGEST_ROW)):
+        return ()
+    return tuple(knob for name in LENGTHS if (knob := run.knobs.get(name)) is not None and knob.unread)
+
+
+def unread_rows(run: Run) -> tuple[Knob, ...]:
+    """The setting that says how many rows, or tokens, a pass has, where nobody could read it."""
+    if run.is_on("actor.dynamic_batch"):
+        names: tuple[str, ...] = (_BUDGET,)
+    else:
+        names = next(((name,) for name in _ROWS if name in run.knobs), ())
+    return tuple(run.knobs[name] for name in names if name in run.knobs and run.knobs[name].unread)
+
+
+def _budget(run: Run) -> float | None:
+    return run.number(_BUDGET) if run.is_on("actor.dynamic_batch") else None
+
+
+_BUDGET = "actor.tokens_per_gpu"
+
+
 def sequence_length(run: Run, assumed: Assumptions) -> tuple[int, Basis]:
-    """Tokens of the longest prompt and response together."""
+    """Tokens of the longest prompt and response together; of a length that nobody could read, as many as the token
+    budget of a pass holds."""
     prompt, response = run.number("data.prompt_tokens"), run.number("data.response_tokens")
     known = run.number("data.total_tokens") or (prompt + response if prompt and response else None)
-    known = known or run.number("rollout.max_model_len") or response or prompt
+    known = known or run.number("rollout.max_model_len")
+    if known is None and (unread := unread_lengths(run)):
+        budget = _budget(run)
+        length = budget * run.topology.sequence_parallel if budget else max(ASSUMED_LENGTH, prompt or response or 0)
+        told = {"keys": listed(knob.key for knob in unread), "length": f"{length:g}"}
+        assumed.note(say("{keys} could not be read: rows of {length} tokens are counted", **told))
+        return int(length), "estimated"
+    known = known or response or prompt
     rows = row_lengths(run) if run.recipe.answers == "given" else None
-    if rows is not None and not run.number("data.pack_tokens") and run.value("data.longest_row") is None:
+    if rows is not None and not run.number("data.pack_tokens") and run.value(LONGEST_ROW) is None:
         return ceil(min(known or max(ASSUMED_LENGTH, rows.longest), rows.most)), "estimated"
     if known:
-        said = run.number("data.longest_row")
+        said = run.number(LONGEST_ROW)
         return int(min(known, said) if said else known), "computed"
     packed = run.number("data.pack_tokens")
     if packed:
@@ -124,9 +160,7 @@ def update_pass(run: Run, assumed: Assumptions) -> Pass:
     """The pass of the actor's update."""
     caps = [c for c in (sequences_held(run), sequences_held(run, "actor.mini_batch")) if c is not None]
     micro = _rows_of(run, run.number("actor.micro_batch"))
-    dynamic = run.is_on("actor.dynamic_batch")
-    budget = run.number("actor.tokens_per_gpu") if dynamic else None
-    return _pass(run, assumed, "actor", without_padding(run, "actor"), micro, caps, budget)
+    return _pass(run, assumed, "actor", without_padding(run, "actor"), micro, caps, _budget(run))
 
 
 def _rows_of(run: Run, micro: float | None) -> float | None:
@@ -179,6 +213,8 @@ def _pass(
     if kind == "critic":
         parallel = int(run.number("critic.sequence_parallel") or parallel)
     length, basis = sequence_length(run, assumed)
+    if budget and unread_lengths(run):
+        length = min(length, int(budget * parallel))
     response = run.number("data.response_tokens")
     whole = None if response is None else int(response)
     ways = quantity("GPUs in sequence parallel", max(1, parallel))
@@ -259,7 +295,7 @@ class Fill(Struct, frozen=True):
 def fill_of(run: Run, length: int) -> Fill:
     """How full rows of at most `length` tokens are: as the user says, as the data sets that are named are known to be,
     as data that hold their answers are, or as answers that a policy writes."""
-    said = run.value("data.longest_row")
+    said = run.value(LONGEST_ROW)
     if said == AT_CAP:
         return Fill(1, 1, 1, 1, SHORTER_AT_CAP)
     given = run.recipe.answers == "given"

@@ -13,9 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.language import Sayings, say
+from advisor.memory.batches import LENGTHS
 from advisor.memory.calibrate import Correction
-from advisor.memory.cells import TITLES, Ledger, Owner, PhaseSum, Place
+from advisor.memory.cells import ENGINE, TITLES, Ledger, Owner, PhaseSum, Place, owners_of
 from advisor.memory.constants import ASSUMED_SHARE
+from advisor.memory.inputs import SHARE, unread_parts
 from advisor.run.run import Run
 from advisor.units import show_bytes
 from advisor.words import NOW_AND_THEN, ONCE, PHASE_TABLE, PHASE_TITLES, PHASES, Phase
@@ -40,6 +42,7 @@ Reason = Literal[
     "unexplained",
     "contradicted",
     "launch",
+    "unread",
 ]
 """Why it does not fit (the first three), may not (the next five), or why nobody can say (the rest)."""
 
@@ -55,6 +58,11 @@ ROOM_WORDS: Sayings[Room] = Sayings(
         "engine": "cannot start",
     }
 )
+_GUESSED: dict[str, tuple[Owner, ...]] = {
+    SHARE: ENGINE,
+    **dict.fromkeys(LENGTHS, owners_of("batch")),
+}
+"""Owners whose bytes are a guess, not the least that may be, where a setting could not be read."""
 PLACES: tuple[Place, ...] = ("gpu", "host")
 ASIDE: dict[Place, tuple[Phase, ...]] = {"gpu": (), "host": ("model_load", "checkpoint")}
 """Short peaks outside the step: what a log measured in the step beyond the prediction is not known to be there too."""
@@ -114,6 +122,8 @@ class FitFinding(Struct, frozen=True):
     """Tokens that the rows of a pass may have on average before it is full; 0 where they do not decide."""
     at_cap: int = 0
     """Bytes where every row is as long as its cap, the formulas right."""
+    key: str = ""
+    """The setting that nobody could read."""
     decides: Owner | None = None
     """Whose bytes decide it: the largest where it is over, the least certain where it may be."""
 
@@ -207,10 +217,10 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
     """The verdict. `gpus`: how many are asked for and how many there are, where that is too few.
 
     Does not fit: the expected bytes of a phase leave less than the margin, the engine cannot start, GPUs are too few.
-    Cannot be said: a capacity is not known, much of what the crash needed is explained by nothing, the run passed a
-    phase that cannot fit by prediction, or nothing shows in which phase it died and the prediction shows none. May not
-    fit: the upper end of a phase's interval is above what the place has, or a phase that cannot fit by prediction was
-    passed in the place that did not run out.
+    Cannot be said: a capacity is not known, a setting on which a main part rests could not be read, much of what the
+    crash needed is explained by nothing, the run passed a phase that cannot fit by prediction, or nothing shows in
+    which phase it died and the prediction shows none. May not fit: the upper end of a phase's interval is above what
+    the place has, or a phase that cannot fit by prediction was passed in the place that did not run out.
     """
     against: list[FitFinding] = []
     perhaps: list[FitFinding] = []
@@ -254,6 +264,10 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
         against.insert(0, FitFinding("gpus", "gpu", expected=gpus[0], capacity=gpus[1], short=gpus[0] - gpus[1]))
     elif not against and not unknown and _unexplained(walls):
         unknown.append(FitFinding("phase", walls.died.place or "gpu" if walls.died is not None else "gpu"))
+    if unread := unread_parts(run):  # what is too much without a part, or with the least of it, is so with it
+        guessed = {owner for knob in unread for owner in _GUESSED.get(knob.name, ())}
+        against = [one for one in against if one.decides not in guessed]
+        unknown += [FitFinding("unread", "gpu", key=knob.key) for knob in unread]
     if not walls.seen:
         against, unknown = [], [FitFinding("launch", "gpu")]
     decisive = against or unknown or perhaps
@@ -292,6 +306,7 @@ def finding_clause(finding: FitFinding) -> str:
         "phase": PHASE_TITLES[finding.phase],
         "high": show_bytes(finding.high),
         "capacity": show_bytes(finding.capacity),
+        "key": finding.key,
         "owner": TITLES[finding.decides] if finding.decides is not None else "",
     }
     on_gpu = finding.place == "gpu"
@@ -362,6 +377,8 @@ def finding_clause(finding: FitFinding) -> str:
             return say(
                 "the log does not show in which phase it ran out, and by the settings every phase fits: answer in which"
             )
+        case "unread":
+            return say("the value of {key} could not be read, and how much a card holds rests on it", **told)
         case "launch":
             return say("no setting of the run was seen, so its memory is counted by defaults: give the launch script")
         case "unexplained":

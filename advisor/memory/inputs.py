@@ -16,12 +16,15 @@ from advisor.machine.inventory import Machine
 from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.amount import Amount, Unit, as_amount, in_bytes, quantity
 from advisor.memory.batches import (
+    LONGEST_ROW,
     Assumptions,
     Pass,
     critic_pass,
     evaluation_pass,
     scoring_pass,
     sequence_length,
+    unread_lengths,
+    unread_rows,
     update_pass,
 )
 from advisor.memory.constants import (
@@ -43,10 +46,11 @@ from advisor.memory.per_parameter import (
     layer_parameters,
 )
 from advisor.memory.trainer import has_engine, shards_of, stage_of, tensor_ways, trainer_of, unread_stage, whole_on_each
-from advisor.run.run import ModelShape, Run
+from advisor.run.run import Knob, ModelShape, Run
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
 
+SHARE = "rollout.memory_share"
 per_ledger = lru_cache(maxsize=64)
 """Keeps what a formula gave for the last inputs, which are compared by identity: a cell stands in several phases, so
 what is given is not to be changed."""
@@ -297,6 +301,17 @@ def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str
     return tuple(missing)
 
 
+def unread_parts(run: Run) -> tuple[Knob, ...]:
+    """Settings that nobody could read (a variable of elsewhere, an argument) and on which a main part of the count
+    rests: how long rows are, how many a pass has, the engine's share, the rank of adapters. A token budget bounds a
+    pass however long its rows are."""
+    bounded = run.is_on("actor.dynamic_batch") and run.number("actor.tokens_per_gpu")
+    lengths = () if bounded else unread_lengths(run)
+    names = (SHARE, "rollout.tensor_parallel") if has_engine(run) else ()
+    others = (run.knobs[name] for name in (*names, "actor.lora_rank") if name in run.knobs and run.knobs[name].unread)
+    return tuple(dict.fromkeys((*lengths, *unread_rows(run), *others)))
+
+
 def gpu_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
     """Bytes of one GPU (None: unknown), and what does not go together: the GPU that the run died on counts."""
     known, printed = machine.gpu_bytes, crash.gpu_total_bytes if crash is not None else None
@@ -395,7 +410,7 @@ def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
         assumed.note(say(_LIKE[trainer]))
     if (run.number("actor.quantized_bits") or 16) < 16:
         assumed.note(say("a quantised base: counted from the libraries' code, compared with no reading"))
-    known = run.number("data.pack_tokens") or run.value("data.longest_row")
+    known = run.number("data.pack_tokens") or run.value(LONGEST_ROW)
     if run.recipe.answers == "given" and not known and (rows := row_lengths(run)) is not None:
         assumed.note(
             say(
@@ -421,9 +436,17 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
         if knob.source == "assumed" and knob.value is not None:
             told = {"knob": knob.name, "value": knob.value, "note": knob.note}
             assumed.note(say("{knob} = {value} ({note})", **told) if knob.note else f"{knob.name} = {knob.value}")
+    for knob in unread_rows(run):
+        assumed.note(say("{key} could not be read: the least that a pass can be is counted", key=knob.key))
     engine = has_engine(run)
-    if engine and run.number("rollout.memory_share") is None:
-        assumed.note(say("the engine's share of the card: {share}, vLLM's own", share=ASSUMED_SHARE))
+    if engine and run.number(SHARE) is None:
+        share = run.knobs.get(SHARE)
+        told = {"share": ASSUMED_SHARE, "key": share.key if share is not None else ""}
+        assumed.note(
+            say("{key} could not be read: the engine's share of the card is taken as {share}, vLLM's own", **told)
+            if share is not None and share.unread
+            else say("the engine's share of the card: {share}, vLLM's own", **told)
+        )
     _note_limits(run, trainer, assumed)
     if is_low_rank(str(run.value("actor.optimizer") or "").lower()) and not run.number("actor.projection_rank"):
         assumed.note(say("rank {rank} of the optimizer's projections", rank=USUAL_RANK))

@@ -16,10 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
+from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.memory.calibrate import Correction, corrected, corrections, overcount
+from advisor.memory.batches import AT_CAP, LONGEST_ROW
+from advisor.memory.calibrate import Correction, corrected, corrections, needed_on_gpu, overcount
 from advisor.memory.cells import Ledger, Place
+from advisor.memory.data_sets import row_lengths
 from advisor.memory.fit import Died, Fit, Walls, fit_of, unfit
+from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import build_ledger
 from advisor.memory.peaks import Peak, with_peaks
 from advisor.memory.readings import Replaced, replaced_by, with_readings
@@ -99,6 +103,8 @@ class Prediction:
         """Whether nothing that can be computed is too full; None where the place that ran out cannot be computed."""
         here: Place = (died.place or "gpu") if (died := self._predictor.died) is not None else "gpu"
         other: Place = "host" if here == "gpu" else "gpu"
+        if unread_parts(self.run):  # the sums lack a part, and more than they say may be there
+            return False if self.fit.verdict == "does_not_fit" else None
         found = self.unfit(here)
         return None if found is None else not found and not self.unfit(other)
 
@@ -179,13 +185,33 @@ class Predictor:
         asked = _question(overrides, fixed, knobs)
         if asked not in self._built:
             merged = {**self.inputs.overrides, **(overrides or {})}
-            told = {**self.inputs.knobs, **(knobs or {})}
+            told = {**self._at_caps, **self.inputs.knobs, **(knobs or {})}
             built = build_run(replace(self.inputs, overrides=merged, knobs=told))
             leaked = self._leaks(built.run) if self._leaks is not None and not fixed else {}
             if leaked:
                 built = build_run(replace(self.inputs, overrides=merged, knobs={**told, **leaked}))
             self._built[asked] = built
         return self._built[asked]
+
+    @cached_property
+    def _at_caps(self) -> Mapping[str, Knob]:
+        """Rows as long as their cap, where a card ran out that rows of usual length leave with room, and the crash
+        printed no sizes by which the count could be put right."""
+        ran_out = self.crash.memory == "gpu" if self.crash.verdict == "oom" else self._said == "gpu"
+        fields = self.crash.evidence[0].fields if self.crash.verdict == "oom" and self.crash.evidence else {}
+        if not ran_out or self.limit != "card" or needed_on_gpu(fields) is not None:
+            return {}
+        merged = {**self.inputs.overrides, **self._earlier}
+        run = build_run(replace(self.inputs, overrides=merged)).run
+        if run.value(LONGEST_ROW) is not None or row_lengths(run) is not None:
+            return {}
+        ledger = build_ledger(run, self.machine, self.crash)
+        died = ledger.phase("gpu", self.crash.phase)
+        phases, room = [died] if died is not None else ledger.sums("gpu"), ledger.gpu_capacity
+        fits = room is not None and all(one.expected <= room for one in phases)
+        if not fits or all(one.by_data[1] <= one.expected for one in phases):
+            return {}
+        return {LONGEST_ROW: Knob(LONGEST_ROW, AT_CAP, "assumed", note=say("it ran out: rows as long as their cap"))}
 
     @cached_property
     def measured(self) -> MeasuredEvidence:

@@ -77,6 +77,6 @@ def has_engine(run: Run) -> bool:
 def _engine_name(run: Run) -> str:
     """The rollout engine; where nothing says, the trainer's own model if the framework generates with it, else vLLM."""
     engine = run.value("rollout.engine")
-    if engine is None and run.mechanics.gathers_to_generate:
+    if engine is None and (run.mechanics.generates_itself or run.mechanics.gathers_to_generate):
         return "hf"
     return "vllm" if engine is None or engine is True else str(engine).lower()

@@ -445,7 +445,7 @@ def _knobs(natives: Natives, topology: Topology, taken: Container[str]) -> dict[
         if carrier.value is None:
             if carrier.given:
                 unresolved = say("the value could not be resolved")
-                knobs[name] = Knob(name, None, carrier.source, carrier.key, unresolved)
+                knobs[name] = Knob(name, None, carrier.source, carrier.key, unresolved, unread=carrier.text is None)
             elif name in taken and (usual := default_of(carrier.fact, natives.era)) is not None:
                 became = to_knob(usual, conversions(carrier.fact)[name], scope)
                 because = say("the framework's default; no launch shows it")

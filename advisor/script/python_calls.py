@@ -17,6 +17,7 @@ from advisor.script.python_names import NameValues
 
 TRAINER = "Trainer"
 LOADER = "from_pretrained"
+TOKENIZER = "tokenizer"
 ADAPTER = "get_peft_model"
 """PEFT's function that puts an adapter on a model; unsloth's takes the adapter's settings itself."""
 _CONFIG_NAME = re.compile(r"(Config|Arguments|Args)$")
@@ -26,6 +27,7 @@ _PART = re.compile(r"\w_config$")
 _OWN = ("args", "config")
 _OTHER_MODEL = re.compile(r"^(ref|reward|value|teacher|judge|processing|tokenizer)")
 _NO_MODEL = re.compile(r"Tokenizer|Processor|Config|Extractor|Peft")
+_TOKENIZER = re.compile(r"tokenizer|processor", re.IGNORECASE)
 _DEEPEST = 12
 
 
@@ -39,6 +41,8 @@ class Setup(Struct):
     trainer: str = ""
     trained: tuple[str, ...] = ()
     """The classes of all trainers that are made, the last one last."""
+    lengths: list[tuple[str, ast.keyword]] = field(default_factory=list)
+    """Key and argument of what a tokenizer is told of the longest row: when it is loaded, and when it is called."""
     rivals: bool = False
     """Whether several configs are made, and nothing tells which of them the run gets."""
 
@@ -252,7 +256,26 @@ def find_setup(tree: ast.Module, values: NameValues) -> Setup:
     load = _model_load(calls, trainers, bound)
     out.parts += [] if load is None else [(LOADER, load)]
     out.parts += [(ADAPTER, call) for call in calls if called(call) == ADAPTER]
+    out.lengths = [(f"{TOKENIZER}.{keyword.arg}", keyword) for call in calls for keyword in _cuts(call)]
     return out
+
+
+def _cuts(call: ast.Call) -> Iterator[ast.keyword]:
+    """The argument by which a tokenizer cuts rows: model_max_length where it is loaded, max_length where it is called
+    with truncation."""
+    named = {keyword.arg: keyword for keyword in call.keywords}
+    if called(call) == LOADER and _TOKENIZER.search(ast.unparse(call.func)):
+        wanted = "model_max_length"
+    elif _TOKENIZER.search(called(call)) and _is_true(named.get("truncation")):
+        wanted = "max_length"
+    else:
+        return
+    if wanted in named:
+        yield named[wanted]
+
+
+def _is_true(keyword: ast.keyword | None) -> bool:
+    return keyword is not None and isinstance(keyword.value, ast.Constant) and bool(keyword.value.value)
 
 
 def imported(tree: ast.Module, classes: Mapping[str, ast.ClassDef], names: Iterable[str]) -> Iterator[str]:

@@ -252,6 +252,10 @@ def _read_change(reading: PythonReading, change: AttributeChange, values: NameVa
         reading.fields.append(FieldSource(key, own, own, found))
 
 
+_COUNTS = re.compile(r"(?:^|_)(?:r|rank|length|len|tokens|batch_size)$")
+"""Ends of arguments that are counts, never objects of the program: one that cannot be read is a setting, too."""
+
+
 def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictionaries: Mapping[str, ast.expr]) -> None:
     """Keywords of the run's own config under their names; those of other calls, as far as they are known, under the
     call's, where the call itself counts as a switch.
@@ -273,8 +277,12 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictio
             _add_part(reading, f"{prefix}.{number}", value, value, names)
         for keyword in call.keywords:
             left_out = prefix == TRAINER and isinstance(keyword.value, ast.Constant) and keyword.value.value is None
-            if keyword.arg and not left_out:
+            if keyword.arg and _COUNTS.search(keyword.arg) and not left_out:
+                _add(reading, f"{prefix}.{keyword.arg}", keyword, keyword.value, names)
+            elif keyword.arg and not left_out:
                 _add_part(reading, f"{prefix}.{keyword.arg}", keyword, keyword.value, names)
+    for key, keyword in setup.lengths:
+        _add(reading, key, keyword, keyword.value, values.at(keyword.value))
     if setup.trainer and setup.configs:
         own = setup.configs[-1].func
         taken = Evaluated(called(setup.configs[-1]), own, "", (own,))

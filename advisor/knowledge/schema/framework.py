@@ -254,8 +254,10 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     kbit_prepared: bool = False
     """PEFT's prepare_model_for_kbit_training: what of a quantised base is not quantised is cast to fp32, and the stream
     between the layers with it."""
+    generates_itself: bool = False
+    """Where no setting names an engine there is none: the trainer's own model generates."""
     gathers_to_generate: bool = False
-    """Where the trainer's own model generates under ZeRO-3, all weights are gathered on every card first."""
+    """The same, and under ZeRO-3 all weights are gathered on every card for it."""
     fused_loss_fuses_layers: bool = False
     """The switch of the fused loss patches the model's norms and MLP, too (transformers' use_liger_kernel)."""
     transformers_optimizer: bool = False
