@@ -211,6 +211,7 @@ def state_of(
         partial(otherwise, seen, died_at.phase, knowledge.knobs),
         ran=_ran(crash, answers),
         text=script.text if script is not None else "",
+        unread=unread,
     )
     done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
     asks = done.cause.memory != "none"

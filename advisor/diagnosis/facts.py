@@ -20,7 +20,8 @@ from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
-from advisor.diagnosis.model_facts import largest_card, least_logits, least_states, model_facts
+from advisor.diagnosis.model_facts import least_logits, model_facts
+from advisor.diagnosis.state_facts import largest_card, state_facts
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -31,7 +32,7 @@ from advisor.memory.otherwise import Otherwise
 from advisor.memory.predict import printed_threshold
 from advisor.memory.trainer import has_engine
 from advisor.run.natives import OF_ROLLOUTS
-from advisor.run.run import Knob, Run
+from advisor.run.run import Knob, Run, Unread
 from advisor.units import show_bytes
 from advisor.watch.measured import Measured
 
@@ -109,6 +110,8 @@ class DiagnosisInputs(Struct, frozen=True):
     """Steps were done before it died, by the log or by the user."""
     text: str = ""
     """What the launch file says, as it was written."""
+    unread: Unread | None = None
+    """A missing file that would say how the states are sharded, also where no dialect takes its word."""
 
 
 def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
@@ -459,7 +462,7 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
     if known.run.settings or known.crash.settings:  # a bare log does not say that it is full training
-        facts.update(least_states(known.run, machine))
+        facts.update(state_facts(known.run, machine, known.unread))
         facts.update(least_logits(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
         gathered = BF16 * known.run.model.parameters

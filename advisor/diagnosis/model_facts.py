@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from advisor.diagnosis.fact import Fact
-from advisor.knowledge import load_knowledge
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32

@@ -11,6 +11,7 @@ from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs, rising_course
 from advisor.diagnosis.model_facts import names_adapters, pass_tokens
+from advisor.diagnosis.state_facts import MASTERS_AND_MOMENTS
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.attribution import completes, tried_bytes, usual_vocabularies
@@ -64,6 +65,7 @@ def remarks(
         *_contradiction(crash, facts),
         *_beyond_any_card(facts),
         *_unsharded(run),
+        *_whole_copies(known, facts),
         *(_one_pass(run) if _in_a_pass(facts) else ()),
         *_in_tokens(run, known.attribution if _may_be_logits(facts) else []),
         *_as_weights(known, facts),
@@ -221,6 +223,44 @@ def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
             parts=parts,
             extra=correction.extra / GIB,
         )
+
+
+def _whole_copies(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
+    """What copies of the whole model take of a node's RAM, where no table of users and no sum says what lay there: by
+    them a user tells loading from saving, offload and data."""
+    run, machine, memory = known.run, known.machine, facts.get("memory")
+    if memory is None or memory.value != "host" or run.model is None or "host.top_user" in facts:
+        return
+    if known.ledger.host and known.ledger.host_limit is not None:
+        return
+    ranks = min(machine_ranks, run.topology.actor_gpus) if (machine_ranks := len(machine.usable)) else 0
+    ram, whole = machine.host.ceiling_bytes, BF16 * run.model.parameters
+    told = {
+        "parameters": show_params(run.model.parameters),
+        "whole": show_bytes(whole),
+        "fp32": show_bytes(FP32 * run.model.parameters),
+        "count": ranks,
+        "loaded": show_bytes(whole * ranks),
+        "loaded_fp32": show_bytes(FP32 * run.model.parameters * ranks),
+        "ram": show_bytes(ram or 0),
+        "states": show_bytes((BF16 + BF16 + MASTERS_AND_MOMENTS) * run.model.parameters),
+    }
+    each = (
+        say("{count} ranks that each load one hold {loaded} ({loaded_fp32} in fp32)", **told)
+        if ranks > 1
+        else say("each rank that loads it by itself holds one", **told)
+    )
+    yield sentences(
+        (
+            say(
+                "A whole copy of the model ({parameters} parameters) is {whole} in bf16, {fp32} in fp32: {each}, a "
+                "gather to save or merge it holds one once, and all states, offloaded, are {states}.",
+                **told,
+                each=each,
+            ),
+            say("A node has {ram}.", **told) if ram else "",
+        )
+    )
 
 
 def _unsharded(run: Run) -> Iterator[str]:

@@ -35,6 +35,13 @@ FACTS = frozenset({
     "log_prob_pass", "logits.least_share", "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters",
     "nothing_given", "one_process", "optimizer.card_share", "phase", "prequantised", "ran", "ran_with", "right_after",
     "rolls_out", "samples.bind", "samples.in_pass", "shm.roomy", "signature", "sleep", "sleep_copies",
+    "host.offload_share", "host.one_holds_states", "host.roomy", "host.threshold", "host.top_user", "host.victim",
+    "idle_cards", "images",
+    "ledger.batch_share", "ledger.engine_share", "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room",
+    "ledger.host_fits", "ledger.largest", "ledger.logits_larger", "ledger.states_share", "log_prob_pass",
+    "logits.least_share", "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "nothing_given",
+    "one_process", "optimizer.card_share", "phase", "prequantised", "ran", "ran_with", "right_after", "rolls_out",
+    "samples.bind", "samples.in_pass", "shm.roomy", "signature", "sleep", "sleep_copies",
     "sleeping_engine_in_process", "states.least_share", "states.unshared", "steps_done", "trainer", "trains",
     "verdict", "weights.fp32", "zero3",
 })  # fmt: skip

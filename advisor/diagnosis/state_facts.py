@@ -1,0 +1,137 @@
+"""Counts what full training holds for each parameter, by its sharding alone: on a card, in host RAM, and while it loads
+or saves. It needs no dialect: a stage, a count of cards and the parameters are enough."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from msgspec import Struct
+
+from advisor.diagnosis.fact import Fact
+from advisor.diagnosis.model_facts import evaluates_only, names_adapters
+from advisor.knowledge import load_knowledge
+from advisor.language import say
+from advisor.machine.inventory import Machine
+from advisor.memory.constants import BF16, FP32
+from advisor.run.run import Run, Unread
+from advisor.units import show_bytes, show_params
+
+MASTERS_AND_MOMENTS = 3 * FP32
+"""Bytes a parameter of mixed precision's fp32 weights and Adam's two moments."""
+_OFFLOADS = ("actor.optimizer_offload", "actor.param_offload", "actor.full_cpu_offload")
+_FULL = re.compile(r"(?:^|[^a-z])full(?:[^a-z]|$|fine|param|sft)", re.IGNORECASE)
+"""In a value, a file's name or a program's: all weights are trained ("finetuning_type full", "config_full.yaml")."""
+_OFF = frozenset(("", "0", "false", "no", "none", "null"))
+
+
+class Shared(Struct, frozen=True):
+    """How the states of a run are shared out. `stage` as of ZeRO: 1 the optimizer's, 2 gradients too, 3 weights too."""
+
+    stage: int
+    optimizer_on_host: bool = False
+    weights_on_host: bool = False
+    named: str = ""
+    """What says so: a file's name; "" where a setting or the framework itself does."""
+
+
+def sharing_of(run: Run, unread: Unread | None) -> Shared | None:
+    """By a setting, by the name of a file that nobody read, else by the trainer; None where nothing tells."""
+    by_name = dict(unread.knobs) if unread is not None and run.framework == "unknown" else {}
+    stage = run.number("actor.zero_stage")
+    told = by_name.get("actor.zero_stage")
+    if stage is None and told is not None:
+        file = unread.file if unread is not None else ""
+        optimizer, weights = (bool(by_name.get(f"actor.{name}_offload")) for name in ("optimizer", "param"))
+        return Shared(int(told), optimizer, weights, file)
+    moved = [run.is_on(name) for name in _OFFLOADS]
+    if run.unsharded:
+        return Shared(0)
+    if stage is not None:
+        return Shared(int(stage), moved[0] or moved[2], moved[1] or moved[2])
+    sharded = run.framework != "unknown" and run.mechanics.trainer in ("fsdp", "megatron")
+    return Shared(3, moved[0] or moved[2], moved[1] or moved[2]) if sharded else None
+
+
+def trains_all(run: Run, shared: Shared | None) -> bool:
+    """Whether all weights are trained as far as anybody can see. A program without a dialect may make adapters or pack
+    its weights by itself: something has to say that it is full training, as a word, a launcher that shards nothing
+    though it starts a process a card, a sharding of its states, or a method that rolls out do."""
+    if run.trains_adapters or evaluates_only(run):
+        return False
+    if run.framework != "unknown":
+        return True
+    if names_adapters(run):
+        return False
+    words = (*(one.text for one in run.settings if one.text.lower() not in _OFF), *run.missing_files)
+    told = any(_FULL.search(word.replace("_shard", "")) for word in words)
+    return told or bool(run.unsharded) or (shared is not None and shared.stage > 0) or _rolls_out(run)
+
+
+def _rolls_out(run: Run) -> bool:
+    return run.algorithm != "unknown" and run.recipe.answers == "generated"
+
+
+def state_facts(run: Run, machine: Machine, unread: Unread | None = None) -> dict[str, Fact]:
+    """states.least_share and .unshared of a card, host.offload_share of a node's RAM; {} where they are not known."""
+    shared = sharing_of(run, unread)
+    if run.model is None or not trains_all(run, shared):
+        return {}
+    return {**_on_card(run, machine, shared), **_on_host(run, machine, shared)}
+
+
+def _on_card(run: Run, machine: Machine, shared: Shared | None) -> dict[str, Fact]:
+    """The part of a card that full training takes at the very least: where nothing says how its states are shared out,
+    evenly over all GPUs."""
+    card = machine.gpu_bytes or (largest_card() if run.unsharded else 0)
+    if run.model is None or not card or not run.topology.known:
+        return {}
+    if shared is not None and (shared.optimizer_on_host or shared.weights_on_host):
+        return {}
+    each, ways = run.mechanics, max(1, run.topology.actor_gpus)
+    weights, gradients, optimizer = each.weight_bytes, each.gradient_bytes, each.master_bytes + each.moment_bytes
+    if shared is not None and run.framework == "unknown" and (shared.named or 0 < shared.stage < 3):
+        weights, gradients, optimizer = BF16, BF16, MASTERS_AND_MOMENTS  # DeepSpeed's, whatever trains
+    stage = 3 if shared is None else shared.stage
+    per = weights / (ways if stage >= 3 else 1) + gradients / (ways if stage >= 2 else 1)
+    least = int((per + optimizer / (ways if stage >= 1 else 1)) * run.model.parameters)
+    told = {"size": show_bytes(least), "count": ways, "stage": stage, "card": show_bytes(card)}
+    because = (
+        say("ZeRO stage {stage}: the states alone are at least {size} on each of {count} GPUs", **told)
+        if shared is not None and 0 < stage < 3
+        else say("the states alone are at least {size} on each of {count} GPUs", **told)
+    )
+    facts = {"states.least_share": Fact(round(least / card, 3), "script", because)}
+    return {**facts, "states.unshared": Fact(shared is not None and stage < 3, "script", because)}
+
+
+def _on_host(run: Run, machine: Machine, shared: Shared | None) -> dict[str, Fact]:
+    """The part of a node's RAM that offloaded states take, and that they are offloaded, where no dialect says so."""
+    if run.model is None or shared is None or not (shared.optimizer_on_host or shared.weights_on_host):
+        return {}
+    facts: dict[str, Fact] = {}
+    if shared.named:
+        because = say("by the name of {file}", file=shared.named)
+        facts["knob.actor.optimizer_offload"] = Fact(shared.optimizer_on_host, "script", because)
+        facts["knob.actor.param_offload"] = Fact(shared.weights_on_host, "script", because)
+    ram, size = machine.host.ceiling_bytes, offloaded_bytes(run, shared)
+    if ram:
+        told = {"size": show_bytes(size), "ram": show_bytes(ram), "parameters": show_params(run.model.parameters)}
+        because = say("offloaded states of {parameters} parameters: {size} of the {ram} of a node", **told)
+        facts["host.offload_share"] = Fact(round(size / ram, 3), "script", because)
+    return facts
+
+
+def offloaded_bytes(run: Run, shared: Shared) -> int:
+    """Bytes of a node that offloaded states take at the least: masters, moments and gradients where the optimizer steps
+    on the CPU, and weights."""
+    if run.model is None:
+        return 0
+    per = (MASTERS_AND_MOMENTS + BF16) * shared.optimizer_on_host + BF16 * shared.weights_on_host
+    return int(per * run.model.parameters / max(1, run.topology.nodes))
+
+
+@lru_cache(maxsize=1)
+def largest_card() -> int:
+    """Bytes of the largest card that gpus.yaml knows: what does not fit it fits none."""
+    return max(fact.total_bytes for fact in load_knowledge().gpus)
