@@ -137,7 +137,7 @@ def _read(
     progress: Sequence[Progress],
     on_progress: ProgressCallback | None = None,
 ) -> Crash:
-    rules = PhaseRules([*signatures.frames, *frames], [*signatures.progress, *progress])
+    rules = PhaseRules([*signatures.frames, *frames], [*progress, *signatures.progress])  # its own words go first
     crash = _CrashReader(sources, signatures, rules, on_progress).crash()
     if crash.is_well and not crash.finished and _is_still(sources):
         return stopped_without_a_word(crash)
@@ -158,8 +158,8 @@ def _is_still(sources: Sequence[LogSource]) -> bool:
 
 def _tells_more(again: Crash, crash: Crash) -> bool:
     """Whether a second reading settles what the first left open, and contradicts nothing that it proved."""
-    if crash.verdict == "unclear":
-        return again.verdict != "unclear"
+    if crash.verdict == "unclear" and again.verdict != "unclear":
+        return True
     same = (again.verdict, again.memory) == (crash.verdict, crash.memory)
     return same and crash.phase == "unknown" and again.phase != "unknown"
 

@@ -68,6 +68,9 @@ BELOW_RAM = 0.95
 """A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
 
 
+ABSURD = 2
+"""Times its whole card, or more than any known card has where its own is not known: a single tensor of this size is of
+no batch that anybody meant to run (judgement)."""
 DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "file-write-failed", "disk-nearly-full")
 """Signatures of a disk that is full, or nearly."""
 WRITTEN = (
@@ -251,6 +254,7 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
             else say("One request of {tried} is larger than any card that is known here", **sizes)
         )
         facts["gpu.beyond_card"] = Fact(True, "log", because, (0,))
+        facts["gpu.absurd_request"] = Fact(not total or tried >= ABSURD * card, "log", because, (0,))
     if tried is not None and free is not None and total:
         sizes = {"tried": show_bytes(tried), "free": show_bytes(free), "total": show_bytes(total)}
         because = say("{tried} asked for, {free} free of {total} ({line})", **sizes, line=where)
