@@ -146,7 +146,7 @@ def state_of(
     measured = measured_in(asked.record) if asked.record is not None else None
     host = machine.host.ceiling_bytes or crash.host_total_bytes
     crash = _settled(_died_all_the_same(with_phase(crash, measured), answers, host), answers)
-    vendor = vendor_of(crash, machine, knowledge.gpus)
+    vendor = vendor_of(crash, machine, knowledge.gpus, script.text if script is not None else "")
     speak_of_cards(vendor)
     knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
     launch = launch_of(script, index, crash)

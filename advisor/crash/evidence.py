@@ -132,6 +132,8 @@ class Crash(Struct, frozen=True):
     """Where `phase` is unknown: the phases that the failing frame leaves, the likeliest first."""
     table_command: str = ""
     """The command by which Ray says that its table of memory users can be read; "" where the log has none."""
+    rolls_out: bool = False
+    """Some line speaks of rollouts, of an engine that makes them, or of a method that needs them."""
     dated: str = ""
     """The last day that its lines bear with a time, "2025-02-18"; "" where none bears a year."""
     steps_seen: bool = False

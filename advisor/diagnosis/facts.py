@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence, Reading, ReadingKind
 from advisor.crash.holders import contradicts, held_by_others, idle_in_pool, is_empty
+from advisor.crash.read import ROLLS_OUT
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
@@ -68,6 +69,9 @@ BELOW_RAM = 0.95
 """A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
 
 
+ENOUGH_SETTINGS = 3
+"""Settings, none of which speaks of rollouts, that show a run without any (judgement)."""
+_TRAINER = "transformers/trainer.py"
 ABSURD = 2
 """Times its whole card, or more than any known card has where its own is not known: a single tensor of this size is of
 no batch that anybody meant to run (judgement)."""
@@ -128,6 +132,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(merge_facts(known.crash.frames, known.text))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known))
+    facts.update(_no_rollouts(known, facts))
     facts.update(_engine_fact(known, facts))
     if known.ran or known.crash.steps_seen:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
@@ -512,6 +517,18 @@ def _by_reading(crash: Crash) -> dict[str, Fact]:
     because = say("{percent:.1f}% of the machine's RAM were in use (line {line})", percent=percent, line=_grouped(line))
     full = {"host.limit_below_ram": Fact(False, "log", because)} if percent >= NEARLY_ALL else {}
     return {"host.roomy": Fact(percent < ROOMY, "log", because), **full}
+
+
+def _no_rollouts(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:
+    """That nothing is rolled out, where no method is told and neither settings nor a trainer's frames speak of it."""
+    run, crash = known.run, known.crash
+    enough = len(run.settings) >= ENOUGH_SETTINGS or any(frame.file.endswith(_TRAINER) for frame in crash.frames)
+    given = "rolls_out" in facts or run.algorithm != "unknown" or "has_engine" in facts or "frame.engine" in facts
+    written = " ".join((known.text, run.model_name, *(f"{one.key} {one.text}" for one in run.settings)))
+    if given or not enough or crash.rolls_out or ROLLS_OUT.search(written):
+        return {}
+    because = say("no word of rollouts in the launch or the log")
+    return {"rolls_out": Fact(False, "script", because)}
 
 
 def _engine_fact(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:

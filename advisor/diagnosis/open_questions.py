@@ -34,17 +34,35 @@ def with_answered_framework(
 ) -> Recognised:
     """The dialect that the user named, where the launch bears no marks of one.
 
-    A launch's own marks are proof and stay; lines of a log are not: packages share them, and forks print them.
+    A launch's own marks are proof and stay, unless they are those of a library that serves others, which a framework
+    built on it has, too; lines of a log are not: packages share them, and forks print them.
     `keys`: native settings of launch and log; `paths`: files of the traceback;
     `dated`: the log's last day.
     """
     word = next((answers[name] for name in FRAMEWORKS if answers.get(name) not in (None, UNKNOWN)), None)
     framework = next((each for each in frameworks if each.framework == word), None)
-    if framework is None or (recognised.framework is not None and recognised.told_by == "script"):
+    if framework is None or (recognised.told_by == "script" and not _may_be_built_on(recognised, framework)):
         return recognised
     version = libraries.get(framework.package)
     era, era_told_by = told_era(framework, version, set(keys), libraries, paths, dated=dated)
     return Recognised(framework, era, say("your answer"), version, "user", era_told_by, dated=dated)
+
+
+def _may_be_built_on(recognised: Recognised, said: Framework) -> bool:
+    """Whether the framework that the user said may be one that is built on what the launch shows: a more general
+    library, none of whose own programs is started."""
+    shown = recognised.framework
+    if shown is None:
+        return True
+    return shown.serves_others and not recognised.own_program and _special(said) < _special(shown)
+
+
+def _special(framework: Framework) -> int:
+    """How special its most special mark is; less is more."""
+    return min((mark.priority for mark in framework.recognised_by), default=LAST_PRIORITY)
+
+
+LAST_PRIORITY = 100
 
 
 def with_answered_version(recognised: Recognised, answers: Mapping[str, str]) -> Recognised:

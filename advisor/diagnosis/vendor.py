@@ -23,6 +23,7 @@ _NAMES: Mapping[Vendor, Mapping[str, str]] = {
         "CUDA_VISIBLE_DEVICES": "HIP_VISIBLE_DEVICES",
         "nvidia-smi": "rocm-smi --showpids",
         "CUDA context": "HIP context",
+        "8xA100-80GB": "8xMI300X-192GB",
         "NCCL": "RCCL",
     },
     "ascend": {
@@ -30,6 +31,7 @@ _NAMES: Mapping[Vendor, Mapping[str, str]] = {
         "CUDA_VISIBLE_DEVICES": "ASCEND_RT_VISIBLE_DEVICES",
         "nvidia-smi": "npu-smi info",
         "torch.cuda.": "torch.npu.",
+        "8xA100-80GB": "8xAscend-910B-64GB",
         "CUDA_LAUNCH_BLOCKING": "ASCEND_LAUNCH_BLOCKING",
         "NCCL_BUFFSIZE": "HCCL_BUFFSIZE",
         "NCCL_SOCKET_IFNAME": "HCCL_SOCKET_IFNAME",
@@ -44,8 +46,23 @@ Ascend/pytorch README: torch.npu has the functions of torch.cuda; CANN's log lev
 NCCL_ variables under their own names (ROCm/rccl README), HCCL does not."""
 
 
-def vendor_of(crash: Crash, machine: Machine, cards: Sequence[GpuFact]) -> Vendor:
-    """Whose card it is: by the message of the crash, else by the name of the machine's card."""
+_MARKS: Mapping[Vendor, re.Pattern[str]] = {
+    "ascend": re.compile(r"\btorch_npu\b|/Ascend/|\bAscend-?9\d|\bEL\d{4}\b|\bHCCL\b|\baclrt\w+|\bNPU out of memory"),
+    "amd": re.compile(
+        r"\bHIP (?:error|out of memory)|\bhipError\w+|/opt/rocm|\+rocm\d|_hip\.so|\bRCCL\b|\bHSA_STATUS\w+"
+    ),
+}
+"""Words of a vendor's own software in lines of evidence, files of frames and versions of libraries."""
+_SET: Mapping[Vendor, re.Pattern[str]] = {
+    "ascend": re.compile(r"\bASCEND_RT_VISIBLE_DEVICES\b|\btrainer\.device[=: ]+[\"']?npu\b|\bimport torch_npu\b"),
+    "amd": re.compile(r"\b(?:HIP|ROCR)_VISIBLE_DEVICES *=|\bHSA_[A-Z_]+ *=|\bPYTORCH_ROCM_ARCH\b"),
+}
+"""What only launches on cards of this vendor set."""
+
+
+def vendor_of(crash: Crash, machine: Machine, cards: Sequence[GpuFact], launch: str = "") -> Vendor:
+    """Whose card it is: by the message of the crash, else by the name of the machine's card, else by words of the
+    vendor's own software in log and launch."""
     for evidence in crash.evidence:
         if evidence.signature.startswith("npu-"):
             return "ascend"
@@ -55,7 +72,14 @@ def vendor_of(crash: Crash, machine: Machine, cards: Sequence[GpuFact]) -> Vendo
     if len(told) == 1 and (found := next((one for one in VENDORS if one in told), None)) is not None:
         return found
     names = {gpu.name for gpu in machine.usable}
-    return next((card.vendor for card in cards if card.name in names), "nvidia")
+    named: Vendor | None = next((card.vendor for card in cards if card.name in names), None)
+    if named is not None:
+        return named
+    versions = [f"{name} {version}" for name, version in {**crash.libraries, **machine.libraries}.items()]
+    lines = [one.text for one in crash.evidence]
+    said = "\n".join((*lines, *(frame.file for frame in crash.frames), *versions, *crash.gpu_names))
+    told_by = ((_MARKS, said), (_SET, launch))
+    return next((one for marks, text in told_by for one, mark in marks.items() if mark.search(text)), "nvidia")
 
 
 def speak_of_cards(vendor: Vendor) -> None:

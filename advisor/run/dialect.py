@@ -144,7 +144,8 @@ def _fits(recognition: Recognition, launch: Launch, text: str) -> str:
             return ""
         reasons.append(say("program {program}", program=launch.program))
     if recognition.python_bases:
-        shared = any_key(recognition.python_bases, sorted(launch.bases))
+        imported = {base.rpartition(".")[2] for base in launch.bases if "." in base} if recognition.not_imported else ()
+        shared = any_key(recognition.python_bases, sorted(base for base in launch.bases if base not in imported))
         if shared is None:
             return ""
         reasons.append(say("class of {base}", base=shared))

@@ -28,6 +28,8 @@ class Recognition(Strict, frozen=True):
     """None of these keys is set (fnmatch)."""
     python_bases: tuple[str, ...] = ()
     """Base classes of a config dataclass (Open-Reasoner-Zero)."""
+    not_imported: bool = False
+    """These classes count only where the file does not import them: a part of one, pasted without its head."""
     hints: tuple[str, ...] = ()
     """Substrings of the script's text."""
     log: tuple[str, ...] = ()
