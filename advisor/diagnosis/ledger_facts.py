@@ -12,7 +12,7 @@ from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import implausible, refuted
 from advisor.run.run import Run
 from advisor.units import show_bytes
-from advisor.words import PHASE_NAMES, when
+from advisor.words import PHASE_NAMES, Phase, when
 
 FP32_SHAPE = "fp32 "
 """How the shape of a tensor of 4-byte numbers begins (memory/attribution.py)."""
@@ -34,9 +34,9 @@ def ledger_facts(
     """
     facts: dict[str, Fact] = {}
     if run.framework == "unknown" or not (run.settings or crash.settings):
-        return _tensor(attribution)  # a ledger of nothing but defaults says nothing of this run
+        return _tensor(attribution, crash.phase)  # a ledger of nothing but defaults says nothing of this run
     if implausible(run, ledger) or refuted(ledger, ran):
-        return _tensor(attribution)
+        return _tensor(attribution, crash.phase)
     fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
     phase = ledger.phase("gpu", crash.phase) or fullest
     if phase is not None:
@@ -82,7 +82,7 @@ def ledger_facts(
         size_sentences = {"size": show_bytes(host.expected), "total": show_bytes(ledger.host_limit)}
         told = say("the ledger: up to {size} of {total}", **size_sentences)
         facts["ledger.host_fits"] = Fact(host.expected <= ledger.host_limit, "script", told)
-    facts.update(_tensor(attribution))
+    facts.update(_tensor(attribution, crash.phase))
     return facts
 
 
@@ -115,8 +115,9 @@ def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
     return Fact(phase.high <= ROOM * capacity, "script", because)
 
 
-def _tensor(attribution: Sequence[Match]) -> dict[str, Fact]:
-    """Which tensor the size that was asked for is, and whether that is, or may be, of weights in fp32."""
+def _tensor(attribution: Sequence[Match], phase: Phase) -> dict[str, Fact]:
+    """Which tensor the size that was asked for is, and whether that is, or may be, of weights in fp32. It is the logits
+    only where no other tensor of that phase, or of any where none is known, has the size, too."""
     best = next((match for match in attribution if match.matches), None)
     weights = next((match for match in attribution if match.parameters), None)
     if best is None and weights is not None and weights.shape.startswith(FP32_SHAPE):
@@ -126,7 +127,9 @@ def _tensor(attribution: Sequence[Match]) -> dict[str, Fact]:
     if best is None:
         return {}
     because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
-    return {"attribution": Fact("logits" if best.of_logits else "tensor", "log", because, (0,))}
+    here = (match for match in attribution if match.matches and phase in ("unknown", match.phase))
+    alone = best.of_logits and all(match.of_logits for match in here)
+    return {"attribution": Fact("logits" if alone else "tensor", "log", because, (0,))}
 
 
 def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:
