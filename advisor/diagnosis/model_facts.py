@@ -81,30 +81,3 @@ def least_logits(run: Run, machine: Machine) -> dict[str, Fact]:
     told = {"tokens": f"{tokens:g}", "size": show_bytes(least), "words": f"{LEAST_WORDS:,}", "card": show_bytes(card)}
     because = say("{tokens} tokens of a pass × {words} words of the smallest vocabularies: {size} of {card}", **told)
     return {"logits.least_share": Fact(round(least / card, 3), "script", because)}
-
-
-def least_states(run: Run, machine: Machine) -> dict[str, Fact]:
-    """The part of a card that full training takes at the very least: its states spread evenly over all GPUs."""
-    moved = any(run.is_on(f"actor.{name}") for name in ("optimizer_offload", "full_cpu_offload"))
-    # nobody trains what one card could never hold whole: adapters or packed weights were not seen
-    named = run.framework == "unknown" and (
-        names_adapters(run) or (run.topology.actor_gpus == 1 and machine.gpu_bytes is not None and not run.seen_whole)
-    )
-    few = named or moved or run.trains_adapters or evaluates_only(run)
-    card = machine.gpu_bytes or (largest_card() if run.unsharded else 0)
-    if few or not card or run.model is None or not run.topology.known:
-        return {}
-    each = run.mechanics
-    per = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes
-    cards = max(1, run.topology.actor_gpus * run.topology.process_gpus)
-    least = int(per * run.model.parameters / (1 if run.unsharded else cards))
-    told = {"size": show_bytes(least), "count": cards}
-    because = say("the states alone are at least {size} on each of {count} GPUs", **told)
-    share = Fact(round(least / card, 3), "script", because)
-    return {"states.least_share": share, "states.unshared": Fact(bool(run.unsharded), "script", because)}
-
-
-@lru_cache(maxsize=1)
-def largest_card() -> int:
-    """Bytes of the largest card that gpus.yaml knows: what does not fit it fits none."""
-    return max(fact.total_bytes for fact in load_knowledge().gpus)

@@ -88,7 +88,7 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None) -> dict[str, Fac
         return {}
     if shared is not None and (shared.optimizer_on_host or shared.weights_on_host):
         return {}
-    each, ways = run.mechanics, max(1, run.topology.actor_gpus)
+    each, ways = run.mechanics, max(1, run.topology.actor_gpus * run.topology.process_gpus)
     weights, gradients, optimizer = each.weight_bytes, each.gradient_bytes, each.master_bytes + each.moment_bytes
     if shared is not None and run.framework == "unknown" and (shared.named or 0 < shared.stage < 3):
         weights, gradients, optimizer = BF16, BF16, MASTERS_AND_MOMENTS  # DeepSpeed's, whatever trains
