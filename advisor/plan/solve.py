@@ -19,6 +19,7 @@ from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual
 from advisor.plan.common_names import MOST_NAMES, names_of
 from advisor.plan.host_holders import for_each_holder
+from advisor.plan.lead import FIRST_FEW, led_by_the_run
 from advisor.plan.options import by_default, unseen_number
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
@@ -46,8 +47,7 @@ from advisor.words import sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
 """Causes that are a version's fault, whichever it is."""
-FIRST_FEW = 3
-"""Steps that everybody reads: where no sum explains it, a version that may be at fault stands right behind them."""
+WITNESS = "ask-who-killed"
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
 MOST_BY_HAND = 6
@@ -90,7 +90,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     companions = picked.companions
     chosen = together([*picked.own.values(), *companions])
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
-    steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
+    # a version nobody named is worth a look before results are given up, and nobody changes it before a setting
+    steps = maybe + steps if cause.id in OF_A_VERSION else _behind_light(steps, maybe)
     told = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
         told = in_turns(told, situation, cause) if holder_unknown(situation, cause) else told
@@ -113,10 +114,13 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     mending = mending_step(situation)
     back = back_steps(situation)
     raised = [one for one in _raising(situation) if all(step.id != one.id for step in steps)]
-    first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen), *back, *raised]
+    asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
+    steps = [step for step in steps if step.id != WITNESS]
+    first = [*([mending] if mending is not None else []), *asked, *newly_triggered_steps(awake, chosen), *back, *raised]
     settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
     steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
     steps = sorted(steps, key=lambda step: _last(step, situation, picked.too_little))
+    steps = led_by_the_run(steps, situation, cause)
     return finish(awake, [*first, *steps], refused, beyond)
 
 
@@ -160,7 +164,7 @@ def _beyond(
         asked = say("Give the whole command that starts the training: {why}", why=situation.now.run.no_launch)
         return sentences([f"{asked}.", *situation.predictor.inputs.script_notes[:1]])
     if situation.refuted:
-        return say("Nothing is switched on before it is known which input the log contradicts.")
+        return say("The log contradicts what is counted, so none of these is counted or switched on.")
     if situation.now.run.lost:
         return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
     if picked.too_little and (found := next(iter(_raising(situation, chosen)), None)) is not None:
@@ -189,20 +193,20 @@ def _beyond(
         everything = {**chosen, **together([p for p, _ in all_that_helps(proposals, situation, chosen)])}
         return sentences([squeezed(proposals, situation, chosen), ways_out(situation, chosen, everything)])
     if not chosen and _uncapped(situation):
-        return say("Nothing is switched on, because rows have no longest length: cap it first.")
+        return say("Rows have no longest length: with a cap the sums say what is enough.")
     now = situation.now
     if chosen or now.enough is True or all(p.remedy.last_resort for p in proposals):
         return ""
-    if situation.place == "gpu" and now.ledger.gpu and now.ledger.gpu_capacity is None:
-        return say("Nothing is switched on before it is known how much memory a card has (--gpus).")
-    if versions:
+    if versions and cause.id in OF_A_VERSION:
         libraries = listed(change.key for step in versions for change in step.changes)
         return say("Nothing is switched on before the version of {library} is known.", library=libraries)
-    if cause.memory == "host" and cause.id in GUESSED:
-        return say("Nothing is switched on before it is known what holds the RAM.")
-    if situation.phase == "unknown" and cause.counted:
-        return say("Nothing is switched on, because it is not known in which phase it died: answer that first.")
     return ""
+
+
+def _witness(situation: Situation) -> list[Remedy]:
+    """How to see who killed the process, where nobody has: under another hand than the kernel's nothing else helps."""
+    known = (one for one in situation.remedies if one.id == WITNESS and situation.place == one.memory)
+    return [one for one in known if all_hold(one.applies_when, situation.facts) is not None]
 
 
 def _raising(situation: Situation, chosen: Overrides | None = None) -> Iterator[PlanStep]:
@@ -331,6 +335,13 @@ def _behind_first(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep
     """`later` behind the first few steps, and behind everything that is switched on."""
     last = max((i for i, step in enumerate(steps) if step.selected), default=-1) + 1
     at = max(last, min(FIRST_FEW, len(steps)))
+    return [*steps[:at], *later, *steps[at:]]
+
+
+def _behind_light(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep]:
+    """`later` behind the first steps that cost neither results nor RAM, the first few at most."""
+    light = (step.results == "unchanged" and step.tier in ("free", "slower") for step in steps[:FIRST_FEW])
+    at = next((i for i, one in enumerate(light) if not one), min(FIRST_FEW, len(steps)))
     return [*steps[:at], *later, *steps[at:]]
 
 
