@@ -89,7 +89,11 @@ def _given(file: Path, about: Mapping[str, Any], tree: Path) -> tuple[Path, Word
     program = f"{before} {training.program}" if about["program"].startswith("(rlhf") else training.program
     words = words_of(program, training.argv)
     config = "/".join(words.get(key, "") for key in about.get("config", ()))
-    places = [folder / f"{config}{end}" for folder in (Path(training.cwd), tree / "examples") for end in ("", ".yaml")]
+    places = [
+        folder / f"{config}{end}"
+        for folder in (Path(training.cwd), file.parent, tree / "examples")
+        for end in ("", ".yaml")
+    ]
     told = next((file_words(place) for place in places if config and place.is_file()), {})
     source = {"source": file.read_text()} if file.suffix == ".py" else {}
     return script, {**told, **words, **source}
