@@ -29,7 +29,7 @@ DEEPSPEED_CHAT = """\
 {'epoch': 0.3, 'step': 30, 'act_loss': 0.01}
 """
 AXOLOTL = """\
-[2025-01-05 10:00:01,200] [INFO] [axolotl.load_model:700] [PID:4242] GPU memory usage after model load: 14.512GB (+0.210GB cache, +0.950GB misc)
+[2025-01-05 10:00:01,200] [INFO] [axolotl.load_model:700] [PID:4242] Memory usage after model load 14.512GB (+14.722GB allocated, +15.672GB reserved)
 {'loss': 1.91, 'grad_norm': 0.8, 'learning_rate': 2e-05, 'epoch': 0.01}
 {'train_runtime': 3600.2, 'train_samples_per_second': 2.1, 'train_loss': 1.1, 'epoch': 1.0}
 [2025-01-05 11:00:01,200] [INFO] [axolotl.train.train:170] [PID:4242] Training Completed!!! Saving pre-trained model to ./out

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from typing import Any
@@ -22,7 +22,17 @@ from typing import Any
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.run.natives import default_of
-from tests.knowledge.upstream import UNKNOWN, Mirror, Packages, Source, Tree, all_keys, upstream_keys, upstream_of
+from tests.knowledge.upstream import (
+    UNKNOWN,
+    Mirror,
+    Packages,
+    Source,
+    Tree,
+    Upstream,
+    all_keys,
+    upstream_keys,
+    upstream_of,
+)
 
 _OF_OTHER_FILES = ("deepspeed:*",)
 """Keys of a file that a launch names, which is another library's."""
@@ -90,18 +100,18 @@ def _same(own: Any, theirs: Any) -> bool:
         return str(own).lower() == str(theirs).lower()
 
 
-def never_upstream(
-    dialect: Framework, eras: Mapping[str, Source], mirror: Tree, packages: Tree
-) -> list[tuple[str, str]]:
-    """(key, era) where upstream has the key and the dialect says that it does not exist there."""
+def never_upstream(dialect: Framework, upstream: Upstream, mirror: Tree, packages: Tree) -> list[tuple[str, str]]:
+    """(key, era) where upstream has the key and the dialect says that it does not exist there. Not told: keys that are
+    something else there (`elsewhere`, `before`, `renamed`), and those that upstream_tags.yaml settles.
+    """
+    facts = {key: fact for key, fact in dialect.settings.items() if fact.eras and not fact.elsewhere}
+    open_ones = {key: fact for key, fact in facts.items() if key not in {*dialect.renamed, *upstream.settled}}
     found = []
-    for era, source in eras.items():
-        theirs = upstream_keys(mirror, packages, replace(source, bases=()), dialect.package)
-        found += [
-            (k, era)
-            for k, f in dialect.settings.items()
-            if k in theirs and f.eras and era and era not in f.eras and not (f.before and era in f.before.eras)
-        ]
+    for era in (one.id for one in dialect.eras if one.id in upstream.eras):
+        source = replace(upstream.eras[era], bases=())
+        theirs = upstream_keys(mirror, packages, source, dialect.package)
+        said = {key: {*fact.eras, *(fact.before.eras if fact.before else ())} for key, fact in open_ones.items()}
+        found += [(key, era) for key, eras in said.items() if key in theirs and era not in eras]
     return found
 
 
@@ -127,7 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name, path = given.framework
     dialect, mirror = dialects[name], Mirror(path)
     known = {era.id for era in dialect.eras} | {""}
-    eras = {era: source for era, source in upstream_of(name).eras.items() if era in known}
+    upstream = upstream_of(name)
+    eras = {era: source for era, source in upstream.eras.items() if era in known}
     wrong = 0
     for era in sorted(known - set(eras) - {""}):
         print(f"{name} {era}: no upstream tag named in upstream_tags.yaml")
@@ -144,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.verbose:
             print("".join(f"  left out {said}\n" for said in found.omitted), end="")
             print("".join(f"  extra {key}\n" for key in found.extra), end="")
-    for key, era in never_upstream(dialect, eras, mirror, packages):
+    for key, era in never_upstream(dialect, upstream, mirror, packages):
         wrong += 1
         print(f"  {key} exists in {era}, and the dialect says it does not")
     return 1 if wrong else 0

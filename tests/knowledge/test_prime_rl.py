@@ -82,3 +82,15 @@ def test_engine_nodes_count_replicas_and_parts(tmp_path: Path, engines: str, car
     file.write_text("[orchestrator]\nbatch_size = 8\n\n[deployment]\nnum_train_nodes = 2\n" + engines)
     run = run_of(file)
     assert (run.topology.actor_gpus, run.topology.rollout_gpus) == (16, cards)
+
+
+@pytest.mark.parametrize(("count", "era"), [("num_gpus", "v0.8"), ("num_train_gpus", "v0.9")])
+def test_the_cards_of_given_answers_are_counted_by_the_name_of_each_version(
+    tmp_path: Path, count: str, era: str
+) -> None:
+    file = tmp_path / "sft.toml"
+    file.write_text(
+        f'[model]\nname = "Qwen/Qwen3-8B"\n\n[data]\nseq_len = 4096\nbatch_size = 64\n\n[deployment]\n{count} = 4\n'
+    )
+    run = run_of(file)
+    assert (run.framework, run.era, run.topology.actor_gpus, run.unknown_keys) == ("prime-rl-sft", era, 4, ())

@@ -64,7 +64,7 @@ def test_megatron_is_told_by_the_group_the_config_or_the_strategy(words: str, ve
     assert state.run.topology.model_parallel == 4
 
 
-@pytest.mark.parametrize("chosen", ["veomni", "mindspeed", "torchtitan", "automodel"])
+@pytest.mark.parametrize("chosen", ["veomni", "mindspeed", "torchtitan", "automodel", "mlite"])
 def test_a_backend_that_nobody_has_read_is_not_predicted(chosen: str, read: Read) -> None:
     state = read(f"{GRPO} model_engine={chosen}", "0.9.0", "actor_update")
     assert any("which is not known here" in one for one in state.ledger.missing)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Protocol
@@ -55,6 +55,8 @@ class Upstream:
     eras: Mapping[str, Source]
     examples: tuple[str, ...] = ()
     """Its launches (glob below the root of the repository)."""
+    settled: Mapping[str, str] = field(default_factory=dict)
+    """Keys that some version has and that the dialect leaves out there → why."""
 
 
 def upstream_of(framework: str) -> Upstream:
@@ -71,7 +73,8 @@ def upstream_of(framework: str) -> Upstream:
             *older, newest = tags if isinstance(tags, list) else [tags]
             eras[str(era)] = Source(str(newest), *shared, bases, *wide, tuple(map(str, older)))
     examples = tuple(told.get("examples", ()))
-    return Upstream(told["repository"], told.get("package", ""), bool(told.get("refuses")), eras, examples)
+    refuses, settled = bool(told.get("refuses")), dict(told.get("settled", {}))
+    return Upstream(told["repository"], told.get("package", ""), refuses, eras, examples, settled)
 
 
 class Tree(Protocol):
@@ -224,19 +227,31 @@ def class_keys(texts: Mapping[str, str]) -> Keys:
 
 
 def constructor_keys(texts: Mapping[str, str], roots: Sequence[str]) -> Keys:
-    """Parameters of the constructors of the root classes, and fields of those that are dataclasses."""
+    """Parameters of the constructors of the root classes, and fields of those that are dataclasses.
+
+    Of a root that names a method (`Class.method`) they are those of the method, below its name.
+    """
     classes = _classes(texts)
     keys: Keys = {}
-    for cls in (classes[root] for root in roots if root in classes):
-        keys |= class_keys({cls.name: ast.unparse(cls)})
+    for name, _, method in (root.partition(".") for root in roots):
+        cls = classes.get(name)
+        if cls is None:
+            continue
+        if not method:
+            keys |= class_keys({name: ast.unparse(cls)})
         for node in cls.body:
-            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-                named = [*node.args.posonlyargs, *node.args.args]
-                unset: list[ast.expr | None] = [None] * (len(named) - len(node.args.defaults))
-                given = [*zip(named, [*unset, *node.args.defaults], strict=True)]
-                given += zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-                keys |= {arg.arg: _literal(default) for arg, default in given if arg.arg != "self"}
+            if isinstance(node, ast.FunctionDef) and node.name == (method or "__init__"):
+                prefix = f"{method}." if method else ""
+                keys |= {f"{prefix}{key}": default for key, default in _parameters(node)}
     return keys
+
+
+def _parameters(function: ast.FunctionDef) -> Iterator[tuple[str, Any]]:
+    named = [*function.args.posonlyargs, *function.args.args]
+    unset: list[ast.expr | None] = [None] * (len(named) - len(function.args.defaults))
+    given = [*zip(named, [*unset, *function.args.defaults], strict=True)]
+    given += zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    yield from ((arg.arg, _literal(default)) for arg, default in given if arg.arg != "self")
 
 
 def tree_keys(texts: Mapping[str, str], roots: Sequence[str]) -> Keys:

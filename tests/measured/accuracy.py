@@ -75,10 +75,11 @@ EXAMPLES = """
 ## Upstream's examples, read
 
 `python -m tests.real_parsers.examples`: `settings`, `estimate` and `diagnose` of a made-up crash on each example;
-framework, method and trainer beside what upstream's own words say (tests/real_parsers/labels.py).
+framework, method and trainer beside what upstream's own words say (tests/real_parsers/labels.py). Kept in
+tests/real_parsers/examples_read.yaml; where a release has a package and no tag, the checkout says what it is made of.
 
-| framework | checkout | examples | all three right | commands that failed | wrong |
-| --- | --- | ---: | ---: | ---: | --- |
+| framework | checkout | examples | framework | method | backend | commands that failed | keys not understood | wrong |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | --- |
 """
 OWN = """
 ## Measured by us
@@ -182,11 +183,15 @@ def _parsers() -> str:
 
 
 def _examples() -> str:
-    lines = []
+    lines, about = [], yaml.safe_load((REAL / "examples.yaml").read_text())
     for tree, counts in yaml.safe_load((REAL / "examples_read.yaml").read_text()).items():
-        wrong = ", ".join(counts["wrong"]) or "none"
-        numbers = f"{counts['examples']} | {counts['right']} | {counts['failed']}"
-        lines.append(f"| {counts['framework']} | {tree} | {numbers} | {wrong} |\n")
+        wrong, unknown = (", ".join(counts[what]) or "none" for what in ("wrong", "not_understood"))
+        name, (_, _, revision) = counts["framework"], tree.rpartition("@")
+        composed = about[name].get("composed", {}).get(revision, "")
+        shown = f"{tree} ({composed})" if composed else tree
+        rights = " | ".join(str(counts[f"{what} right"]) for what in ("framework", "method", "backend"))
+        numbers = f"{counts['examples']} | {rights} | {counts['failed']}"
+        lines.append(f"| {name} | {shown} | {numbers} | {unknown} | {wrong} |\n")
     return "".join(lines)
 
 

@@ -30,6 +30,7 @@ from tests.real_parsers.sandbox import started
 
 EXAMPLES = Path(__file__).with_name("examples.yaml")
 READ = Path(__file__).with_name("examples_read.yaml")
+"""What the last run found, of which docs/accuracy.md makes its table."""
 DONE = (0, 3, 4)
 """Exit codes of a command that answered."""
 
@@ -88,7 +89,11 @@ def _given(file: Path, about: Mapping[str, Any], tree: Path) -> tuple[Path, Word
     program = f"{before} {training.program}" if about["program"].startswith("(rlhf") else training.program
     words = words_of(program, training.argv)
     config = "/".join(words.get(key, "") for key in about.get("config", ()))
-    places = [folder / f"{config}{end}" for folder in (Path(training.cwd), tree / "examples") for end in ("", ".yaml")]
+    places = [
+        folder / f"{config}{end}"
+        for folder in (Path(training.cwd), file.parent, tree / "examples")
+        for end in ("", ".yaml")
+    ]
     told = next((file_words(place) for place in places if config and place.is_file()), {})
     source = {"source": file.read_text()} if file.suffix == ".py" else {}
     return script, {**told, **words, **source}
@@ -159,22 +164,26 @@ def main() -> int:
                 flush=True,
             )
             poor |= right_share(read) < 0.98 or any(one.failed for one in read)
-            counts = {
-                "examples": len(read),
-                "right": sum(not one.wrong() for one in read),
-                "apart": len(found) - len(read),
-            }
-            unknown = sorted({key for one in read for key in one.unknown})
-            kept[tree.name] = {"framework": name, **counts, "failed": sum(bool(one.failed) for one in read)}
-            kept[tree.name] |= {"wrong": [one.file for one in read if one.wrong()], "not_understood": unknown}
+            rights = {f"{what} right": count for what, count in _rights(read).items()}
+            failed, unknown = (
+                sum(bool(one.failed) for one in read),
+                sorted({key for one in read for key in one.unknown}),
+            )
+            kept[tree.name] = {"framework": name, "examples": len(read), "apart": len(found) - len(read), **rights}
+            kept[tree.name] |= {"failed": failed, "not_understood": unknown}
+            kept[tree.name] |= {"wrong": [one.file for one in read if one.wrong()]}
     if given.write:
         READ.write_text("# Written by `python -m tests.real_parsers.examples --write`.\n" + yaml.safe_dump(kept))
     return 1 if poor else 0
 
 
+def _rights(read: Sequence[Read]) -> dict[str, int]:
+    """In how many examples each of the three is upstream's."""
+    return {what: sum(what not in one.wrong() for one in read) for what in ("framework", "method", "backend")}
+
+
 def _counted(read: Sequence[Read]) -> str:
-    rights = Counter(what for one in read for what in ("framework", "method", "backend") if what not in one.wrong())
-    each = ", ".join(f"{what} {rights[what]}/{len(read)}" for what in ("framework", "method", "backend"))
+    each = ", ".join(f"{what} {count}/{len(read)}" for what, count in _rights(read).items())
     return f"{each}, all three {right_share(read):.1%}, {sum(bool(one.failed) for one in read)} failed"
 
 

@@ -75,20 +75,20 @@ def _on(words: Words, key: str) -> bool:
     return words.get(key, "").lower() == "true"
 
 
-_UNREAD = ("veomni", "torchtitan", "mindspeed", "automodel", "mindspeed_llm")
+_READ = ("fsdp", "megatron")
 _VERL = {"gae": "ppo"}
 
 
 def verl(words: Words, name: str) -> Label:
     """`engine` of the SFT trainer, `model_engine` or `strategy` of the others; `adv_estimator` is gae by default."""
     if "sft_trainer" in words[""]:
-        engine = words.get("engine", "fsdp")
-        return Label("verl-sft", ("sft",), "unread" if engine in _UNREAD else engine)
+        engine = words.get("engine", "fsdp").replace("fsdp2", "fsdp")
+        return Label("verl-sft", ("sft",), engine if engine in _READ else "unread")
     told = words.get("model_engine", "") or words.get("actor_rollout_ref.actor.strategy", "")
     config = "megatron" if "megatron" in words.get("config_name", "") else "fsdp"
     backend = config if told in ("", "dp") else "fsdp" if told.startswith("fsdp") else told
     estimator = words.get("algorithm.adv_estimator", "gae")
-    return Label("verl", (_VERL.get(estimator, estimator),), "unread" if backend in _UNREAD else backend)
+    return Label("verl", (_VERL.get(estimator, estimator),), backend if backend in _READ else "unread")
 
 
 _OPENRLHF = {

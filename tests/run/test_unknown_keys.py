@@ -66,6 +66,38 @@ def test_a_longer_name_is_another_setting_and_no_slip(opened: Opened) -> None:
     assert told(opened(f"{TRL} {keys}")) == []
 
 
+SFT_TOML = '[model]\nname = "Qwen/Qwen3-8B"\n\n[data]\nseq_len = 4096\nbatch_size = 64\n{slip} = 4\n'
+RL_TOML = '[trainer.model]\nname = "Qwen/Qwen3-8B"\n{slip} = 4096\n\n[orchestrator]\nbatch_size = 64\ngroup_size = 8\n'
+VERL_SFT = "torchrun -m verl.trainer.sft_trainer data.train_batch_size=64 {slip}=4"
+SKYRL_SFT = "python3 -m skyrl.train.main_sft model.path=Qwen/Qwen3-4B batch_size=64 {slip}=4"
+OWN = "torchrun train.py --output_dir out --num_train_epochs 1 --per_device_train_batch_size 4 --seed_data x {slip} 4"
+NOTEBOOK = """from unsloth import FastLanguageModel
+model, tokenizer = FastLanguageModel.from_pretrained(model_name="unsloth/Qwen3-4B", {slip}=0.6, fast_inference=True)
+model = FastLanguageModel.get_peft_model(model, r=16)
+trainer = GRPOTrainer(model=model, args=GRPOConfig(num_generations=8, max_completion_length=512, my_note="x"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "slip", "meant"),
+    [
+        ("run.sh", VERL_SFT, "data.micro_batchsize_per_gpu", "data.micro_batch_size_per_gpu"),
+        ("run.sh", SKYRL_SFT, "micro_train_batchsize_per_gpu", "micro_train_batch_size_per_gpu"),
+        ("sft.toml", SFT_TOML, "micro_batchsize", "data.micro_batch_size"),
+        ("rl.toml", RL_TOML, "seq_lenn", "trainer.model.seq_len"),
+        ("run.sh", OWN, "--gradient_acumulation_steps", "gradient_accumulation_steps"),
+        ("train.py", NOTEBOOK, "gpu_memory_utilisation", "from_pretrained.gpu_memory_utilization"),
+    ],
+)
+def test_a_slip_is_told_in_files_and_programs_of_every_kind(
+    name: str, text: str, slip: str, meant: str, tmp_path: Path
+) -> None:
+    script = tmp_path / name
+    script.write_text(text.format(slip=slip) + "\n")
+    run = open_session(SessionRequest(script, gpus="8xA100-80GB", host_ram="900GB", planned=False)).run
+    assert [one.meant for one in run.unknown_keys] == [meant]
+
+
 def test_settings_name_them_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "run.sh"
     script.write_text(f"{OPENRLHF} --train.micro_batchsize 4\n")
