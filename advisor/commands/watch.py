@@ -129,11 +129,15 @@ def _finished(asked: WatchRequest, ended: WatchResult, notifier: Notifier | None
         _say(clean_line(ended.not_started))
         return Finished(None, code=ended.code)
     folder = ended.folder
-    script = script_of(argv, folder)
     if ended.status == 0 or ended.was_sent_away:
         _say(say("record: {folder}", folder=clean_line(str(folder))))
         return Finished(ended.status)
-    return _diagnosed(Finished(ended.status, record=folder, script=script), knowledge, notifier)
+    try:
+        return _diagnosed(Finished(ended.status, record=folder, script=script_of(argv, folder)), knowledge, notifier)
+    except Exception as fault:  # noqa: BLE001 - the command's own end counts
+        error = clean_line(f"{type(fault).__name__}: {fault}", 200)
+        _say(say("what it died of cannot be told ({error})", error=error))
+        return Finished(ended.status)
 
 
 def _notified(asked: WatchRequest, command: str) -> Finished:

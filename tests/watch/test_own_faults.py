@@ -68,6 +68,24 @@ def test_so_it_does_on_a_terminal(module: str, name: str, tmp_path) -> None:
     assert "a bug" in said
 
 
+GONE = """
+import os, sys
+import advisor.commands.watch as watch
+def gone(*given):
+    raise OSError(107, os.strerror(107), "record/command.sh")
+watch.script_of = gone
+from advisor.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_record_whose_file_system_went_away_leaves_the_commands_exit_code(tmp_path) -> None:
+    words = [sys.executable, "-c", GONE, "watch", "-o", str(tmp_path / "r"), "--", "bash", "-c", "exit 7"]
+    done = subprocess.run(words, env=HERE, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 7
+    assert "what it died of cannot be told (OSError: " in done.stderr
+
+
 NO_PTY = """
 import os, sys
 def none_left(*given):
