@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
+from advisor.diagnosis.open_questions import FRAMEWORKS, without_foreign_versions
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.plan.own_number import Fitting, fitting_numbers, with_number
@@ -92,6 +93,8 @@ def answer(state: State, question: str, choice: str | None) -> State:
     answers = {name: given for name, given in state.answers.items() if name != question}
     if choice is not None:
         answers[question] = choice
+    if question in FRAMEWORKS:
+        answers = without_foreign_versions(answers, choice, state.knowledge.frameworks)
     return _again(state, answers)
 
 

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 
 from advisor.commands.live_events import LiveEvents
 from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
-from advisor.commands.watch import Finished, diagnosis_event, longest_answer, opened, script_of
+from advisor.commands.watch import (
+    Finished,
+    died_at,
+    longest_answer,
+    opened,
+    script_of,
+    tell_death,
+    tell_diagnosis,
+)
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
@@ -122,15 +130,15 @@ def _after(
     if ended.was_sent_away or "sent" in end or end.get("code") == _INTERRUPTED:
         _keep_what_worked(attempt, ended, died, None, tell)
         return NoRetry(No.STOPPED)
-    notifier.send("death", record=str(ended.folder), end=end)
     finished = Finished(ended.status, record=ended.folder, script=script_of([*attempt.asked.argv], ended.folder))
+    tell_death(notifier, finished)
     state = opened(finished, attempt.asked.knowledge)
     if state is None:
         return NoRetry(No.NOT_PROVEN)
     _keep_what_worked(attempt, ended, died, state, tell)
-    died.append(_died(attempt, state))
+    died.append(RunDeath(state.diagnosis.phase, died_at(state, attempt.from_step or 0), attempt.changes))
     add_told(ended.folder, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
-    notifier.send("diagnosis", **{**diagnosis_event(state), "step": died[-1].step})
+    tell_diagnosis(notifier, state, died[-1].step)
     chosen = choose(state, died, rules, Path.cwd(), begun.earliest())
     if isinstance(chosen, NoRetry):
         return chosen
@@ -229,12 +237,6 @@ def _is_file(word: str, path: Path) -> bool:
     with suppress(OSError, ValueError):
         return os.path.samefile(word, path)
     return False
-
-
-def _died(attempt: Attempt, state: State) -> RunDeath:
-    last = state.measured.last_step if state.measured is not None else None
-    step = max(state.crash.steps_done or 0, attempt.from_step or 0) if last is None else last
-    return RunDeath(state.diagnosis.phase, step, attempt.changes)
 
 
 def _cost(asked: WatchRequest, folder: Path) -> str:

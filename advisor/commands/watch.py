@@ -129,11 +129,15 @@ def _finished(asked: WatchRequest, ended: WatchResult, notifier: Notifier | None
         _say(clean_line(ended.not_started))
         return Finished(None, code=ended.code)
     folder = ended.folder
-    script = script_of(argv, folder)
     if ended.status == 0 or ended.was_sent_away:
         _say(say("record: {folder}", folder=clean_line(str(folder))))
         return Finished(ended.status)
-    return _diagnosed(Finished(ended.status, record=folder, script=script), knowledge, notifier)
+    try:
+        return _diagnosed(Finished(ended.status, record=folder, script=script_of(argv, folder)), knowledge, notifier)
+    except Exception as fault:  # noqa: BLE001 - the command's own end counts
+        error = clean_line(f"{type(fault).__name__}: {fault}", 200)
+        _say(say("what it died of cannot be told ({error})", error=error))
+        return Finished(ended.status)
 
 
 def _notified(asked: WatchRequest, command: str) -> Finished:
@@ -143,10 +147,10 @@ def _notified(asked: WatchRequest, command: str) -> Finished:
 
     notifier = _notifier(command)
     live = LiveEvents(notifier, _say, lambda: longest_answer(asked))
-    notifier.send("start")
+    notifier.send("start", changes=())
     ended = watch(asked._replace(on_alert=live.alert, on_steps=live.look), _say)
     finished = _finished(asked, ended, notifier)
-    notifier.send("end", record=str(ended.folder), status=ended.status)
+    notifier.send("end", record=str(ended.folder), status=ended.status, why="")
     notifier.finish()
     if notifier.failed:
         _say(say("--notify: {error}", error=clean_line(notifier.failed)))
@@ -210,9 +214,9 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...], notifier: Notifi
     if state is not None and record is not None:
         add_told(record, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=state.diagnosis.phase)
     if notifier is not None:
-        notifier.send("death", record=str(record), status=finished.status)
+        tell_death(notifier, finished)
         if state is not None:
-            notifier.send("diagnosis", **diagnosis_event(state))
+            tell_diagnosis(notifier, state, died_at(state))
     if state is None or state.crash.verdict != "oom":
         _say(say("record: {folder} (rl-oom-advisor --record opens it)", folder=clean_line(str(record))))
         return finished
@@ -258,10 +262,27 @@ def script_of(argv: list[str], folder: Path) -> Path | None:
     return folder / COMMAND if (folder / COMMAND).is_file() else None
 
 
-def diagnosis_event(state: State) -> dict[str, object]:
-    """What --notify is told of a diagnosis."""
-    found = state.diagnosis
-    return {"phase": found.phase, "verdict": state.crash.verdict, "cause": found.cause, "title": found.title}
+def tell_death(notifier: Notifier, finished: Finished) -> None:
+    """Hand over that the command died, and how, as its record says; {}: the record does not."""
+    from advisor.watch.recording import RecordError, read_record
+
+    assert finished.record is not None
+    end: dict[str, object] = {}
+    with suppress(RecordError, OSError):
+        end = read_record(finished.record).end or {}
+    notifier.send("death", record=str(finished.record), end=end)
+
+
+def tell_diagnosis(notifier: Notifier, state: State, step: int) -> None:
+    """Hand over what it died of."""
+    found, verdict = state.diagnosis, state.crash.verdict
+    notifier.send("diagnosis", phase=found.phase, step=step, verdict=verdict, cause=found.cause, title=found.title)
+
+
+def died_at(state: State, from_step: int = 0) -> int:
+    """The last step that record or log show of a run that began at `from_step`."""
+    last = state.measured.last_step if state.measured is not None else None
+    return max(state.crash.steps_done or 0, from_step) if last is None else last
 
 
 def _has_terminal() -> bool:

@@ -76,6 +76,14 @@ def with_answered_version(recognised: Recognised, answers: Mapping[str, str]) ->
     return replace(recognised, era=given, era_told_by="user")
 
 
+def without_foreign_versions(
+    answers: Mapping[str, str], framework: str | None, frameworks: Sequence[Framework]
+) -> dict[str, str]:
+    """The answers without those that name a version of another framework than the one now told."""
+    eras = {era.id for each in frameworks if each.framework == framework for era in each.eras}
+    return {name: given for name, given in answers.items() if name not in (VERSION, WAS) or given in {*eras, UNKNOWN}}
+
+
 def tree_answers(answers: Mapping[str, str]) -> dict[str, str]:
     """What the decision tree is told: everything but versions and the sharding."""
     return {name: given for name, given in answers.items() if name not in (VERSION, SHARDING, WAS)}

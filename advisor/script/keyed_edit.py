@@ -16,7 +16,7 @@ from advisor.script.keyed import Keyed, KeyedEntry, Table
 
 _JSON_BARE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
 _LABEL = re.compile(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
-_ELEMENT = re.compile(r"\[\d+\]")
+_ELEMENT = re.compile(r"\[(\d+)\]")
 _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -115,7 +115,10 @@ class KeyedEditor:
 
     def add(self, key: str, wanted: EditRequest, value: Value) -> None:
         """A new key below the deepest table that exists on its way."""
-        if _ELEMENT.search(key):
+        dotted = _ELEMENT.sub(r".\1", key)
+        if dotted != key and (self.keyed.find(dotted) or self.keyed.below(dotted)):
+            raise EditRefused(say("{key} is called {dotted}.", key=clean_line(wanted.key), dotted=clean_line(dotted)))
+        if dotted != key:
             raise EditRefused(say("{key} is an element that the file does not have.", key=clean_line(wanted.key)))
         parts = key.split(".")
         for depth in range(len(parts) - 1, -1, -1):

@@ -92,7 +92,7 @@ def watch(asked: WatchRequest, tell: Notify) -> WatchResult:
         log = os.open(folder / OUTPUT, _APPEND, 0o600)
         errors = None if _is_same_file(1, 2) else os.open(folder / ERRORS, _APPEND, 0o600)
         opened = OpenedRecord(samples, KernelLog.open(), KillCounts.now(), begun)
-        command = _start(asked, folder, log, errors)
+        command = _start(asked, folder, log, errors, _pty(tell) if os.isatty(1) else None)
     except NotStartedError as error:
         return _not_started(asked, error)
     except Exception as fault:  # noqa: BLE001 - no fault of ours keeps the command from running
@@ -153,12 +153,25 @@ def _not_started(asked: WatchRequest, error: OSError) -> WatchResult:
     return WatchResult(asked.folder, None, said, 127 if error.errno == errno.ENOENT else 126)
 
 
-def _start(asked: WatchRequest, folder: Path, log: int, errors: int | None) -> RunningCommand:
-    """Start it, under a pseudo-terminal where standard output is a terminal. Raises NotStartedError, OSError."""
+def _pty(tell: Notify) -> tuple[int, int] | None:
+    """A pseudo-terminal, as `os.openpty` has it; None, once it is said, where this machine has none (left)."""
+    try:
+        return os.openpty()
+    except OSError as error:
+        from advisor.language import say
+
+        tell(say("no pseudo-terminal can be had ({error}): the command writes into a pipe", error=_words_of(error)))
+        return None
+
+
+def _start(
+    asked: WatchRequest, folder: Path, log: int, errors: int | None, pty_pair: tuple[int, int] | None
+) -> RunningCommand:
+    """Start it, under that pseudo-terminal where there is one. Raises NotStartedError, OSError."""
     ignored = ignored_signals()
     signals = catch_signals(ignored)
     relayed = [] if errors is None else [Stream(errors, 2)]
-    if not os.isatty(1):
+    if pty_pair is None:
         output = start_output_relay([Stream(log, 1), *relayed])
         try:
             pid = spawn(asked.argv, wire_to(output.ends), ignored)
@@ -170,12 +183,12 @@ def _start(asked: WatchRequest, folder: Path, log: int, errors: int | None) -> R
 
     wiring = Wiring(log, str(folder / OUTPUT), os.isatty(0), None, 1, attributes_of(1))
     if not relayed:
-        pty = start_pty_relay(asked.argv, wiring, ignored)
+        pty = start_pty_relay(asked.argv, pty_pair, wiring, ignored)
         return RunningCommand(pty.pid, signals, pty)
     output = start_output_relay(relayed)
     try:
         wiring = wiring._replace(stderr=output.ends[0], strange=(output.ask, output.answer))
-        pty = start_pty_relay(asked.argv, wiring, ignored)
+        pty = start_pty_relay(asked.argv, pty_pair, wiring, ignored)
     finally:
         output.close_ends()
     return RunningCommand(pty.pid, signals, pty, output, has_errors_file=True)

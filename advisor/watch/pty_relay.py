@@ -63,9 +63,12 @@ class Wiring(NamedTuple):
     """Descriptors of the watcher's that say by their end that it has gone: not to be held here too."""
 
 
-def start_pty_relay(argv: Sequence[str], wiring: Wiring, ignored: frozenset[int]) -> PtyRelay:
-    """Start relay and command. Raises NotStartedError where the command cannot be started, OSError where the relay."""
-    master, slave = os.openpty()
+def start_pty_relay(argv: Sequence[str], pair: tuple[int, int], wiring: Wiring, ignored: frozenset[int]) -> PtyRelay:
+    """Start relay and command under a pseudo-terminal, given as `os.openpty` has it.
+
+    Raises NotStartedError where the command cannot be started, OSError where the relay cannot.
+    """
+    master, slave = pair
     if wiring.attributes is not None:
         termios.tcsetattr(slave, termios.TCSANOW, wiring.attributes)
     size = fcntl.ioctl(wiring.terminal, termios.TIOCGWINSZ, bytes(8))

@@ -55,7 +55,8 @@ def record_run(
         status = supervisor.status
     except Exception as fault:  # noqa: BLE001 - no fault of ours ends the run
         supervisor.fault = supervisor.fault or f"{type(fault).__name__}: {fault}"
-        status = follow_plainly(command, [ShownLog(tail.source, tail.target, tail.shown) for tail in tails])
+        followed = follow_plainly(command, [ShownLog(tail.source, tail.target, tail.shown) for tail in tails])
+        status = supervisor.status if supervisor.over else followed
     if supervisor.fault:
         tell(
             say("of the rest of the run only the output is recorded ({error})", error=clean_line(supervisor.fault, 200))

@@ -43,6 +43,15 @@ def test_the_answer_given_later_does_the_same_and_can_be_taken_back(tmp_path: Pa
     assert answer(told, "framework", None).run.framework == "unknown"
 
 
+def test_another_framework_takes_the_version_of_the_first_with_it(tmp_path: Path) -> None:
+    told = answer(answer(opened(tmp_path), "framework", "easyr1"), "version", "v0.3.2")
+    other = answer(told, "framework", "verl")
+    assert (other.run.framework, other.answers) == ("verl", {"framework": "verl"})
+    assert "version" in other.diagnosis.open_questions
+    assert answer(told, "framework", "easyr1").answers == told.answers
+    assert "version" not in answer(told, "framework", None).answers
+
+
 def test_the_answer_on_the_way_of_host_memory_counts_too(tmp_path: Path) -> None:
     killed = "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n"
     state = opened(tmp_path, log=killed, framework_host="openrlhf", memory="host")

@@ -18,6 +18,7 @@ from pathlib import Path
 from advisor import session
 from advisor.commands import app_parser
 from advisor.commands.requests import asked_from
+from advisor.diagnosis.open_questions import FRAMEWORKS
 from advisor.report.json_report import diagnose_json
 from advisor.session import State
 from tests.stories.told import RUNS, STORIES
@@ -39,9 +40,13 @@ def walk(state: State, chance: random.Random, most: int = 8) -> dict[str, str]:
 
 
 def end_of(state: State, answers: dict[str, str], chance: random.Random) -> str:
-    """The JSON after the answers in some order, one of them given otherwise first and one taken back on the way."""
+    """The JSON after the answers in some order, one of them given otherwise first and one taken back on the way.
+
+    A framework goes before its version, which can only be told of it.
+    """
     names = list(answers)
     chance.shuffle(names)
+    names.sort(key=lambda name: name not in FRAMEWORKS)
     choices = {step.question: [choice.id for choice in step.choices] for step in state.diagnosis.path}
     for name in names:
         if name in choices and chance.random() < 0.5:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from advisor.machine.cgroup import memory_groups
+from tests.watch.memory_group import memory_group
 from tests.watch.test_without_terminal import HERE, finished
 
 EATER = "x = []\nwhile True: x.append(bytearray(b'x' * (16 << 20)))"
@@ -27,27 +26,14 @@ which 1.10 GiB is free. Including non-PyTorch memory, this process has 38.27 GiB
 
 
 @pytest.fixture
-def small_group():
-    """A memory control group of 200 MiB of our own, where this machine lets us make one."""
-    groups = memory_groups(Path("/"), None)
-    if not groups:
-        pytest.skip("no memory controller here")
-    folder = groups[0].usage.parent / f"advisor-test-{os.getpid()}"
-    limit = "memory.max" if (groups[0].usage.name == "memory.current") else "memory.limit_in_bytes"
-    try:
-        folder.mkdir()
-        (folder / limit).write_text(str(200 << 20))
-    except OSError:
-        with suppress(OSError):
-            folder.rmdir()
-        pytest.skip("control groups cannot be made here")
-    yield folder
-    until = time.monotonic() + 10
-    while folder.exists() and time.monotonic() < until:  # whoever reads the patterns may still be in it
-        with suppress(OSError):
-            folder.rmdir()
-            break
-        time.sleep(0.05)
+def small_group() -> Iterator[Path]:
+    """A memory control group of 200 MiB of our own, of version 1 or 2, where this machine lets us make one."""
+    with ExitStack() as kept:
+        try:
+            group = kept.enter_context(memory_group(200 << 20))
+        except OSError:
+            pytest.skip("control groups with a limit cannot be made here")
+        yield group.folder
 
 
 def test_a_run_killed_by_a_real_limit_is_diagnosed_with_the_kernels_own_counter_or_words(tmp_path, small_group):

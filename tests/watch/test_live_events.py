@@ -11,6 +11,7 @@ from advisor.commands.live_events import LiveEvents
 from advisor.watch.events import Notifier
 from advisor.watch.record_files import LONGEST, SAMPLES
 from tests.watch.made_record import made_record
+from tests.watch.sent_events import EVENT, sent_events
 
 
 def events(folder: Path, leak: float, steps: tuple[int, ...] = (24, 30)) -> tuple[list[dict[str, object]], list[str]]:
@@ -22,7 +23,7 @@ def events(folder: Path, leak: float, steps: tuple[int, ...] = (24, 30)) -> tupl
     for count in steps:
         live.look(made_record(folder / f"record-{count}", steps=count, leak=leak, ends=False))
         notifier.finish()
-    return [json.loads(line) for line in told.read_text().splitlines()], said
+    return sent_events(told), said
 
 
 def test_what_grows_is_foreseen_once_and_said(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def answers(folder: Path, lengths: list[float], cap: int | None) -> tuple[list[d
     live.look(record)
     live.look(record)
     notifier.finish()
-    return [json.loads(line) for line in told.read_text().splitlines()], said
+    return sent_events(told), said
 
 
 def test_answers_that_grow_toward_their_cap_are_foreseen_once(tmp_path: Path) -> None:
@@ -93,3 +94,14 @@ def test_of_answers_that_stay_or_have_no_cap_nothing_is_said(tmp_path: Path, len
     sent, said = answers(tmp_path, lengths, cap)
     assert {one["event"] for one in sent} == {"phase_peak"}
     assert not said
+
+
+def test_the_page_names_every_event_of_the_contract_with_what_it_has() -> None:
+    forms = EVENT.schema["$defs"]["event"]["oneOf"]
+    wanted = {form["properties"]["event"]["const"]: {*form["required"]} for form in forms}
+    page = (Path(__file__).parents[2] / "docs" / "retry.md").read_text("utf-8")
+    rows = [line.split("|") for line in page.partition("## Events")[2].partition("\n\nThe record")[0].splitlines()]
+    named = {word: row[2] for row in rows if len(row) > 3 for word in row[1].replace("`", "").replace(",", "").split()}
+    assert wanted.keys() <= named.keys()
+    missing = [(event, has) for event, fields in wanted.items() for has in fields if f"`{has}`" not in named[event]]
+    assert not missing

@@ -19,7 +19,7 @@ broken.{name} = bug
 from advisor.cli import main
 sys.exit(main(sys.argv[1:]))
 """
-SCRIPT = "echo begun; echo wrong >&2; sleep 0.4; echo ended; exit 7"
+SCRIPT = "echo begun; echo wrong >&2; sleep {seconds}; echo ended; exit 7"
 BEFORE = [("launcher", "claim"), ("launcher", "KernelLog.open"), ("launcher", "start_output_relay")]
 UNDERWAY = [
     ("recorder", "_sampler"),
@@ -34,8 +34,12 @@ UNDERWAY = [
 
 
 def _words(module: str, name: str, folder) -> list[str]:
-    code = BROKEN.format(module=module, name=name)
-    return [sys.executable, "-c", code, "watch", "-o", str(folder / "r"), "--", "bash", "-c", SCRIPT]
+    """Where what fails is called while the command lives, it lives until that was loaded."""
+    code, script = (
+        BROKEN.format(module=module, name=name),
+        SCRIPT.format(seconds=0.4 if (module, name) in BEFORE else 2),
+    )
+    return [sys.executable, "-c", code, "watch", "-o", str(folder / "r"), "--", "bash", "-c", script]
 
 
 @pytest.mark.parametrize(("module", "name"), [*BEFORE, *UNDERWAY])
@@ -48,6 +52,13 @@ def test_the_command_runs_whatever_of_the_recorder_fails(module: str, name: str,
         assert (tmp_path / "r" / "output.log").read_text() == "begun\nended\n"
 
 
+def test_a_fault_after_the_command_was_reaped_leaves_its_exit_code(tmp_path) -> None:
+    words = [*_words("supervisor", "Supervisor._show_rest", tmp_path)[:-1], "echo begun; exit 7"]
+    done = subprocess.run(words, env=HERE, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (7, "begun\n")
+    assert '"end":{"code":7}' in (tmp_path / "r" / "samples.jsonl").read_text()
+
+
 @pytest.mark.parametrize(("module", "name"), [("recorder", "_sampler"), ("supervisor", "Supervisor._turn")])
 def test_so_it_does_on_a_terminal(module: str, name: str, tmp_path) -> None:
     status, said = talk(_words(module, name, tmp_path), [], tmp_path)
@@ -55,6 +66,56 @@ def test_so_it_does_on_a_terminal(module: str, name: str, tmp_path) -> None:
     assert said.count("begun") == 1
     assert said.count("ended") == 1
     assert "a bug" in said
+
+
+GONE = """
+import os, sys
+import advisor.commands.watch as watch
+def gone(*given):
+    raise OSError(107, os.strerror(107), "record/command.sh")
+watch.script_of = gone
+from advisor.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_record_whose_file_system_went_away_leaves_the_commands_exit_code(tmp_path) -> None:
+    words = [sys.executable, "-c", GONE, "watch", "-o", str(tmp_path / "r"), "--", "bash", "-c", "exit 7"]
+    done = subprocess.run(words, env=HERE, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 7
+    assert "what it died of cannot be told (OSError: " in done.stderr
+
+
+NO_PTY = """
+import os, sys
+def none_left(*given):
+    raise OSError(28, os.strerror(28))
+os.openpty = none_left
+from advisor.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_where_no_pseudo_terminal_can_be_had_the_run_is_recorded_through_a_pipe(tmp_path) -> None:
+    words = [
+        sys.executable,
+        "-c",
+        NO_PTY,
+        "watch",
+        "-o",
+        str(tmp_path / "r"),
+        "--",
+        "bash",
+        "-c",
+        SCRIPT.format(seconds=0.1),
+    ]
+    status, said = talk(words, [], tmp_path)
+    assert status >> 8 == 7
+    assert "no pseudo-terminal can be had" in said
+    for word in ("begun", "wrong", "ended"):
+        assert said.count(word) == 1
+        assert word in (tmp_path / "r" / "output.log").read_text()
+    assert '"end":{"code":7}' in (tmp_path / "r" / "samples.jsonl").read_text()
 
 
 def test_a_command_that_cannot_be_started_is_still_told_as_a_shell_tells_it(tmp_path) -> None:

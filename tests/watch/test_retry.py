@@ -14,6 +14,7 @@ import pytest
 from advisor.watch.listing import list_records
 from advisor.watch.recording import read_record
 from tests.watch.made_run import finish, start, steps_in, write_script
+from tests.watch.sent_events import sent_events
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes of Linux")
 
@@ -40,7 +41,7 @@ def test_it_comes_back_from_its_checkpoint_with_a_script_that_fits(tmp_path: Pat
     first, second = list_records(tmp_path)
     assert (first.verdict, first.phase, first.after) == ("oom", "actor_update", "")
     assert (second.ended, second.after, second.from_step) == ("ended well", "record", 4)
-    events = [json.loads(line) for line in (tmp_path / "events.txt").read_text().splitlines()]
+    events = sent_events(tmp_path / "events.txt")
     named = {event["event"] for event in events}
     assert named == {"start", "phase_peak", "death", "diagnosis", "resumed", "retry", "end"}
     assert {event["attempt"] for event in events if event["event"] != "resumed"} == {1, 2}
@@ -87,8 +88,9 @@ def test_events_of_a_run_that_is_not_started_again_are_told_too(tmp_path: Path) 
     _, said = process.communicate(timeout=120)
     assert process.returncode == 1, said
     assert steps_in(tmp_path) == [1, 2, 3, 4, 5]
-    events = {event["event"]: event for event in map(json.loads, (tmp_path / "events.txt").read_text().splitlines())}
+    events = {event["event"]: event for event in sent_events(tmp_path / "events.txt")}
     assert set(events) == {"start", "phase_peak", "death", "diagnosis", "end"}
-    assert events["diagnosis"]["verdict"] == "oom"
+    assert (events["diagnosis"]["verdict"], events["diagnosis"]["step"]) == ("oom", 4)
+    assert events["death"]["end"] == {"code": 1}
     assert not any("attempt" in event for event in events.values())
     assert events["end"]["record"] == str(tmp_path / "record")

@@ -1,0 +1,198 @@
+"""Every form in which a change once said "written" and did not arrive, or took others with it: exact, or refused.
+
+Exact: bash, Python and YAML's own loader run the file before and after, and nothing but the one setting is other; and
+all settings of all launches, read again, say the same.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor.cli import main
+from advisor.script.document import EditRefused, EditRequest
+from advisor.script.edit import rewrite
+from advisor.script.launch import Script
+from advisor.script.proof import check
+from advisor.script.reader import read_again, read_script
+from tests.script.test_launched_as_changed import effective, launches
+
+RUN = "python3 -m verl.trainer.main_ppo"
+MB = "data.train_batch_size"
+LAUNCH = f"{RUN} {MB}=$MB data.max_prompt_length=3\n"
+HEAD = "from trl import GRPOConfig, GRPOTrainer\n"
+TRAIN = "GRPOTrainer(model='org/M-1B', args=cfg).train()\n"
+BATCH = "batch_size"
+ACTORS = "actors:\n  - mb: 8\n    lr: 1\n  - mb: 4\nmodel: x\n"
+BESIDE = {"sub/env.sh": "MB=8\n", "env.sh": "MB=4\n", "sub/run2.sh": LAUNCH.replace("$MB", "8")}
+
+EXACT: dict[str, tuple[str, str, str]] = {
+    "a call with **": (
+        "t.py",
+        f"{HEAD}common = dict(batch_size=8)\ncfg = GRPOConfig(output_dir='x', **common)\n{TRAIN}",
+        BATCH,
+    ),
+    "** as it stands": ("t.py", f"{HEAD}cfg = GRPOConfig(output_dir='x', **{{'batch_size': 8}})\n{TRAIN}", BATCH),
+    "** beside the key": (
+        "t.py",
+        f"{HEAD}common = dict(lr=1)\ncfg = GRPOConfig(batch_size=8, **common)\n{TRAIN}",
+        BATCH,
+    ),
+    "a list's element": ("m.yaml", ACTORS, "actors.0.mb"),
+    "a merge key": ("m.yaml", "b: &b {mb: 8, lr: 1}\nactor:\n  <<: *b\n  x: 1\nref:\n  <<: *b\n", "actor.mb"),
+    "two merge keys": ("m.yaml", "a: &a {mb: 8}\nb: &b {lr: 1}\nactor:\n  <<: [*a, *b]\n  x: 1\n", "actor.mb"),
+    "an interpolation": ("m.yaml", "mb: 8\nactor:\n  mb: ${mb}\nref:\n  mb: ${mb}\n", "actor.mb"),
+    "readonly": ("run.sh", f"readonly MB=8\nMB=4\n{LAUNCH}", MB),
+    "lastpipe": ("run.sh", f"shopt -s lastpipe\nMB=4\necho 8 | read MB\n{LAUNCH}", MB),
+    "a trap": ("run.sh", f"MB=8\ntrap 'MB=4' DEBUG\n{LAUNCH}", MB),
+    "a default": ("run.sh", f"{RUN} {MB}=${{MB:-8}} data.max_prompt_length=3\n", MB),
+    "cd before a file": ("run.sh", f"cd sub\nsource ./env.sh\n{LAUNCH}", MB),
+    "pushd before a file": ("run.sh", f"pushd sub >/dev/null\nsource ./env.sh\npopd >/dev/null\n{LAUNCH}", MB),
+}
+REFUSED: dict[str, tuple[str, str, str, str]] = {
+    "a call with ** of anything": (
+        "t.py",
+        f"{HEAD}cfg = GRPOConfig(output_dir='x', **made())\n{TRAIN}",
+        BATCH,
+        r"may be among \*\*made\(\) already: set it there",
+    ),
+    "a list's element, in brackets": ("m.yaml", ACTORS, "actors[0].mb", r"is called actors\.0\.mb"),
+    "a list's element that is not there": ("m.yaml", ACTORS, "actors[7].mb", "an element that the file does not have"),
+    "a mapping": (
+        "m.yaml",
+        "worker:\n  actor:\n    mb: 8\n    model: {p: q}\n",
+        "worker.actor",
+        "holds further settings",
+    ),
+    "under a value": ("m.yaml", "worker:\n  actor: 8\n", "worker.actor.mb", "already a plain value"),
+    "an anchor": ("m.yaml", "mb: &mb 8\nactor:\n  mb: *mb\n", "mb", r"an alias that also sets actor\.mb"),
+    "xargs": ("run.sh", f"echo {MB}=3 | xargs {RUN} {MB}=8\n", MB, "xargs puts what it reads behind"),
+    "two configs": (
+        "t.py",
+        f"{HEAD}a = GRPOConfig(batch_size=8)\nb = GRPOConfig(batch_size=4)\n",
+        BATCH,
+        "set in lines 2, 3, and nothing tells which",
+    ),
+    "a derived class": (
+        "t.py",
+        f"{HEAD}class My(GRPOConfig):\n    batch_size: int = 4\ncfg = My()\n{TRAIN}",
+        BATCH,
+        "no config class that batch_size could be added to",
+    ),
+    "cd before a script": (
+        "run.sh",
+        "cd sub && bash run2.sh\n",
+        MB,
+        r"stands in another file, .*run2\.sh; edit that one",
+    ),
+}
+FOLLOWS = ("m.yaml", "mb: 8\nactor:\n  mb: ${mb}\nref:\n  mb: ${mb}\n", "mb")
+
+
+class _Config:
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(given)
+
+
+def run(file: Path) -> list[dict[str, Any]]:
+    """What each launch gets, by bash, by Python with made-up classes, by YAML's loader."""
+    if file.suffix == ".sh":
+        return [dict(effective(arguments)) for arguments in launches(file.parent)]
+    if file.suffix == ".yaml":
+        return [dict(_flat("", yaml.safe_load(file.read_text())))]
+    got: list[dict[str, Any]] = []
+    trainer = type(
+        "GRPOTrainer",
+        (),
+        {"__init__": lambda self, model, args: got.append(dict(vars(args))), "train": lambda self: None},
+    )
+    module = types.ModuleType("trl")
+    module.__dict__.update(GRPOConfig=_Config, GRPOTrainer=trainer)
+    kept, sys.modules["trl"] = sys.modules.get("trl"), module
+    try:
+        exec(compile(file.read_text(), str(file), "exec"), {"__name__": "__main__"})
+    finally:
+        del sys.modules["trl"]
+        if kept is not None:
+            sys.modules["trl"] = kept
+    return got
+
+
+def _flat(path: str, value: Any) -> list[tuple[str, Any]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if inner is None:
+        return [(path, value)]
+    return [pair for name, each in inner for pair in _flat(f"{path}.{name}".lstrip("."), each)]
+
+
+def made(tmp_path: Path, name: str, text: str) -> Path:
+    folder = tmp_path / "case"
+    for file, content in {**BESIDE, name: text}.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(content)
+    return folder / name
+
+
+def settings(script: Script) -> list[dict[str, Any]]:
+    return [{key: one.value for key, one in launch.effective().items()} for launch in script.launches]
+
+
+def written(file: Path, key: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """All settings before and after, as they are read; every check of the proof holds. Writes the change."""
+    script, wanted = read_script(file), [EditRequest(key, "2")]
+    rewrites = rewrite(script, 0, wanted)
+    assert [item for item in check(script, 0, wanted, rewrites) if item.held is False] == []
+    again = read_again(script, rewrites)
+    for done in rewrites:
+        done.document.path.write_bytes(done.new)
+    return settings(script), settings(again)
+
+
+@pytest.mark.parametrize("form", EXACT)
+def test_it_is_exact(form: str, tmp_path: Path) -> None:
+    name, text, key = EXACT[form]
+    file = made(tmp_path, name, text)
+    ran = run(file)
+    before, after = written(file, key)
+    assert after == [{**launch, key: "2"} for launch in before]
+    assert [{name: str(value) for name, value in got.items()} for got in run(file)] == [
+        {**{name: str(value) for name, value in got.items()}, key: "2"} for got in ran
+    ]
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_it_is_refused_with_the_reason(form: str, tmp_path: Path) -> None:
+    name, text, key, reason = REFUSED[form]
+    file = made(tmp_path, name, text)
+    with pytest.raises(EditRefused, match=reason):
+        rewrite(read_script(file), 0, [EditRequest(key, "2")])
+
+
+def test_what_follows_by_interpolation_moves_and_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name, text, key = FOLLOWS
+    file = made(tmp_path, name, text)
+    ((before,), (after,)) = written(file, key)
+    assert after == dict.fromkeys(before, "2")
+    file.write_text(text)
+    assert main(["set", str(file), "mb=2", "-o", str(tmp_path / "out.yaml")]) == 0
+    assert "actor.mb, ref.mb follow by ${…}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_no_other_launch_gets_anything_else(first: int, tmp_path: Path) -> None:
+    text = f"MB=8\n{LAUNCH}MORE=$MB\n{RUN} {MB}=$MORE data.max_prompt_length=4\n"
+    file = made(tmp_path, "run.sh", text)
+    script = read_script(file)
+    try:
+        done = rewrite(script, first, [EditRequest(MB, "2")])
+    except EditRefused:
+        pytest.fail("both launches have a place for it")
+    ran = run(file)
+    for one in done:
+        one.document.path.write_bytes(one.new)
+    assert run(file) == [{**got, **({MB: "2"} if number == first else {})} for number, got in enumerate(ran)]
