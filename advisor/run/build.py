@@ -460,7 +460,7 @@ def _knobs(natives: Natives, topology: Topology, taken: Container[str]) -> dict[
             carrier.source,
             carrier.key.removeprefix(EnvironmentPrefix),
             became.how,
-            became.times_samples,
+            times_samples=became.times_samples,
         )
     return knobs
 

@@ -29,10 +29,10 @@ class Knob(Struct, frozen=True):
     """The native setting that carries it; "" where none does."""
     note: str = ""
     """How the native value became this one: "(160 // 4) * 32"."""
-    unread: bool = False
-    """The launch sets it to what nobody could resolve: a variable of elsewhere, an argument of a program."""
     times_samples: bool = False
     """The native value counts prompts: the samples of each are multiplied in."""
+    unread: bool = False
+    """The launch sets it to what nobody could resolve: a variable of elsewhere, an argument of a program."""
 
     @property
     def basis(self) -> Basis:

@@ -133,3 +133,14 @@ def test_after_a_crash_rows_are_counted_at_their_cap(tmp_path: Path) -> None:
     assert crashed is not None
     assert unknown.expected < 20 * 2**30 < crashed.expected == crashed.by_data[1]
     assert "which fits" not in short_report(died)
+
+
+def test_a_batch_that_is_read_and_multiplied_is_not_missing(tmp_path: Path) -> None:
+    script = """torchrun --nproc_per_node="4" src/r1-v/src/open_r1/grpo.py --output_dir out --dataset_name d \\
+      --model_name_or_path Qwen/Qwen2.5-VL-7B-Instruct --per_device_train_batch_size 1 --num_generations 4 \\
+      --max_prompt_length 512 --max_completion_length 512 --max_pixels 401408 --bf16
+    """
+    run = read(tmp_path, script).run
+    assert run.number("actor.micro_batch") == 4
+    assert run.knobs["actor.micro_batch"].times_samples
+    assert not any(knob.unread for knob in run.knobs.values())
