@@ -136,16 +136,9 @@ def test_after_a_crash_rows_are_counted_at_their_cap(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_read_and_multiplied_is_not_missing(tmp_path: Path) -> None:
-<<<<<<< HEAD
-    script = """cd src/r1-v
-    torchrun --nproc_per_node=4 src/open_r1/grpo.py --model_name_or_path Qwen/Qwen2.5-7B --output_dir o \\
-      --dataset_name d --per_device_train_batch_size 1 --num_generations 4 --max_completion_length 512 \\
-      --max_prompt_length 512 --bf16
-=======
     script = """torchrun --nproc_per_node="4" src/r1-v/src/open_r1/grpo.py --output_dir out --dataset_name d \\
       --model_name_or_path Qwen/Qwen2.5-VL-7B-Instruct --per_device_train_batch_size 1 --num_generations 4 \\
       --max_prompt_length 512 --max_completion_length 512 --max_pixels 401408 --bf16
->>>>>>> count
     """
     run = read(tmp_path, script).run
     assert run.number("actor.micro_batch") == 4
