@@ -22,7 +22,9 @@ from advisor.run.dialect import other_name
 from advisor.run.natives import Native, in_era
 from advisor.run.values import parse_value, spell
 
-_HELPED = ("confirmed", "plausible")
+AS_IN = "as-in-"
+"""Before a case's id: the step that does what it did."""
+HELPED = ("confirmed", "plausible")
 """Grades of cases in which something helped, or the maintainers say so, the surest first."""
 _TRIVIAL = frozenset({"framework", "memory", "gpu", "gpus"})
 """What thousands of runs share: a case that agrees in these alone is another one."""
@@ -30,7 +32,7 @@ _TRIVIAL = frozenset({"framework", "memory", "gpu", "gpus"})
 
 def case_steps(situation: Situation) -> list[PlanStep]:
     """What matching cases changed, under the keys of this launch."""
-    known = sorted((case for case in situation.cases if case.grade in _HELPED), key=lambda c: _HELPED.index(c.grade))
+    known = sorted((case for case in situation.cases if case.grade in HELPED), key=lambda c: HELPED.index(c.grade))
     made = (_applied(case, situation) for case in known)
     return [step for step in made if step is not None][:1]
 
@@ -91,7 +93,7 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
     stands = {key: present(before.natives.values[key], situation.now.run) for key in overrides}
     other: Place = "gpu" if situation.place == "host" else "host"
     return PlanStep(
-        id=f"as-in-{case.id}",
+        id=AS_IN + case.id,
         rank=0,
         title=say("Set {keys} as in {case}", keys=listed(overrides), case=case.id),
         kind="setting",
@@ -106,7 +108,7 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
         caveats=_unknown_here(unknown, case),
         sources=(case.source,),
         documented=reported_by(case),
-        group=f"as-in-{case.id}",
+        group=AS_IN + case.id,
         host_saves={phase: size for phase, size in difference(ledger, after.ledger, other).items() if size},
     )
 

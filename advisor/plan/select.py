@@ -31,6 +31,9 @@ LEADERS = 2
 """Changes around which a set is looked for where the cheapest search found none."""
 GUESSED = ("batch-or-states", "batch-too-big", "host-too-small")
 """Causes that are taken where nothing tells another."""
+LOGITS = "logits-too-big"
+FAR_MORE = 2
+"""Times what a set saves: then one change that saves so much stands in its place."""
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 
 
@@ -127,7 +130,10 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
     found = _aimed(rest, situation, cause, base)
     if found is None and not cause.counted:
         return Selected({p.remedy.id: p for p in cures})
+    rest = [p for p in rest if touches(p.remedy, situation)]
     found = found or cheapest_of(rest, situation, base, only_same_results)
+    if not cures and found and (decisive := _decisive(rest, found, situation)) is not None:
+        found = [(decisive, True)]
     if found is None:
         found = _around_the_strongest(rest, situation, base) or _all_needed(rest, situation, base)
     if found is None:
@@ -135,6 +141,28 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
         return Selected({p.remedy.id: p for p in picked}, too_little=shortage(situation, together(picked)) > 0)
     own = [*cures, *(p for p, mine in found if mine)]
     return Selected({p.remedy.id: p for p in own}, tuple(p for p, mine in found if not mine))
+
+
+def touches(remedy: Remedy, situation: Situation) -> bool:
+    """Whether a change of the pass makes that smaller which the cause names: recomputing layers lowers no logits."""
+    if situation.cause != LOGITS or remedy.relieves != "pass":
+        return True
+    return any(cause.id == LOGITS and remedy.id in cause.remedies for cause in situation.knowledge.tree.causes)
+
+
+def _decisive(
+    proposals: Sequence[Proposal], found: Sequence[tuple[Proposal, bool]], situation: Situation
+) -> Proposal | None:
+    """The best ranked that is enough alone where it saves far more than the set does, at the price of time only: sums
+    are estimates, and what leaves little room may be too little.
+    """
+    phase = situation.fullest
+    saved = sum(p.saves.get(phase, 0) for p, _ in found)
+    if any(p.remedy.tier == "host_ram" or p.results == "changed" for p, _ in found):
+        return None
+    quiet = (p for p in proposals if p.fits and p.results == "unchanged" and p.remedy.tier in ("free", "slower"))
+    best = next((p for p in quiet if not p.spills and not p.remedy.rests_on_data), None)
+    return best if best is not None and best.saves.get(phase, 0) > FAR_MORE * saved else None
 
 
 def _aimed(
@@ -184,6 +212,7 @@ def elsewhere(proposals: Sequence[Proposal], situation: Situation, base: Overrid
     remedies = [r for r in remedies if r.results == "unchanged" and r.kind == "setting" and r.memory in ("gpu", "host")]
     made = [propose(r, seen_from(r, situation), base) for r in sorted(remedies, key=lambda r: TIERS.index(r.tier))]
     found = [p for p in made if isinstance(p, Proposal) and not p.blind and p.results == "unchanged"]
+    found = [p for p in found if touches(p.remedy, situation)]
     return [p for p in found if not keys & set(p.overrides)]
 
 
@@ -287,6 +316,8 @@ def _best_known(proposals: Sequence[Proposal], situation: Situation, cause: Caus
     holder = holder_of(cause, situation)
     if holder not in ("", "other"):
         proposals = [p for p in proposals if p.remedy.relieves in (holder, "other") or p.documented or p.cases]
+    if situation.engine_asleep:
+        proposals = [p for p in proposals if p.remedy.relieves != "engine"]
     quiet = [p for p in proposals if p.remedy.results == "unchanged" and not _is_default(p, situation)]
     anywhere = situation.phase == "unknown" and situation.cause in GUESSED
     aimed = situation.cause not in GUESSED

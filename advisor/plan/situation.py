@@ -19,6 +19,9 @@ from advisor.memory.predict import Overrides, Prediction, Predictor
 from advisor.units import GIB
 from advisor.words import Phase, filled
 
+AWAKE: tuple[Phase, ...] = ("rollout_init", "rollout_generate", "weight_sync", "validation", "unknown")
+"""Phases in which an engine that sleeps holds its share; in "unknown" it may."""
+
 
 class Situation(Struct, frozen=True):
     """What the plan is made for."""
@@ -71,6 +74,12 @@ class Situation(Struct, frozen=True):
         """Steps were done that by the sums could not have been."""
         ran = self.facts.get("first_step")
         return self.place == "gpu" and refuted(self.now.ledger, ran is not None and ran.value is False)
+
+    @property
+    def engine_asleep(self) -> bool:
+        """The rollout engine has given its memory back where the run died, as far as its framework says."""
+        run = self.now.run
+        return run.is_on("rollout.sleeps", run.mechanics.engine_sleeps) and self.phase not in AWAKE
 
     @property
     def leak_assumed(self) -> bool:

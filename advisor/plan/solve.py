@@ -19,6 +19,7 @@ from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual
 from advisor.plan.common_names import MOST_NAMES, names_of
 from advisor.plan.host_holders import for_each_holder
+from advisor.plan.lead import FIRST_FEW, led_by_the_run
 from advisor.plan.options import by_default, unseen_number
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
@@ -46,8 +47,6 @@ from advisor.words import sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
 """Causes that are a version's fault, whichever it is."""
-FIRST_FEW = 3
-"""Steps that everybody reads: where no sum explains it, a version that may be at fault stands right behind them."""
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
 MOST_BY_HAND = 6
@@ -90,7 +89,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     companions = picked.companions
     chosen = together([*picked.own.values(), *companions])
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
-    steps = maybe + steps  # a version nobody named is worth one look before anything else is given up
+    # a version nobody named is worth a look before results are given up, and nobody changes it before a setting
+    steps = maybe + steps if cause.id in OF_A_VERSION else _behind_light(steps, maybe)
     told = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
         told = in_turns(told, situation, cause) if holder_unknown(situation, cause) else told
@@ -117,6 +117,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
     steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
     steps = sorted(steps, key=lambda step: _last(step, situation, picked.too_little))
+    steps = led_by_the_run(steps, situation, cause)
     return finish(awake, [*first, *steps], refused, beyond)
 
 
@@ -331,6 +332,13 @@ def _behind_first(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep
     """`later` behind the first few steps, and behind everything that is switched on."""
     last = max((i for i, step in enumerate(steps) if step.selected), default=-1) + 1
     at = max(last, min(FIRST_FEW, len(steps)))
+    return [*steps[:at], *later, *steps[at:]]
+
+
+def _behind_light(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep]:
+    """`later` behind the first steps that cost neither results nor RAM, the first few at most."""
+    light = (step.results == "unchanged" and step.tier in ("free", "slower") for step in steps[:FIRST_FEW])
+    at = next((i for i, one in enumerate(light) if not one), min(FIRST_FEW, len(steps)))
     return [*steps[:at], *later, *steps[at:]]
 
 

@@ -51,7 +51,7 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
     leads: dict[str, int] = {}
     elsewhere = {i: not _of_phase(remedies.get(steps[i].id), situation.phase) for i in rest}
     for i in sorted(rest, key=lambda i: (bought[i], elsewhere[i], steps[i].results == "changed", not stated(steps[i]))):
-        engine = steps[i].changes and not _low_already(steps[i], remedies.get(steps[i].id))  # there may be none at all
+        engine = steps[i].changes and not low_already(steps[i], remedies.get(steps[i].id))  # there may be none at all
         remedy = remedies.get(steps[i].id)
         by_key = not known or steps[i].changes or steps[i].results == "unchanged"
         by_key = by_key or (remedy is not None and unseen_number(remedy, situation))  # its title names the key
@@ -94,7 +94,7 @@ def _of_phase(remedy: Remedy | None, phase: Phase) -> bool:
     return remedy is not None and remedy.phases == (phase,)
 
 
-def _low_already(step: PlanStep, remedy: Remedy | None) -> bool:
+def low_already(step: PlanStep, remedy: Remedy | None) -> bool:
     """A share that the launch shows to be as low as it goes in most runs that work."""
     low = remedy.value.low if remedy is not None and remedy.value is not None else None
     old = parse_value(step.changes[0].old or "", "float")

@@ -206,6 +206,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     saving is sure goes before it."""
     last_resort: bool = False
     """It only moves the moment of the end: shown, never selected for the user."""
+    heavy: bool = False
+    """It costs much more than others that make the same smaller: those stand before it."""
     by_hand: bool = False
     """Told without a key where this launch has none for it: another method, not another value."""
     tells_resume: bool = False
