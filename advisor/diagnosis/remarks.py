@@ -93,17 +93,18 @@ def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     first = facts.get("first_step")
     ways = known.otherwise(first is not None and first.value is False) if place == "gpu" and known.otherwise else ()
     if ways:
-        yield say("By what is counted {size} of {total} are in use {when}, which fits.", **told)
+        yield say("By what is counted {size} of {total} are in use {when}, too little to run out.", **told)
         told["ways"] = clauses(way.clause for way in ways[:WAYS])
         yield say("What would fill {total}: {ways}.", **told)
         return
     yield say(
-        "By what is counted {size} of {total} are in use {when}, which fits. What is missing is a length, a model or a "
-        "file that was seen otherwise, another process, or memory that grows: torch's own message, or nvidia-smi right "
-        "before it fails, tells which."
+        "By what is counted {size} of {total} are in use {when}, too little to run out. What is missing is a "
+        "length, a model or a file that was seen otherwise, another process, or memory that grows: torch's own "
+        "message, or nvidia-smi right before it fails, tells which."
         if place == "gpu"
-        else "By what is counted {size} of {total} are in use {when}, which fits. What is missing is data, a copy of "
-        "weights or a process that no setting shows: RAM per process right before it fails tells which.",
+        else "By what is counted {size} of {total} are in use {when}, too little to run out. What is missing is "
+        "data, a copy of weights or a process that no setting shows: RAM per process right before it fails tells "
+        "which.",
         **told,
     )
 

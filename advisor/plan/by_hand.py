@@ -26,6 +26,8 @@ from advisor.run.run import KnobValue
 from advisor.run.values import spell
 
 QUANTIZE = "quantize-base"
+ANY_EXCEPTION = "read-the-exception"
+"""Where nothing more is known of a failure that is no shortage."""
 
 
 def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
@@ -37,7 +39,8 @@ def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
     by_line = (name for one in known.signatures.signatures if one.id == failed for name in one.remedies)
     by_cause = (name for one in known.tree.causes if one.id == situation.cause for name in one.remedies)
     by_id, facts = {remedy.id: remedy for remedy in situation.remedies}, situation.facts
-    named = [by_id[name] for name in dict.fromkeys((*by_line, *by_cause))]
+    names = dict.fromkeys((*by_line, *by_cause))
+    named = [by_id[name] for name in names if name != ANY_EXCEPTION or len(names) == 1]
     useful = [remedy for remedy in named if all_hold(remedy.applies_when, facts) is not None]
     useful.sort(key=lambda remedy: not remedy.leads_when or all_hold(remedy.leads_when, facts) is None)
     vendor = vendor_of(situation.predictor.crash, situation.predictor.inputs.machine, known.gpus)

@@ -23,6 +23,9 @@ _MOST = 5
 """Remedies added: a list, not a catalogue."""
 _MACHINES_AT = 3
 """What can be tried at once comes before another machine."""
+_LARGE = 13e9
+"""Parameters: 8 ranks that each load a copy in 16 bits take 200 GB of a node, in 32 bits 400 GB."""
+_COPIES = ("loading-per-rank", "checkpoint-in-ram")
 _QUESTION = "host_holder"
 
 
@@ -45,10 +48,32 @@ def for_each_holder(steps: Sequence[PlanStep], situation: Situation, cause: Caus
     found.sort(key=lambda remedy: -documented[remedy.id])
     every = [*steps, *(advice_step(remedy, situation) for remedy in found[:_MOST])]
     told = [_conditional(step, by_id.get(step.id), situation) for step in every]
-    told.sort(key=lambda step: (not step.selected, step.kind == "machine", -documented[step.id]))
+    unseen = {one.id for one, step in zip(told, every, strict=True) if one is not step}  # nobody saw what they undo
+    whole = _whole_copies(situation) if _is_large(situation) else ()
+    told.sort(
+        key=lambda step: (
+            not step.selected,
+            step.kind == "machine",
+            step.id not in whole,
+            step.id in unseen,
+            -documented[step.id],
+        )
+    )
     machines = [step for step in told if step.kind == "machine"]
     others = [step for step in told if step.kind != "machine"]
     return [*others[:_MACHINES_AT], *machines, *others[_MACHINES_AT:]]
+
+
+def _is_large(situation: Situation) -> bool:
+    """Whether the model's weights in 16 bits, once for each card of a node or gathered once, fill what nodes have."""
+    model = situation.now.run.model
+    return model is not None and (model.parameters or 0) >= _LARGE
+
+
+def _whole_copies(situation: Situation) -> tuple[str, ...]:
+    """Remedies of the two moments in which a node holds whole copies: each rank loads one, or one is gathered."""
+    causes = situation.knowledge.tree.causes
+    return tuple(name for one in causes if one.id in _COPIES for name in one.remedies[:_OF_EACH])
 
 
 def _possible(situation: Situation) -> list[Remedy]:

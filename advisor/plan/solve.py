@@ -47,6 +47,7 @@ from advisor.words import sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
 """Causes that are a version's fault, whichever it is."""
+WITNESS = "ask-who-killed"
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
 MOST_BY_HAND = 6
@@ -113,7 +114,9 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     mending = mending_step(situation)
     back = back_steps(situation)
     raised = [one for one in _raising(situation) if all(step.id != one.id for step in steps)]
-    first = [*([mending] if mending is not None else []), *newly_triggered_steps(awake, chosen), *back, *raised]
+    asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
+    steps = [step for step in steps if step.id != WITNESS]
+    first = [*([mending] if mending is not None else []), *asked, *newly_triggered_steps(awake, chosen), *back, *raised]
     settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
     steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
     steps = sorted(steps, key=lambda step: _last(step, situation, picked.too_little))
@@ -161,7 +164,7 @@ def _beyond(
         asked = say("Give the whole command that starts the training: {why}", why=situation.now.run.no_launch)
         return sentences([f"{asked}.", *situation.predictor.inputs.script_notes[:1]])
     if situation.refuted:
-        return say("Nothing is switched on before it is known which input the log contradicts.")
+        return say("The log contradicts what is counted, so none of these is counted or switched on.")
     if situation.now.run.lost:
         return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
     if picked.too_little and (found := next(iter(_raising(situation, chosen)), None)) is not None:
@@ -190,20 +193,20 @@ def _beyond(
         everything = {**chosen, **together([p for p, _ in all_that_helps(proposals, situation, chosen)])}
         return sentences([squeezed(proposals, situation, chosen), ways_out(situation, chosen, everything)])
     if not chosen and _uncapped(situation):
-        return say("Nothing is switched on, because rows have no longest length: cap it first.")
+        return say("Rows have no longest length: with a cap the sums say what is enough.")
     now = situation.now
     if chosen or now.enough is True or all(p.remedy.last_resort for p in proposals):
         return ""
-    if situation.place == "gpu" and now.ledger.gpu and now.ledger.gpu_capacity is None:
-        return say("Nothing is switched on before it is known how much memory a card has (--gpus).")
-    if versions:
+    if versions and cause.id in OF_A_VERSION:
         libraries = listed(change.key for step in versions for change in step.changes)
         return say("Nothing is switched on before the version of {library} is known.", library=libraries)
-    if cause.memory == "host" and cause.id in GUESSED:
-        return say("Nothing is switched on before it is known what holds the RAM.")
-    if situation.phase == "unknown" and cause.counted:
-        return say("Nothing is switched on, because it is not known in which phase it died: answer that first.")
     return ""
+
+
+def _witness(situation: Situation) -> list[Remedy]:
+    """How to see who killed the process, where nobody has: under another hand than the kernel's nothing else helps."""
+    known = (one for one in situation.remedies if one.id == WITNESS and situation.place == one.memory)
+    return [one for one in known if all_hold(one.applies_when, situation.facts) is not None]
 
 
 def _raising(situation: Situation, chosen: Overrides | None = None) -> Iterator[PlanStep]:

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from advisor.language import clauses, say, sentences
+from advisor.language import clauses, say
 from advisor.memory.fit import PLACES, Fit, FitFinding
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.job_limit import needed_on_host
@@ -20,6 +20,8 @@ from advisor.units import GIB
 
 TIMES_NODES = (2, 4, 8, 16)
 """Batches and groups divide by the nodes: they are doubled."""
+LARGER = 1.1
+"""Times the card there is: less is the same card, counted with and without what its driver keeps."""
 ASSUMPTIONS = 3
 """Of what a count assumes, so much is named."""
 NODE_KNOBS = ("topology.nodes", "topology.actor_nodes", "topology.reference_nodes", "topology.critic_nodes")
@@ -34,19 +36,24 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
     now = situation.now
     guessed = [*now.ledger.assumed, *now.run.doubts, *now.ledger.doubts]
     assumed = clauses(one.rstrip(".。") for one in guessed[:ASSUMPTIONS])
-    given = say("The count assumes: {assumed}. Give that first.", assumed=assumed) if guessed else ""
     if _fits(situation.predictor.predict(all_of_them)):
         return say("No few of these changes are enough; by this count all that leave the results alone are, together.")
     for beside in (chosen, all_of_them):
         if found := list(_ways(situation, beside)):
-            would = say(
+            told = {"ways": clauses(found), "assumed": assumed}
+            if guessed:
+                return say(
+                    "By this count they are not enough; beside them any of these would be: {ways}. The count assumes: "
+                    "{assumed}. Give that first.",
+                    **told,
+                )
+            return say(
                 "No set of these changes is enough on this machine. Beside them, any of these would be, by the same "
                 "arithmetic: {ways}.",
-                ways=clauses(found),
+                **told,
             )
-            return sentences((would, given))
     if guessed:
-        return sentences((say("By this count no set of these changes is enough."), given))
+        return say("What is enough hangs on what the count assumes: {assumed}. Give that first.", assumed=assumed)
     return say(
         "No set of these changes is enough on this machine, nor beside them LoRA, the largest card or {times} times "
         "the nodes.",
@@ -64,7 +71,10 @@ def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
     nodes = _nodes(situation, chosen)
     if nodes is not None:
         yield say("{nodes} such nodes", nodes=nodes)
-    larger = [card for card in situation.knowledge.gpus if card.total_bytes > (predictor.machine.gpu_bytes or 0)]
+    own = {gpu.name for gpu in predictor.machine.usable}
+    least = (predictor.machine.gpu_bytes or 0) * LARGER
+    other = (card for card in situation.knowledge.gpus if not own & {card.name, *card.aliases})
+    larger = [card for card in other if card.total_bytes > least]
     card = smallest_card(predictor, larger, chosen) if not now.unfit("host") else None
     if card is not None:
         yield say("cards like the {card}", card=card.name)

@@ -18,8 +18,10 @@ from advisor.language import Sayings, clauses, listed, say, say_count, sentences
 from advisor.memory.cells import Place
 from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
+from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import Plan, PlanStep
 from advisor.plan.provisional import first_step
+from advisor.plan.solve import WITNESS
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.memory_section import memory_section
@@ -32,6 +34,8 @@ QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
 SIZES, CLAUSES = 4, 2
 """Shown at most."""
+SHARED = 5
+"""Of the plan's first steps one has to be a case's own, or the case is not like this one."""
 BOTH = 2
 """Ways that an answer could go, shown at least."""
 WORDS = 400
@@ -227,7 +231,7 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     lines += _more(len(asked.outcomes) - most)
     how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
-    return lines + _right_either_way(asked, state.plan)
+    return lines + _right_either_way(asked, _Shown.of(state.plan, at_most))
 
 
 def _settling(state: State) -> list[str]:
@@ -240,19 +244,15 @@ def _settling(state: State) -> list[str]:
     return lines + wrap(say("Answer: --answer {question}=…", question=step.question), 2, 4)
 
 
-def _right_either_way(asked: DecidingQuestion, plan: Plan) -> list[str]:
-    """A chosen step by its number, else one that is offered."""
-    right = [one for one in plan.steps if one.id in asked.right_either_way and _helps(one)]
-    chosen = [number for number, one in enumerate(plan.selected(), 1) if one in right]
-    if chosen:
-        return wrap(say("Right whatever the answer: change {number}", number=chosen[0]), 2, 4)
-    told = [say("Right whatever the answer: {step} ({id})", step=one.title, id=one.id) for one in right[:1]]
-    return [line for text in told for line in wrap(text, 2, 4)]
+def _right_either_way(asked: DecidingQuestion, shown: _Shown) -> list[str]:
+    """A step by the number under which it is shown; none that stands further down."""
+    numbered = shown.chosen or shown.others
+    right = (number for number, one in enumerate(numbered, 1) if one.id in asked.right_either_way and _helps(one))
+    number = next(right, None)
+    return [] if number is None else wrap(say("Right whatever the answer: change {number}", number=number), 2, 4)
 
 
 def _helps(step: PlanStep) -> bool:
-    if step.spills and not step.selected:
-        return False
     return step.selected or step.kind in ("machine", "manual") or any(size > 0 for size in step.saves.values())
 
 
@@ -272,10 +272,37 @@ def _outcome(outcome: Outcome, state: State, with_step: bool) -> str:
 # --- the plan ------------------------------------------------------------------------------------------------------
 
 
+class _Shown(Struct, frozen=True):
+    """The steps that are printed, in the plan's order."""
+
+    ahead: tuple[PlanStep, ...]
+    """Before what is switched on: what is looked at first."""
+    chosen: tuple[PlanStep, ...]
+    others: tuple[PlanStep, ...]
+    left: int
+    """Steps that are not printed."""
+
+    @staticmethod
+    def of(plan: Plan, most: Most) -> _Shown:
+        """What takes more of the other place than there is is offered only where nothing else is; so is what costs
+        memory, unless it is the cure: a larger share saves nothing, and may be what an engine lacks.
+        """
+        chosen = plan.selected()
+        certain = [step for step in plan.steps if not step.only_if]
+        first = certain.index(chosen[0]) if chosen else 0
+        ahead, later = certain[:first], [step for step in certain[first:] if not step.selected]
+        helping = [s for s in later if s is plan.steps[0] or (phrases.largest_saving(s) or ("", 1, ""))[1] >= 0]
+        helping = [step for step in helping if not step.spills] or helping
+        shown = helping[: max(1, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
+        ahead = ahead[: most.alternatives]
+        left = len(certain) - len(chosen) - len(ahead) - len(shown)
+        return _Shown(tuple(ahead), chosen, tuple(shown), left)
+
+
 def _changes(state: State, most: Most) -> list[str]:
     plan = state.plan
-    chosen = plan.selected()
-    others = [step for step in plan.steps if not step.selected and not step.only_if]
+    shown = _Shown.of(plan, most)
+    chosen, others = shown.chosen, shown.others
     perhaps = [step for step in plan.steps if step.only_if]
     if not plan.steps:
         return wrap(plan.shortfall, 2)
@@ -287,19 +314,17 @@ def _changes(state: State, most: Most) -> list[str]:
         told = any(one.place == perhaps[0].place and one.reason == "over" for one in plan.fit.findings)
         ways = wrap(nothing, 2) + _if_it_was(perhaps, state, most)
         return wrap(counted, 2) + ways if told else ways + wrap(beside, 2)
-    lines = wrap(sentences((_promise(state), short)), 2)
+    lines = [line for step in shown.ahead for line in _offered(say("First:"), step, state) + _by_hand(step, state)]
+    lines += wrap(sentences((_promise(state), short)), 2)
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step, state)
-    cure = plan.steps[0]  # a larger share saves nothing, and may be what an engine lacks
-    helping = [step for step in others if step is cure or (phrases.largest_saving(step) or ("", 1, ""))[1] >= 0]
-    shown = helping[: max(1, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
-    if shown:
-        ordered = say("In this order, until it runs:") if len(shown) > 1 else say("To try:")
+    if others:
+        ordered = say("In this order, until it runs:") if len(others) > 1 else say("To try:")
         lines += wrap(say("Or:") if chosen else ordered, 2)
-        marks = ["-"] * len(shown) if chosen else [f"{number}." for number in range(1, len(shown) + 1)]
-        for number, (mark, step) in enumerate(zip(marks, shown, strict=True)):
+        marks = ["-"] * len(others) if chosen else [f"{number}." for number in range(1, len(others) + 1)]
+        for number, (mark, step) in enumerate(zip(marks, others, strict=True)):
             lines += _offered(mark, step, state) + (_by_hand(step, state) if number < most.by_hand else [])
-    return lines + _more(len(others) - len(shown)) + _if_it_was(perhaps, state, most)
+    return lines + _more(shown.left) + _if_it_was(perhaps, state, most)
 
 
 def _if_it_was(steps: list[PlanStep], state: State, most: Most) -> list[str]:
@@ -357,7 +382,19 @@ def _offered(mark: str, step: PlanStep, state: State) -> list[str]:
     changes = clauses(phrases.change_line(change) for change in step.changes)
     line = f"{mark} {_named(step, state)}" + (f": {changes}{_further(step)}" if changes else "")
     unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
-    return wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 3 + len(mark))
+    lines = wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 3 + len(mark))
+    return lines + wrap(_as_in(step, state), 5, 7)
+
+
+def _as_in(step: PlanStep, state: State) -> str:
+    """Which case stands behind it, where all that is known of that is so here, and the versions it had."""
+    alike = state.situation.cases if state.situation is not None else ()
+    case = next((one for one in alike if step.documented.startswith(one.id)), None)
+    if case is None:
+        return ""
+    had = [f"{name.removeprefix('version ')} {v}" for name, v in case.situation.items() if name.startswith("version ")]
+    told = {"case": case.id, "title": case.title, "versions": listed(had)}
+    return say("As in {case}, with {versions}: {title}.", **told) if had else say("As in {case}: {title}.", **told)
 
 
 def _by_hand(step: PlanStep, state: State) -> list[str]:
@@ -441,9 +478,13 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     known = crash.verdict == "not_oom" and state.plan.steps  # what to do is known already
     lines = [] if known else wrap(_brief(diagnosis.record_next_time, 1), 2)
     told = asked is not None and asked.tells_memory
+    told = told or any(step.id == WITNESS for step in state.plan.steps)  # it is the plan's first step
     hints = () if told else crash.settle_by[:1]
     lines += [line for hint in hints for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
-    case = next((case for case in diagnosis.cases if case.alike), None)
+    helped = {one.id: {*one.remedies, *one.values, AS_IN + one.id} for one in state.knowledge.cases}
+    first = state.plan.steps[:SHARED]
+    planned = {name for step in first for name in (step.id, *(change.key.lstrip("-") for change in step.changes))}
+    case = next((one for one in diagnosis.cases if one.alike and helped.get(one.id, set()) & planned), None)
     if case is not None:
         lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)
     return lines

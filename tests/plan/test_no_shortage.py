@@ -27,7 +27,7 @@ def test_what_is_no_shortage_has_the_steps_that_help_against_it(planned: Planned
     assert not any(step["selected"] or step["changes"] for step in steps.values())
 
 
-def test_what_nobody_knows_a_way_out_of_has_no_step(planned: Planned) -> None:
+def test_an_exception_of_which_nothing_is_known_proves_no_shortage_and_has_no_step(planned: Planned) -> None:
     assert not planned(TRL, "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'reward'\n")
 
 
@@ -54,4 +54,5 @@ def test_disk_quotas_and_a_ray_that_lacks_something_are_told(planned: Planned, l
 
 def test_sizes_that_do_not_match_are_no_shortage_without_their_class_too(planned: Planned) -> None:
     cut = "The size of tensor a (4100) must match the size of tensor b (2049) at non-singleton dimension 1\n"
-    assert not planned(TRL, cut)
+    assert list(planned(TRL, cut)) == ["read-the-exception"]  # the step of a failure that has none of its own
+    assert "read-the-exception" not in planned(TRL, "OSError: [Errno 28] No space left on device: '/data/out/a.pt'\n")

@@ -154,6 +154,7 @@ KNOWLEDGE = Knowledge(
             mechanism="Offload explains a part of it.",
             grade="plausible",
             folklore=("gradient accumulation",),
+            remedies=("turn-off-optimizer-offload",),
         ),
     ),
     models=(),
