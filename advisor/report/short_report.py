@@ -54,7 +54,7 @@ class Most(Struct, frozen=True):
     assumed: int
 
 
-LENGTHS = (Most(3, 3, 4, 3, 3, 2, 2), Most(3, 2, 4, 2, 3, 2, 1), Most(2, 1, 3, 1, 2, 1, 1))
+LENGTHS = (Most(3, 3, 4, 3, 3, 2, 2), Most(3, 2, 4, 2, 3, 2, 1), Most(2, 1, 3, 1, 2, 1, 1), Most(1, 0, 3, 0, 2, 1, 1))
 """From the longest on; the last is taken however long it is."""
 PARAGRAPH = 180
 """Columns of a paragraph; the sentences beyond are for `--all`."""
@@ -294,7 +294,7 @@ class _Shown(Struct, frozen=True):
         helping = [s for s in later if s is plan.steps[0] or (phrases.largest_saving(s) or ("", 1, ""))[1] >= 0]
         helping = [step for step in helping if not step.spills] or helping
         shown = helping[: max(1, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
-        ahead = ahead[: most.alternatives]
+        ahead = ahead[: max(1, most.alternatives)]
         left = len(certain) - len(chosen) - len(ahead) - len(shown)
         return _Shown(tuple(ahead), chosen, tuple(shown), left)
 
