@@ -203,7 +203,7 @@ class Predictor:
             return {}
         merged = {**self.inputs.overrides, **self._earlier}
         run = build_run(replace(self.inputs, overrides=merged)).run
-        if run.value(LONGEST_ROW) is not None or row_lengths(run) is not None:
+        if run.unlimited_rows or run.value(LONGEST_ROW) is not None or row_lengths(run) is not None:
             return {}
         ledger = build_ledger(run, self.machine, self.crash)
         died = ledger.phase("gpu", self.crash.phase)

@@ -286,7 +286,7 @@ def test_a_shape_that_nobody_read_is_marked_and_every_other_names_what_was_read(
         assert model.source, model.name
 
 
-@pytest.mark.parametrize(("model", "told"), [("01-ai/Yi-1.5-9B", True), ("Qwen/Qwen3-8B", False)])
+@pytest.mark.parametrize(("model", "told"), [("ByteDance-Seed/Seed-Coder-8B-Instruct", True), ("Qwen/Qwen3-8B", False)])
 def test_the_ledger_says_that_a_shape_was_not_read(model: str, told: bool) -> None:
     run = {"framework": "ms-swift", "program": "swift sft", "model": model, "gpus": "8xA100-80GB"}
     ledger = ledger_of({**run, "settings": {"max_length": 2048}})

@@ -59,8 +59,8 @@ MEGATRON_MODEL = (
     '   --normalization "RMSNorm"\n   --disable-bias-linear\n)\n'
 )
 OWN_SFT = (
-    "python -m mylab.train.main_sft strategy=fsdp model.path=Qwen/Qwen2.5-0.5B messages_key=messages max_length=512 "
-    "batch_size=4 logger=console resume_from=ckpt ckpt_path=out seed=42\n"
+    "python -m mylab.train.main_sft backend=ddp net.path=Qwen/Qwen2.5-0.5B messages_key=messages longest=512 "
+    "rows=4 logger=console start_from=ckpt out_path=out seed=42\n"
 )
 
 
