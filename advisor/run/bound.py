@@ -51,7 +51,8 @@ def bind_natives(
     `with_defaults` False: there is no launch to look at, so what is not set is not known to be at its default.
     `shipped`: files of the framework's own that the launch names and that were not found. `in_pieces`: the launch was
     quoted in part, so the front of a key may be missing; so it is where no key is known as it stands: those are read
-    by `spelled`, too, knob → the usual spellings of the last part. `tables`: shared by what-ifs of the same launch.
+    by `spelled`, too, knob → the usual spellings of the last part, and a length always is. `tables`: shared by what-ifs
+    of the same launch.
     """
     stated = (framework, era, tuple(settings), environment, log_settings, with_defaults, tuple(shipped))
     rows = partial(_stated, *stated, in_pieces, spelled or {})
@@ -87,7 +88,8 @@ def _stated(
         if setting.effective:
             key = native(setting.key)
             key = _in_full(key, values) if (in_pieces or foreign) and key not in values else key
-            key = _by_spelling(key, setting.text, values, spelled) if foreign and key not in values else key
+            read = spelled if foreign else {name: spelled[name] for name in _ANYBODYS & spelled.keys()}
+            key = key if key in values else _by_spelling(key, setting.text, values, read)
             text = setting.text if setting.resolved else _leader(setting)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
             values[key] = _native(key, text, source, _fact(framework, era, key, values), setting)
@@ -236,6 +238,8 @@ _TRAINED = frozenset({"actor", "policy"})
 _OF_ANOTHER_PASS = re.compile(r"eval|val_|critic|ref|reward|rollout|infer|log_?prob|generat|buffer")
 
 
+_ANYBODYS = frozenset({"data.total_tokens"})
+"""Knobs that a program of one's own often has a key of its own for, on a trainer that has another."""
 MOST_ROWS = 64
 """Rows of a pass; a larger number under a plain "batch_size" counts those of a step (judgement)."""
 
