@@ -259,9 +259,13 @@ def test_what_only_points_elsewhere_is_unclear_and_says_what_would_settle_it(lin
 
 
 def test_an_old_ray_names_the_task_and_the_node():
-    line = "(raylet) node_manager.cc:2963: System memory low at node with IP 172.17.0.2. Used memory (23.63GB) / total capacity (33.28GB) (0.709971) exceeds threshold 0.7, killing latest task with name Leaker.grow and actor ID dc0d"
+    line = "(raylet) node_manager.cc:2963: System memory low at node with IP 172.17.0.2. Used memory (23.63GB) / total capacity (33.28GB) (0.709971) exceeds threshold 0.7, killing latest task with name the_real_oom_actor:Leaker.__init__ and actor ID dc0d"
     crash = judge(line)
-    assert (crash.verdict, crash.memory, crash.evidence[0].fields["task"]) == ("oom", "host", "Leaker.grow")
+    assert (crash.verdict, crash.memory, crash.evidence[0].fields["task"]) == (
+        "oom",
+        "host",
+        "the_real_oom_actor:Leaker.__init__",
+    )
     assert crash.evidence[0].fields["node_total_bytes"] == round(33.28 * GIB)
 
 

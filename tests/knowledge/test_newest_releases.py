@@ -155,8 +155,10 @@ def test_areals_engine_shares_the_cards_where_the_strategy_says_so(opened: Opene
     assert together.is_on("rollout.sleeps")
 
 
-@pytest.mark.parametrize(("version", "warned"), [("4.4.3", True), ("4.5.2", True), ("4.5.3", False), ("4.6.0", False)])
-def test_swift_loads_per_rank_up_to_4_5_2(version: str, warned: bool) -> None:
+@pytest.mark.parametrize(
+    ("version", "warned"), [("3.11.3", False), ("3.12.0", True), ("4.5.2", True), ("4.5.3", False), ("4.6.0", False)]
+)
+def test_swift_loads_per_rank_from_its_first_fsdp2_up_to_4_5_2(version: str, warned: bool) -> None:
     (found,) = (one for one in load_knowledge().advisories if one.id == "swift-fsdp2-loads-per-rank")
     assert version_in(found.versions, version) is warned
 

@@ -29,7 +29,7 @@ def run_of(tmp_path: Path, command: str) -> Run:
         ("--max_source_length 1024", "v0.1", 1536),
         ("--checkpoint_dir sft --cutoff_len 512", "v0.2", 512),
         ("--plot_loss", "v0.4", 1024),
-        ("--cutoff_len 4096 --visual_inputs", "v0.8", 4096),
+        ("--cutoff_len 4096 --visual_inputs", "v0.8.3", 4096),
     ],
 )
 def test_llama_factory_is_told_by_its_lengths_and_checkpoints(

@@ -29,15 +29,15 @@ OOM = (
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """(command, verl's version, the phase in which it died) → the session of that launch on eight H100."""
+    """(command, verl's version, the phase in which it died, other versions) → that launch's session on eight H100."""
 
-    def opened(command: str, version: str, phase: str = "") -> State:
+    def opened(command: str, version: str, phase: str = "", *others: str) -> State:
         script, log = tmp_path / "run.sh", tmp_path / "train.log"
         script.write_text(command + "\n")
         log.write_text(OOM)
         told = {"answers": {"phase": phase}, "logs": (log,)} if phase else {"planned": False}
         machine = {"gpus": "8xH100-80GB", "host_ram": "1000GB"}
-        return open_session(SessionRequest(script=script, libraries=(f"verl={version}",), **machine, **told))  # type: ignore[arg-type]
+        return open_session(SessionRequest(script=script, libraries=(f"verl={version}", *others), **machine, **told))  # type: ignore[arg-type]
 
     return opened
 
@@ -163,6 +163,14 @@ def test_teachers_count_among_the_cards_that_a_run_asks_for(read: Read) -> None:
 
 def advisories(state: State) -> set[str]:
     return {advice.id for advice in state.diagnosis.advisories}
+
+
+@pytest.mark.parametrize(("engine", "warned"), [("vllm", True), ("sglang", False)])
+def test_a_fault_of_an_engine_that_is_installed_is_told_of_runs_with_that_engine(
+    read: Read, engine: str, warned: bool
+) -> None:
+    command = GRPO.replace("rollout.name=vllm", f"rollout.name={engine}")
+    assert ("vllm-sleep-keeps-weights" in advisories(read(command, "0.6.1", "actor_update", "vllm=0.15.0"))) is warned
 
 
 @pytest.mark.parametrize(

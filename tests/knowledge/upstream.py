@@ -136,11 +136,19 @@ Keys = dict[str, Any]
 UNKNOWN: Any = object()
 
 
+_PARAMETERS_OF_TYPES = re.compile(r"((?:def|class) \w+)\[[^\]]*\](?=[(:])")
+
+
+def _parsed(text: str) -> ast.Module:
+    """The tree of a source without its parameters of types (`def f[T](`): Python reads them from 3.12 on only."""
+    return ast.parse(_PARAMETERS_OF_TYPES.sub(r"\1", text))
+
+
 def parser_keys(texts: Mapping[str, str]) -> Keys:
     """Option names given to add_argument (or a wrapper that takes a parser first), without their dashes."""
     keys: Keys = {}
     for text in texts.values():
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(_parsed(text)):
             if isinstance(node, ast.Call):
                 named = [name for a in node.args if (name := _written(a))]
                 given = {word.arg: word.value for word in node.keywords}
@@ -174,7 +182,7 @@ def _literal(node: ast.expr | None) -> Any:
 def _classes(texts: Mapping[str, str]) -> dict[str, ast.ClassDef]:
     found: dict[str, ast.ClassDef] = {}
     for text in texts.values():
-        found.update({node.name: node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)})
+        found.update({node.name: node for node in ast.walk(_parsed(text)) if isinstance(node, ast.ClassDef)})
     return found
 
 
@@ -190,7 +198,7 @@ class _Names:
         self.aliases: dict[tuple[str, str], ast.expr] = {}
         self.imported: dict[tuple[str, str], tuple[str, str]] = {}
         for file, text in texts.items():
-            for node in ast.walk(ast.parse(text)):
+            for node in ast.walk(_parsed(text)):
                 if isinstance(node, ast.ClassDef):
                     self.classes[file][node.name] = node
                 elif isinstance(node, ast.ImportFrom) and node.module:
