@@ -31,12 +31,12 @@ FACTS = frozenset({
     "has_engine", "host.beyond_states", "host.driver_large", "host.grows", "host.held_by", "host.largest",
     "host.limit_below_ram", "host.offload_share", "host.one_holds_states", "host.roomy", "host.threshold",
     "host.top_user", "host.victim", "idle_cards", "images", "laid_over", "ledger.batch_share", "ledger.engine_share",
-    "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.host_fits", "ledger.largest",
-    "ledger.logits_larger", "ledger.states_share", "log_prob_pass", "logits.least_share", "lora", "memory", "merges",
-    "merges.unsloth", "model", "model.parameters", "nothing_given", "one_process", "optimizer.card_share", "phase",
-    "prequantised", "ran", "ran_with", "right_after", "rolls_out", "samples.bind", "samples.in_pass", "shm.roomy",
-    "signature", "sleep", "sleep_copies", "sleeping_engine_in_process", "states.least_share", "states.unshared",
-    "steps_done", "trainer", "trains", "verdict", "weights.fp32", "zero3",
+    "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.host_fits", "ledger.host_share",
+    "ledger.largest", "ledger.logits_larger", "ledger.states_share", "log_prob_pass", "logits.least_share", "lora",
+    "memory", "merges", "merges.unsloth", "model", "model.parameters", "nothing_given", "one_process",
+    "optimizer.card_share", "phase", "prequantised", "ran", "ran_with", "right_after", "rolls_out", "samples.bind",
+    "samples.in_pass", "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process",
+    "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "verdict", "weights.fp32", "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""

@@ -92,14 +92,14 @@ def _larger(run: Run, factor: int) -> Run:
 
 
 def _short(ledger: Ledger, place: Place, walls: Walls) -> int:
-    """Bytes by which the fullest phase is over; 0 where all have room or nobody knows."""
+    """Bytes by which the fullest phase is over; 0 where all have room or nobody knows: most of it is unexplained."""
     capacity = capacity_of(ledger, place)
     if capacity is None:
         return 0
     over = [
         now.expected - limit_of(now, capacity, walls)
         for now in ledger.sums(place)
-        if standing(now, capacity, walls) == "over"
+        if standing(now, capacity, walls) == "over" and 2 * now.of("unexplained") < now.expected
     ]
     return max(over, default=0)
 
