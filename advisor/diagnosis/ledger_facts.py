@@ -102,10 +102,10 @@ def _gathered(ledger: Ledger) -> dict[str, Fact]:
 def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
     """Whether the settings leave so much of the card free, at the worst, that they do not explain a shortage.
 
-    Of a launch that was seen in part nobody knows what all of them ask for.
+    Of a launch that was seen in part, or of pictures of any size, nobody knows what all of them ask for.
     """
     capacity = ledger.gpu_capacity
-    if capacity is None or ledger.doubts or not run.seen_whole or unread_parts(run):
+    if capacity is None or ledger.doubts or not run.seen_whole or unread_parts(run) or run.unlimited_pictures:
         return Fact(False, "script", "")
     told = {"when": when(phase.phase), "size": show_bytes(phase.expected), "total": show_bytes(capacity)}
     room = capacity - phase.expected

@@ -17,7 +17,7 @@ from advisor.language import clauses, listed, say, sentences
 from advisor.memory.attribution import completes, tried_bytes, usual_vocabularies
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import TITLES, Ledger, Match, Place
-from advisor.memory.constants import BF16, FP32
+from advisor.memory.constants import BF16, FP32, TYPICAL_IMAGE_PIXELS
 from advisor.memory.fit import PLACES, capacity_of
 from advisor.memory.otherwise import FILLED
 from advisor.run.run import Run
@@ -69,6 +69,7 @@ def remarks(
         *(_one_pass(run) if _in_a_pass(facts) else ()),
         *_in_tokens(run, known.attribution if _may_be_logits(facts) else []),
         *_as_weights(known, facts),
+        *_pictures(known, facts),
         *_cache_that_fits(crash),
         *_models(run, cause),
         *_algebra(run, facts),
@@ -363,6 +364,17 @@ def _as_weights(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
             parameters=show_params(count),
             bytes=each,
             **sizes,
+        )
+
+
+def _pictures(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
+    """What the sums count for a picture, where nothing limits its pixels and the card ran out."""
+    memory = facts.get("memory")
+    if known.run.unlimited_pictures and memory is not None and memory.value == "gpu":
+        yield say(
+            "Nothing limits the pixels of a picture, and the sums count {pixels:,} of each: a photograph has ten to "
+            "fifty times as many, which the vision tower and the rows hold.",
+            pixels=TYPICAL_IMAGE_PIXELS,
         )
 
 

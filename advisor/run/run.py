@@ -252,6 +252,12 @@ class Run(Struct, frozen=True):
         return found if isinstance(found, bool) else default
 
     @property
+    def unlimited_pictures(self) -> bool:
+        """Whether nothing limits the pixels of a picture that the model sees: the sums count ones of a usual size."""
+        sees = self.model is not None and self.model.vision_parameters > 0
+        return sees and self.number("data.max_pixels") is None
+
+    @property
     def trains_adapters(self) -> bool:
         """Whether adapters are trained in place of the model's own weights."""
         full = self.value("actor.full_finetuning")
