@@ -82,8 +82,9 @@ def ledger_facts(
         size_sentences = {"size": show_bytes(host.expected), "total": show_bytes(ledger.host_limit)}
         told = say("the ledger: up to {size} of {total}", **size_sentences)
         facts["ledger.host_fits"] = Fact(host.expected <= ledger.host_limit, "script", told)
-        explained = (host.expected - host.of("unexplained")) / ledger.host_limit
-        facts["ledger.host_share"] = Fact(round(explained, 3), "script", told)
+        if not crash.top_users:  # the table of a log says more than a sum
+            explained = (host.expected - host.of("unexplained")) / ledger.host_limit
+            facts["ledger.host_share"] = Fact(round(explained, 3), "script", "")
     facts.update(_tensor(attribution, crash.phase))
     return facts
 

@@ -149,6 +149,13 @@ def _uncapped(situation: Situation) -> bool:
     return situation.now.run.unlimited_rows and situation.place == "gpu"
 
 
+def _open_ended(situation: Situation) -> bool:
+    """Whether the data may be larger than any sum says: rows without a limit, or pictures where the sums fit."""
+    now, capacity = situation.now, situation.now.ledger.gpu_capacity
+    pictures = situation.place == "gpu" and now.run.unlimited_pictures and capacity is not None
+    return _uncapped(situation) or (pictures and all(one.expected <= (capacity or 0) for one in now.ledger.sums("gpu")))
+
+
 def _beyond(
     picked: Selected,
     proposals: Sequence[Proposal],
@@ -360,7 +367,7 @@ def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     told = [step for step in steps if stated(step)]
     quoted = situation.now.run.quoted and len(told) < FIRST_FEW
     usual = _usual(situation)
-    first = 0 if _uncapped(situation) else FIRST_FEW - 1
+    first = 0 if _open_ended(situation) else FIRST_FEW - 1
     chosen = max((i + 1 for i, step in enumerate(steps) if step.selected), default=0)
     named = sorted(
         (step for step in steps[chosen:] if step.id in situation.led), key=lambda step: situation.led.index(step.id)
@@ -370,7 +377,7 @@ def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     changed = next((i for i, step in enumerate(steps) if i >= chosen and step.results == "changed"), at)
     changed = max(changed, chosen + len(named))
     led = [step for step in steps[at:] if step.id in usual or (quoted and step in told)]
-    if _uncapped(situation):  # before rows have a longest length, no saving is a number
+    if _open_ended(situation):  # before the data has a largest size, no saving is a number
         return [*steps[:at], *led, *(step for step in steps[at:] if step not in led)]
     quiet = [step for step in led if step.results == "unchanged"]  # nothing is given up before what costs nothing
     led, ahead = [step for step in led if step not in quiet], min(at, changed)
