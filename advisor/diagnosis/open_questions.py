@@ -49,10 +49,10 @@ def with_answered_framework(
 
 
 def _may_be_built_on(recognised: Recognised, said: Framework) -> bool:
-    """Whether the framework that the user said may be one that is built on what the launch shows: a more general
-    library, none of whose own programs is started."""
+    """Whether the framework that the user said may be one that is built on what the launch shows, a more general
+    library, or another of its package, none of whose own programs is started."""
     shown = recognised.framework
-    if shown is None:
+    if shown is None or (shown.package == said.package and not recognised.own_program):
         return True
     return shown.serves_others and not recognised.own_program and _special(said) < _special(shown)
 

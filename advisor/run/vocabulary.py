@@ -41,7 +41,8 @@ def by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework
     if len(keys) < LEAST_OWN or any(len(others) == len(keys) for name, others in owned.items() if name != package):
         return None
     shares = [(known_share(one, launch) or 0.0, one) for one in frameworks if one.package == package]
-    share, framework = max(shares, key=lambda pair: pair[0])
+    # of a package and its forks that all know these words, it is the package's own
+    share, framework = max(shares, key=lambda pair: (pair[0], pair[1].framework == package))
     return (framework, keys) if share >= LEAST_SHARE else None
 
 
