@@ -23,6 +23,11 @@ _SUFFIXES: dict[str, DocumentKind] = {
     ".sh": "shell", ".bash": "shell", ".slurm": "shell", ".sbatch": "shell",
     ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".py": "python",
 }  # fmt: skip
+_IMPORTS = re.compile(
+    rb"(?:[ \t]*(?:#(?!!)[^\n]*)?\r?\n)*"
+    rb"(?:from [A-Za-z_][\w.]* import [\w(*]|import [A-Za-z_][\w.]*(?: as \w+)?[ \t]*(?:,|#|\r?\n))"
+)
+"""Comments and blank lines, then an import."""
 _SHEBANG = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
@@ -55,6 +60,7 @@ def read_documents(
         document = files.known(path) if files.given is not None else load(path, kind or "shell")
         kind = kind_of(document) if kind is None or _SHELL.match(document.data[:200]) else kind
         kind = "yaml" if kind == "shell" and _is_mapping(document.data) else kind
+        kind = "python" if kind == "shell" and _is_python(document.data) else kind
     if kind == "shell":
         return _shell(files, path, positional)
     number = files.add(path, kind)
@@ -82,6 +88,11 @@ def _is_mapping(data: bytes) -> bool:
     """Whether a text whose name says script is the text of a YAML file."""
     lines = data.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
     return len(_NAMED.findall(data)) > 1 and all(map(_KEYED.match, lines))
+
+
+def _is_python(data: bytes) -> bool:
+    """Whether a text whose name says script, or nothing, begins as a Python file does: with what it imports."""
+    return _IMPORTS.match(data.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
