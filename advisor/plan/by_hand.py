@@ -222,8 +222,9 @@ def _of_other_versions(remedy: Remedy, framework: Framework, situation: Situatio
     known = {key: fact for key, fact in _keys_of(remedy, framework, situation).items() if fact.eras}
     if not known:
         return None
-    newest = framework.eras[0].id
-    key = next((key for key, fact in known.items() if newest in fact.eras), next(iter(known)))
+    newest, assumed = framework.eras[0].id, situation.now.built.natives.era
+    by_era = (key for era in (assumed, newest) for key, fact in known.items() if era in fact.eras)
+    key = next(by_era, next(iter(known)))
     return f"--{key}" if framework.syntax == "argparse" else key, since(known[key].eras, newest)
 
 
