@@ -130,9 +130,10 @@ def _tensor(attribution: Sequence[Match], phase: Phase) -> dict[str, Fact]:
     if best is None:
         return {}
     because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
-    here = (match for match in attribution if match.matches and phase in ("unknown", match.phase))
-    alone = best.of_logits and all(match.of_logits for match in here)
-    return {"attribution": Fact("logits" if alone else "tensor", "log", because, (0,))}
+    here = [match for match in attribution if match.matches and phase in ("unknown", match.phase)]
+    kinds = {"logits": all(match.of_logits for match in here), "scores": all(match.of_scores for match in here)}
+    kind = next((name for name, alone in kinds.items() if alone and here), "tensor")
+    return {"attribution": Fact(kind, "log", because, (0,))}
 
 
 def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:

@@ -27,6 +27,7 @@ MATCHES_KEPT = 8
 """How many matches are worth reading."""
 _DTYPES = ((c.IN_BF16, "bf16"), (c.IN_FP32, "fp32"))
 _LOGITS = mark("{role} logits")
+_SCORES = mark("{role} attention scores (attention is not fused)")
 _COPIES = mark("{role} logits in fp32, or a softmax, entropy or gradient copy of them")
 _FITTING = mark(
     "{tried} ÷ {each} = {tokens} tokens: {average:.0f} on average, for {sequences} sequences of at most {length}"
@@ -227,8 +228,7 @@ def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> It
             mark("tokens of the queries"): step.length,
             mark("tokens of the keys"): step.length,
         }
-        unfused = mark("{role} attention scores (attention is not fused)")
-        yield from _in_each_type(unfused, scores, (phase,), 12, role)
+        yield from _in_each_type(_SCORES, scores, (phase,), 12, role)
 
 
 def _weights(run: Run, shape: ModelShape) -> Iterator[Candidate]:
@@ -418,8 +418,8 @@ def _phase_of(candidate: Candidate, phase: Phase) -> Phase:
 
 def _match(candidate: Candidate, phase: Phase, matches: bool) -> Match:
     tensor = say(candidate.tensor, role=say(candidate.role)) if candidate.role else say(candidate.tensor)
-    of_logits = candidate.tensor in (_LOGITS, _COPIES)
+    of_logits, of_scores = candidate.tensor in (_LOGITS, _COPIES), candidate.tensor == _SCORES
     formula = candidate.amount.text()
     if candidate.words:
         formula = say("{formula} ({words})", formula=formula, words=candidate.words)
-    return Match(tensor, candidate.bytes, candidate.shape, formula, phase, matches, of_logits)
+    return Match(tensor, candidate.bytes, candidate.shape, formula, phase, matches, of_logits, of_scores=of_scores)
