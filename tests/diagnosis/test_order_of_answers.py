@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 
@@ -14,12 +13,12 @@ from tests.diagnosis.test_likely_phase import LOG, SCRIPT
 from tests.replacing import replace
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> State:
-    (tmp_path / "run.sh").write_text(SCRIPT)
-    (tmp_path / "train.log").write_text(LOG)
-    asked = SessionRequest(tmp_path / "run.sh", (tmp_path / "train.log",), gpus="2xH100-80GB")
-    return session.open_session(asked)
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> State:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "run.sh").write_text(SCRIPT)
+    (folder / "train.log").write_text(LOG)
+    return session.open_session(SessionRequest(folder / "run.sh", (folder / "train.log",), gpus="2xH100-80GB"))
 
 
 def told(state: State) -> object:

@@ -28,7 +28,8 @@ def test_the_version_is_changed_first_with_the_line_that_does_it(planned: Planne
 
 
 @pytest.mark.parametrize(
-    ("version", "proposed"), [("3.12.0", True), ("3.12.1", False), ("3.12.5", False), ("4.0.1", True)]
+    ("version", "proposed"),
+    [("3.11.3", True), ("3.12.0", False), ("3.12.1", False), ("3.12.5", False), ("4.0.1", True)],
 )
 def test_a_setting_is_proposed_only_in_versions_in_which_it_works(
     planned: Planned, version: str, proposed: bool
