@@ -324,14 +324,14 @@ class Match(Struct, frozen=True):
     phase: Phase
     matches: bool
     of_logits: bool = False
-    of_scores: bool = False
-    """Of attention that is not fused: heads x length x length."""
     tokens: int = 0
     """Of logits: in how many tokens they are counted, at the least; 0 where they match."""
     whole: int = 0
     """Of weights: bytes per parameter with which they complete a model on this card; 0 where they do not."""
     parameters: int = 0
     """Of that model."""
+    of_scores: bool = False
+    """Of attention that is not fused: heads x length x length."""
 
 
 class Ledger(Struct, frozen=True):
