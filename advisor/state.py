@@ -220,7 +220,7 @@ def state_of(
     standing = accelerates_own(launch, shardings) if refuted(seen.ledger, _ran(crash, answers)) else None
     done = replace(done, diagnosis=with_sharding(versioned, run.unread or standing, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
-    situation = replace(_situation(predictor, faults, knowledge, done), ran_with=ran_with)
+    situation = replace(_situation(predictor, faults, knowledge, done), ran_with=ran_with, vendor=vendor)
     if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice
         plan = _no_plan(predictor)
         if asked.planned and (steps := elsewhere(situation)):

@@ -7,7 +7,6 @@ from typing import Literal
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
-from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge.schema import Framework, KnownAs, Remedy, SettingFact
 from advisor.language import ENGLISH, listed, say, sentences, spoken
 from advisor.plan.candidates import at_most, candidates, printed_now
@@ -43,8 +42,7 @@ def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
     named = [by_id[name] for name in names if name != ANY_EXCEPTION or len(names) == 1]
     useful = [remedy for remedy in named if all_hold(remedy.applies_when, facts) is not None]
     useful.sort(key=lambda remedy: not remedy.leads_when or all_hold(remedy.leads_when, facts) is None)
-    vendor = vendor_of(situation.predictor.crash, situation.predictor.inputs.machine, known.gpus)
-    steps = (in_words_of(vendor, advice_step(remedy, situation)) for remedy in useful)
+    steps = (in_words_of(situation.vendor, advice_step(remedy, situation)) for remedy in useful)
     return tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from advisor.diagnosis.allocation import led
 from advisor.diagnosis.facts import Facts
 from advisor.diagnosis.leaks import Faults
+from advisor.diagnosis.vendor import Vendor
 from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy, RemedyWords
 from advisor.language import say
 from advisor.memory.cells import Place
@@ -43,6 +44,8 @@ class Situation(Struct, frozen=True):
     """Bad library versions that hold memory in some form of this run."""
     ran_with: Mapping[str, str] = {}
     """Library → version with which the same run fitted, as the user says."""
+    vendor: Vendor = "nvidia"
+    """Whose card it is: names of variables and tools are said in its words."""
     barred: frozenset[str] = frozenset()
     """Remedies that no file can carry here: shown, never switched on."""
 

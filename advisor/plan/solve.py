@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold, contradicted
-from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import clauses, listed, say, sentences
 from advisor.memory.cells import Place
@@ -232,9 +231,7 @@ def _raising(situation: Situation, chosen: Overrides | None = None) -> Iterator[
 
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...], beyond: str = "") -> Plan:
     """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
-    inputs = situation.predictor.inputs
-    vendor = vendor_of(situation.predictor.crash, inputs.machine, situation.knowledge.gpus)
-    named = (in_words_of(vendor, step) for step in steps)
+    named = (in_words_of(situation.vendor, step) for step in steps)
     kept = (step for step in named if not in_force(step, situation))
     kept = (replace(step, saves={}, host_saves={}) for step in kept) if situation.refuted else kept
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))

@@ -76,3 +76,22 @@ def test_the_thread_that_failed_tells_whether_a_matrix_product_did(
     state = opened(tmp_path, STACK.format(error="Floating point exception", file=file, function=function))
     assert [frame.function for frame in state.crash.frames] == ["_wrapped_call_impl", function]
     assert state.plan.steps[0].id == first
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING:torch.distributed.elastic.agent.server.api:Received 1 death signal, shutting down workers\n",
+        "W0616 00:37:22.830000 40 torch/distributed/elastic/agent/server/api.py:719] Received Signals.SIGHUP death "
+        "signal, shutting down workers\n",
+        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 2920830 got signal: 1\n",
+    ],
+)
+def test_a_terminal_that_went_away_is_no_shortage(line):
+    crash = judge(line)
+    assert (crash.verdict, crash.memory, crash.signature) == ("not_oom", "none", "sighup")
+
+
+def test_a_shortage_before_the_terminal_went_away_stays_one():
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    assert judge(oom + "Sending process 85005 closing signal SIGHUP\n").verdict == "oom"

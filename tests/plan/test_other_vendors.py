@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from advisor.session import SessionRequest, open_session
 from tests.plan.planned import Planned, Step, changes
 from tests.stories.told import tell
 
@@ -35,6 +37,17 @@ def test_the_variable_has_the_vendors_name(planned: Planned) -> None:
         steps = planned(ALONE, log, *UPDATE, "--answer", "message=fragmented")
         assert own in variables(steps)
         assert "PYTORCH_CUDA_ALLOC_CONF" not in str(variables(steps))
+
+
+def test_the_launch_alone_may_tell_whose_cards_they_are(tmp_path: Path) -> None:
+    script, log = tmp_path / "run.sh", tmp_path / "train.log"
+    script.write_text("export HIP_VISIBLE_DEVICES=0\n" + ALONE)
+    log.write_text(HIP.replace("HIP out of memory", "out of memory"))
+    answers = {"phase": "actor_update", "message": "fragmented"}
+    state = open_session(SessionRequest(script, (log,), answers=answers))
+    keys = {change.key for step in state.plan.steps for change in step.changes if step.kind == "environment"}
+    assert "PYTORCH_HIP_ALLOC_CONF" in keys
+    assert "PYTORCH_CUDA_ALLOC_CONF" not in keys
 
 
 def test_no_word_of_nvidia_is_said_about_an_npu(planned: Planned, capsys: pytest.CaptureFixture[str]) -> None:
