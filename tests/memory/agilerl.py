@@ -27,8 +27,7 @@ def run_of(model: str, card: tuple[str, int], **settings: object) -> Run:
     """The run that these native settings describe."""
     knowledge = load_knowledge()
     framework = next(f for f in knowledge.frameworks if f.framework == "agilerl")
-    engine = {"use_vllm": True, "sleep_mode": True, **settings}  # as in every run that was measured
-    given = tuple(Setting(key, str(value), "file") for key, value in engine.items())
+    given = tuple(Setting(key, str(value), "file") for key, value in settings.items())
     launch = Launch(0, "", (), {}, given)
     recognised = Recognised(framework, "", "the test")
     return build_run(RunInputs(recognised, launch, machine(card), knowledge.models, model_name=model)).run
