@@ -28,7 +28,7 @@ from advisor.request import (
     silent,
     stated_libraries,
 )
-from advisor.script.document import EditRequest
+from advisor.script.document import EditRequest, ScriptError
 from advisor.script.launch import Script
 from advisor.state import State, settled, state_of
 
@@ -52,10 +52,12 @@ def open_session(
     notice: OnProgress | None = None,
     early: OnPreview | None = None,
     ends: Crash | None = None,
+    needs_script: bool = False,
 ) -> State:
     """Read everything that was asked for and diagnose it.
 
     `ends`: what the ends of the logs prove; where there is more to read, `early` gets a first State of it before.
+    Beside logs, a script that is not well-formed is told as such; with `needs_script` it is refused.
     Raises ScriptError, LogError, KnowledgeError or AnswerError (one sentence each), OSError or ValueError.
     """
     tell = notice or silent
@@ -63,7 +65,14 @@ def open_session(
     script = None
     if asked.script is not None:
         tell(say("reading {file}", file=asked.script.name))
-        script = read_launches(asked.script, knowledge)
+        try:
+            script = read_launches(asked.script, knowledge)
+        except ScriptError as error:
+            from advisor.script.fragment import unread
+
+            if needs_script or not asked.logs:
+                raise
+            script = unread(asked.script, str(error))
     if early is not None and ends is not None and ends.preliminary:
         early(_diagnosed(replace(asked, ray=None), knowledge, script, ends, tell))  # nodes that hang can wait
     return _diagnosed(asked, knowledge, script, read_crash_of(asked, knowledge, tell, ends), tell)

@@ -97,6 +97,18 @@ def test_a_script_that_cannot_be_read(kind, command, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["unbalanced quotes", "yaml with tabs", "broken json", "broken python"])
+def test_beside_a_log_a_script_that_cannot_be_parsed_is_told_and_the_log_is_read(kind, tmp_path):
+    name, data = SCRIPTS[kind]
+    assert data is not None
+    (tmp_path / name).write_bytes(data)
+    (tmp_path / "train.log").write_text("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+    done = advisor("diagnose", name, "--log", "train.log", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("GPU memory ran out")
+    assert f"{name}, line" in done.stdout or f"{name}:" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["unbalanced quotes", "yaml with tabs", "broken json", "broken python"])
 def test_what_cannot_be_parsed_is_located_by_line(kind, tmp_path):
     name, data = SCRIPTS[kind]
     assert data is not None

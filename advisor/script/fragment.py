@@ -18,8 +18,8 @@ from advisor.bash.words import Unterminated
 from advisor.language import mark, say
 from advisor.script.cuts import holds_values
 from advisor.script.document import Document, ScriptError
-from advisor.script.files import Files
-from advisor.script.launch import Launch
+from advisor.script.files import Files, load
+from advisor.script.launch import Launch, Script
 from advisor.script.launcher import find_launcher, is_training, only_asks
 from advisor.script.pasted import FEWEST, pasted_settings
 
@@ -64,6 +64,12 @@ def read_pasted(document: Document, problem: str = "") -> Launch | None:
     told = (*([problem] if problem else []), say(NOTE))
     files = (str(document.path),)
     return Launch(0, "", (), {}, settings, files=files, launcher_unread=("",), notes=told, partial=True)
+
+
+def unread(path: Path, problem: str) -> Script:
+    """The script that cannot be read as a launch of which nothing is known. `problem`: why it cannot."""
+    launch = Launch(0, "", (), {}, (), launcher_unread=("",), notes=(problem,), partial=True)
+    return Script((load(path, "shell"),), (launch,))
 
 
 def _launches(files: Files, path: Path, positional: tuple[str, ...], text: bytes) -> list[Launch]:

@@ -140,6 +140,12 @@ def test_a_quote_that_never_closes_does_not_hide_the_flags_before_it(read: Read)
     assert "a single quote opens here and never closes" in script.notes[0]
 
 
+def test_a_paste_that_ends_within_an_array_keeps_what_it_names(read: Read) -> None:
+    script = read("set -ex\nARGS=(\n  --a 1\n)\nCKPT_ARGS=(\n  --hf-checkpoint model/Q\n  --ref-load x\n")
+    assert values(script.launches[0]) == {"--a": "1", "--hf-checkpoint": "model/Q", "--ref-load": "x"}
+    assert "line 5: a parenthesis opens here and never closes" in script.notes[0]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
