@@ -25,6 +25,8 @@ _TIERS = {tier: rank for rank, tier in enumerate(get_args(FrameTier))}
 _CRITIC = re.compile(r"\bCritic(?:Model|Ray|Worker)\w*")
 _LOOKED_BACK = 4_000
 """Lines before a failure in which its last progress line is looked for."""
+_QUOTED = 120
+"""Characters of a text that are quoted as proof."""
 _DONE = " 100%|"
 """A bar at its end: its phase is over, and nothing says which came next."""
 _BAR = re.compile(r"(?:^|\r)\s*\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[")
@@ -88,7 +90,7 @@ def open_phases(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> tuple
     for frame in reversed(trace.frames):
         name = _name(frame)
         for rule in chosen:
-            if _matches(rule, name, name.lower()):
+            if _match(rule, name, name.lower()) is not None:
                 among = (rule.phase, *rule.or_)
                 if _is_critic(cause, trace):
                     among = tuple(dict.fromkeys("critic_update" if one == "actor_update" else one for one in among))
@@ -109,7 +111,7 @@ def phase_of_frames(frames: Sequence[Frame], rules: Iterable[FrameRule]) -> Phas
             place = (_TIERS[rule.tier], depth, bool(rule.under))
             if place <= best:
                 break
-            if _matches(rule, names[depth], lower[depth]) and (
+            if _match(rule, names[depth], lower[depth]) is not None and (
                 not rule.under or any(re.search(rule.under, name) for name in names[:depth])
             ):
                 best, answer = place, (rule.phase, frame_words(frames[depth]))
@@ -123,8 +125,11 @@ def phase_of_texts(texts: Iterable[str], rules: Iterable[FrameRule], where: str)
     for text in texts:
         lower = text.lower()
         for rule in chosen:
-            if _matches(rule, text, lower):
-                return rule.phase, clean_line(text.strip(), 120)
+            found = _match(rule, text, lower)
+            if found is not None:
+                line = text.strip()
+                quoted = line if len(line) <= _QUOTED else text[found.start() :].strip()
+                return rule.phase, clean_line(quoted, _QUOTED)
     return _UNKNOWN
 
 
@@ -208,10 +213,10 @@ def _concerns(rule: FrameRule | Progress, frameworks: Sequence[str]) -> bool:
     return not rule.frameworks or not frameworks or any(name in rule.frameworks for name in frameworks)
 
 
-def _matches(rule: FrameRule, text: str, lower: str) -> bool:
-    """Whether a rule knows the text; its regex is compiled only where the text holds what it needs."""
+def _match(rule: FrameRule, text: str, lower: str) -> re.Match[str] | None:
+    """Where a rule knows the text; its regex is compiled only where the text holds what it needs."""
     possible = not rule.needs or any(literal in lower for literal in rule.needs)
-    return possible and re.search(rule.frame, text) is not None
+    return re.search(rule.frame, text) if possible else None
 
 
 def _name(frame: Frame) -> str:

@@ -47,6 +47,10 @@ _TEXT_LINES = 12
 """Source lines kept next to the frames."""
 
 
+_GLUED = re.compile(r"^\s*(?P<source>\S[^\n]{0,300}?)\s{2,}(?:\w+\.)*\w*Error\b")
+"""A source line with the error below it on the same line: a traceback pasted without its line breaks."""
+
+
 class Trace(Struct, frozen=True):
     """What stands around a failure: frames from outermost to innermost, Ray tasks, and source lines next to them."""
 
@@ -185,6 +189,8 @@ def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
         below = _trace_below([*_beside(first, lines), *after], first.process)
         trace = replace(trace, frames=below.frames or trace.frames, texts=below.texts or trace.texts)
     trace = replace(trace, frames=trace.frames or _frames_on(first))
+    if not trace.frames and (glued := _GLUED.match(first.text)) is not None:
+        trace = replace(trace, texts=(glued["source"], *trace.texts))
     chain = [line for line in after[_TASK_LINES:_CHAIN_LINES] if "RayTaskError" in line.text]
     return replace(trace, tasks=_tasks_in([first]) + trace.tasks + _tasks_in([*after[:_TASK_LINES], *chain]))
 

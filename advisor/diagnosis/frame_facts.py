@@ -50,12 +50,14 @@ ENGINE_MEASURES = re.compile(
 """Functions of an engine that make its weights; and what it does once they are there."""
 COLLECTS = re.compile(r"^(?:nested_(?:concat|gather|truncate)|torch_pad_and_concatenate|distributed_concat)$")
 """Functions of transformers' Trainer that put together what an evaluation keeps of every pass (trainer_pt_utils.py)."""
+DATA_PARALLEL = re.compile(r"torch/nn/parallel/(?:data_parallel|replicate|parallel_apply|scatter_gather)\.py$")
+"""torch's DataParallel: one process that keeps a whole copy of the model on every card."""
 ENGINES = ("vllm", "sglang")
 
 
 def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
     """frame.attention, .collects, .pass, .matmul, .pins, .makes_states, .gather(s_all), .bucket, .wakes, .loads,
-    .logits, .engine(_weights).
+    .data_parallel, .logits, .engine(_weights).
 
     `frames`: not empty.
     """
@@ -76,6 +78,7 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
         "frame.collects": next((frame for frame in near if _collects(frame)), None),
         "frame.pins": next((frame for frame in near if PINS.search(f"{frame.function} {frame.text}")), None),
         "frame.makes_states": next((frame for frame in reversed(frames) if MAKES_STATES.match(frame.function)), None),
+        "frame.data_parallel": next((frame for frame in frames if DATA_PARALLEL.search(frame.file)), None),
         "frame.loads": next((frame for frame in reversed(frames) if LOADS.match(frame.function)), None),
     }.items():
         if found is not None:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 from advisor.language import Sayings, say
+from advisor.memory.attribution import beyond_weights, tried_bytes
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
 from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import implausible, refuted
 from advisor.run.run import Run
 from advisor.units import show_bytes
-from advisor.words import PHASE_NAMES, Phase, when
+from advisor.words import PHASE_NAMES, when
 
 FP32_SHAPE = "fp32 "
 """How the shape of a tensor of 4-byte numbers begins (memory/attribution.py)."""
@@ -34,9 +35,9 @@ def ledger_facts(
     """
     facts: dict[str, Fact] = {}
     if run.framework == "unknown" or not (run.settings or crash.settings):
-        return _tensor(attribution, crash.phase)  # a ledger of nothing but defaults says nothing of this run
+        return _tensor(attribution, run, crash)  # a ledger of nothing but defaults says nothing of this run
     if implausible(run, ledger) or refuted(ledger, ran):
-        return _tensor(attribution, crash.phase)
+        return _tensor(attribution, run, crash)
     fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
     phase = ledger.phase("gpu", crash.phase) or fullest
     if phase is not None:
@@ -85,7 +86,7 @@ def ledger_facts(
         if not crash.top_users:  # the table of a log says more than a sum
             explained = (host.expected - host.of("unexplained")) / ledger.host_limit
             facts["ledger.host_share"] = Fact(round(explained, 3), "script", "")
-    facts.update(_tensor(attribution, crash.phase))
+    facts.update(_tensor(attribution, run, crash))
     return facts
 
 
@@ -118,9 +119,11 @@ def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
     return Fact(phase.high <= ROOM * capacity, "script", because)
 
 
-def _tensor(attribution: Sequence[Match], phase: Phase) -> dict[str, Fact]:
-    """Which tensor the size that was asked for is, and whether that is, or may be, of weights in fp32. It is the logits
-    only where no other tensor of that phase, or of any where none is known, has the size, too."""
+def _tensor(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, Fact]:
+    """Which tensor the size that was asked for is, what kind it likely is where none has it for sure, and whether that
+    is, or may be, of weights in fp32. It is the logits only where no other tensor of that phase, or of any where none
+    is known, has the size, too.
+    """
     best = next((match for match in attribution if match.matches), None)
     weights = next((match for match in attribution if match.parameters), None)
     if best is None and weights is not None and weights.shape.startswith(FP32_SHAPE):
@@ -128,12 +131,31 @@ def _tensor(attribution: Sequence[Match], phase: Phase) -> dict[str, Fact]:
         because = say("{size} is {tensor} {shape}", **told)
         return {"weights.fp32": Fact(True, "log", because, (0,))}
     if best is None:
-        return {}
+        return _likely(attribution, run, crash)
     because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
-    here = [match for match in attribution if match.matches and phase in ("unknown", match.phase)]
-    kinds = {"logits": all(match.of_logits for match in here), "scores": all(match.of_scores for match in here)}
+    here = [match for match in attribution if match.matches and crash.phase in ("unknown", match.phase)]
+    kinds = {
+        "logits": all(match.of_logits for match in here),
+        "scores": all(match.of_scores for match in here),
+        "weights": all(match.of_weights for match in here),
+    }
     kind = next((name for name, alone in kinds.items() if alone and here), "tensor")
     return {"attribution": Fact(kind, "log", because, (0,))}
+
+
+def _likely(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, Fact]:
+    """What was likely asked for, where no tensor of the run has that size: logits of a round number of tokens, or
+    something of a pass that is larger than any weights of the model."""
+    tried = tried_bytes(crash)
+    rows = next((match for match in attribution if match.of_logits and match.round), None)
+    if rows is not None:
+        told = {"size": show_bytes(rows.bytes), "tensor": rows.tensor, "shape": rows.shape}
+        because = say("{size} is {tensor} {shape}", **told)
+        return {"attribution.likely": Fact("logits", "log", because, (0,))}
+    if tried is not None and crash.memory == "gpu" and beyond_weights(run, tried):
+        because = say("{size} at once is more than any weights of this model take in one piece", size=show_bytes(tried))
+        return {"attribution.likely": Fact("pass", "log", because, (0,))}
+    return {}
 
 
 def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:

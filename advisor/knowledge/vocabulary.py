@@ -19,9 +19,11 @@ RUN_NAMES = frozenset({
 })  # fmt: skip
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
-    "advisory.checked", "algorithm", "attention.eager", "attention.unsure", "attribution", "batch.binds", "colocated",
+    "advisory.checked", "algorithm", "attention.eager", "attention.unsure", "attribution", "attribution.likely",
+    "batch.binds", "colocated",
     "cpu_adam", "disk.holds", "ended", "engine.free_share", "engine.share", "era", "experts", "failed", "first_step",
-    "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects", "frame.engine",
+    "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects", "frame.data_parallel",
+    "frame.engine",
     "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.loads", "frame.logits", "frame.logits_cast",
     "frame.makes_states", "frame.matmul", "frame.pass", "frame.pins", "frame.wakes", "framework",
     "gathered_weights.share", "gpu.absurd_request", "gpu.allocated_share", "gpu.beyond_card", "gpu.empty",
@@ -41,7 +43,8 @@ FACTS = frozenset({
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
-    "algorithm", "attribution", "disk.holds", "ended", "era", "frame.cause", "frame.engine", "framework", "gpu.name",
+    "algorithm", "attribution", "attribution.likely", "disk.holds", "ended", "era", "frame.cause", "frame.engine",
+    "framework", "gpu.name",
     "host.held_by", "host.largest", "host.top_user", "ledger.largest", "memory", "model", "phase", "right_after",
     "signature", "trainer", "verdict",
 })  # fmt: skip

@@ -42,6 +42,12 @@ LEAST_WEIGHTS = 256 << 20
 """Bytes: smaller sizes are matrices of many models (judgement)."""
 USUAL_VOCABULARIES = 2
 """How many of the commonest vocabularies of models.yaml are tried."""
+ROUND = 512
+"""Tokens: lengths and budgets are multiples of it. By chance one size of 70 is one, with 150,000 words in two types."""
+_CUT = 64
+"""Ranks among which a flat buffer of the whole model may be cut (judgement)."""
+_CUT_NEAR = 0.003
+"""Part by which such a buffer may be longer than its share: it is padded to the ranks."""
 _LOADS: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync")
 _GATHERS: tuple[Phase, ...] = (*_LOADS, "actor_update", "log_prob", "critic_update")
 _ON_A_RANK: tuple[Phase, ...] = (*_LOADS, "checkpoint")
@@ -104,6 +110,22 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     told = made(crash.failing) or ("weights" if completes(crash, run.model.parameters) else "")
     ranked = sorted(found, key=lambda x: (bool(told) and x.made != told, _distance(x, crash.phase), -x.weight))
     return tuple(_match(x, _phase_of(x, crash.phase), True) for x in ranked[:MATCHES_KEPT])
+
+
+def beyond_weights(run: Run, tried: int) -> bool:
+    """Whether no weights of this run's model, whole, in one layer or cut over ranks, take `tried` bytes at once.
+
+    What is that large in one piece is then made by a pass. False where the model is not known.
+    """
+    shape = run.model
+    if shape is None or tried < LEAST_LOGITS:
+        return False
+    table = shape.vocab * shape.hidden * (1 if shape.tied else 2)
+    layers = (shape.parameters - table) // max(1, shape.layers)
+    experts = 2 * shape.experts * shape.expert_intermediate * shape.hidden
+    largest = max(table, layers, experts)
+    cuts = (size.value * shape.parameters / ranks for size, _ in _DTYPES for ranks in range(1, _CUT + 1))
+    return tried > c.IN_FP32.value * largest and not any(abs(tried / cut - 1) < _CUT_NEAR for cut in cuts)
 
 
 def tried_bytes(crash: Crash) -> int | None:
@@ -360,8 +382,14 @@ def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Mat
             step=step.tokens.text(),
         )
         tensor = say("logits of {tokens} tokens, if it is logits", tokens=tokens)
-        found.append((fits, Match(tensor, tried, f"{dtype} [T, {shape.vocab}]", words, where, False, True, least)))
+        of_logits = Match(tensor, tried, f"{dtype} [T, {shape.vocab}]", words, where, False, True, least)
+        found.append((fits, replace(of_logits, round=_is_round(least, most))))
     return tuple(match for _, match in sorted(found, key=lambda pair: not pair[0]))
+
+
+def _is_round(least: int, most: int) -> bool:
+    """Whether a multiple of ROUND lies between them."""
+    return most // ROUND > (least - 1) // ROUND
 
 
 def usual_vocabularies() -> list[int]:
@@ -379,11 +407,12 @@ def _of_usual_vocabularies(tried: int, crash: Crash) -> tuple[Match, ...]:
     for vocab in usual_vocabularies():
         for size, dtype in reversed(_DTYPES):
             each = quantity("vocabulary", vocab) * size
-            tokens = round(tried / each.value)
+            tokens, window = round(tried / each.value), elements_window(tried, round(each.value))
             words = say(_USUAL, tried=in_bytes("", tried).text(), each=f"({each.text()})", tokens=tokens)
             tensor = say("logits of {tokens} tokens, if it is logits", tokens=tokens)
             shape = f"{dtype} [T, {vocab}]"
-            found.append(Match(tensor, tried, shape, words, crash.phase, False, of_logits=True, tokens=tokens))
+            of_logits = Match(tensor, tried, shape, words, crash.phase, False, of_logits=True, tokens=tokens)
+            found.append(replace(of_logits, round=_is_round(*window)))
     return tuple(found)
 
 
@@ -422,4 +451,5 @@ def _match(candidate: Candidate, phase: Phase, matches: bool) -> Match:
     formula = candidate.amount.text()
     if candidate.words:
         formula = say("{formula} ({words})", formula=formula, words=candidate.words)
-    return Match(tensor, candidate.bytes, candidate.shape, formula, phase, matches, of_logits, of_scores=of_scores)
+    found = Match(tensor, candidate.bytes, candidate.shape, formula, phase, matches, of_logits, of_scores=of_scores)
+    return replace(found, of_weights=candidate.of_weights)

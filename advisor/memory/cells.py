@@ -332,6 +332,9 @@ class Match(Struct, frozen=True):
     """Of that model."""
     of_scores: bool = False
     """Of attention that is not fused: heads x length x length."""
+    of_weights: bool = False
+    round: bool = False
+    """Of logits that do not match: a round number of tokens has that size, which few sizes are by chance."""
 
 
 class Ledger(Struct, frozen=True):

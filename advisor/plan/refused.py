@@ -57,8 +57,8 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
     if proposal.saves.get(phase, 0) < 0 and not first and phase in tight(situation, {}):
         return say("here it would take more in {phase}, not less", phase=PHASE_TITLES[phase])
     elsewhere = [PHASE_TITLES[p] for p, size in proposal.saves.items() if size > 0]
-    if not elsewhere and own:
-        return ""
+    if not elsewhere and own and min(proposal.other_saves.values(), default=0) >= 0:
+        return ""  # what no sum knows; memory taken elsewhere for nothing is known
     if not elsewhere:
         return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
     return say("it saves nothing in {phase}, only in {others}", phase=PHASE_TITLES[phase], others=listed(elsewhere))

@@ -37,6 +37,10 @@ FAR_MORE = 2
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 
 
+LITTLE = 0.2
+"""Part of the largest saving below which a step that is not enough alone stands behind the others (judgement)."""
+
+
 def ordered(proposals: Sequence[Proposal], situation: Situation, cause: Cause) -> list[Proposal]:
     """Best first. `proposals` come in the cause's own order, which decides between equals."""
     ledger = situation.now.ledger
@@ -49,23 +53,30 @@ def ordered(proposals: Sequence[Proposal], situation: Situation, cause: Cause) -
         changes = proposal.results == "changed" and proposal.remedy.id not in cause.leads
         outdone = proposal.results == "changed" and 0 < proposal.saves.get(phase, 0) <= free
         cure = is_cure(proposal, cause, situation) and not outdone  # as much can be had for nothing
-        return _order(proposal, phase, host_known, cure, changes)
+        little = proposal.saves.get(phase, 0) < LITTLE * free
+        enough = proposal.confirmed or _suffices(proposal, host_known)
+        return _order(proposal, phase, cure, changes, enough, little)
 
     best_first = sorted(proposals, key=place)
     return best_first if situation.predictor.inputs.launch is None else _sunk(best_first, situation.facts)
 
 
-def _order(proposal: Proposal, phase: Phase, other_known: bool, cure: bool, changes: bool) -> tuple[int, ...]:
+def _suffices(proposal: Proposal, other_known: bool) -> bool:
+    """Whether the run fits with it alone, and what it takes from the other place is known to be there."""
+    blind = not other_known and min(proposal.other_saves.values(), default=0) < 0
+    return bool(proposal.fits) and not blind
+
+
+def _order(proposal: Proposal, phase: Phase, cure: bool, changes: bool, enough: bool, little: bool) -> tuple[int, ...]:
     """The cure; then what helps where it died, of that what leaves the results alone, of that what is enough alone.
 
-    What is not enough alone: cheapest kind first, within a kind the larger saving where it died.
+    What is not enough alone: what saves `little` beside the others last, else the cheapest kind first, within a kind
+    the larger saving where it died.
     """
     if proposal.fits is None:  # nothing can be computed: what somebody ran with comes first
         return (not proposal.confirmed, not cure, changes)
     helps = proposal.saves.get(phase, 0) > 0 or proposal.lifts_limit
-    blind = not other_known and min(proposal.other_saves.values(), default=0) < 0
-    enough = proposal.confirmed or (proposal.fits and not blind)
-    alone = (0, 0, 0) if enough else (1, TIERS.index(proposal.remedy.tier), -proposal.saves.get(phase, 0))
+    alone = (0, 0, 0, 0) if enough else (1, little, TIERS.index(proposal.remedy.tier), -proposal.saves.get(phase, 0))
     return (not cure, not helps, changes, *alone)
 
 

@@ -254,6 +254,12 @@ def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
     }
 
 
+def enough_alone(step: PlanStep, situation: Situation) -> bool | None:
+    """Whether the run would fit with this step and no other; None where that cannot be computed."""
+    overrides = overrides_of([replace(step, selected=True)])
+    return situation.predictor.predict(overrides).enough if overrides else None
+
+
 def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
     """The cause's own remedies in its order; results-preserving ones of the same memory and phase after them."""
     by_id = {remedy.id: remedy for remedy in situation.remedies}

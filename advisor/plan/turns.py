@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED, holder_of
+from advisor.plan.select import GUESSED, LITTLE, holder_of
 from advisor.plan.situation import Situation
 from advisor.run.values import parse_value
 from advisor.words import Phase
@@ -58,10 +58,12 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
         if relieves[i] != "other" and (relieves[i] != "engine" or engine) and by_key:
             leads.setdefault(relieves[i], i)
     own = holder_of(cause, situation)
+    most = max((decisive(steps[i]) for i in rest if steps[i].results == "unchanged"), default=0)
     order = {
         i: (
             bought[i],
             elsewhere[i],
+            0 < decisive(steps[i]) < LITTLE * most,
             known and steps[i].results == "changed",
             relieves[i] != own,
             steps[i].results == "changed" and relieves[i] == "states",  # another kind of training

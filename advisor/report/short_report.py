@@ -21,7 +21,7 @@ from advisor.memory.ledger import peak_rises
 from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import Plan, PlanStep
 from advisor.plan.provisional import first_step
-from advisor.plan.solve import WITNESS
+from advisor.plan.solve import WITNESS, enough_alone
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.memory_section import memory_section
@@ -323,7 +323,8 @@ def _changes(state: State, most: Most) -> list[str]:
         lines += wrap(say("Or:") if chosen else ordered, 2)
         marks = ["-"] * len(others) if chosen else [f"{number}." for number in range(1, len(others) + 1)]
         for number, (mark, step) in enumerate(zip(marks, others, strict=True)):
-            lines += _offered(mark, step, state) + (_by_hand(step, state) if number < most.by_hand else [])
+            helps = _only_helps(step, state) if chosen else ""
+            lines += _offered(mark, step, state, helps) + (_by_hand(step, state) if number < most.by_hand else [])
     return lines + _more(shown.left) + _if_it_was(perhaps, state, most)
 
 
@@ -377,10 +378,18 @@ def _further(step: PlanStep) -> str:
     return say(", then {value}", value=step.then) if step.then else ""
 
 
-def _offered(mark: str, step: PlanStep, state: State) -> list[str]:
-    """The step in a line."""
+def _only_helps(step: PlanStep, state: State) -> str:
+    """That another way is none by itself, where the chosen steps are one."""
+    fit = state.plan.fit
+    if state.situation is None or (fit.verdict != "fits" and fit.fits_beside is None):
+        return ""
+    return say("not enough alone") if enough_alone(step, state.situation) is False else ""
+
+
+def _offered(mark: str, step: PlanStep, state: State, *more: str) -> list[str]:
+    """The step in a line, with what `more` there is to say of it."""
     changes = clauses(phrases.change_line(change) for change in step.changes)
-    line = f"{mark} {_named(step, state)}" + (f": {changes}{_further(step)}" if changes else "")
+    line = f"{mark} {_named(step, state, *more)}" + (f": {changes}{_further(step)}" if changes else "")
     unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
     lines = wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 3 + len(mark))
     return lines + wrap(_as_in(step, state), 5, 7)
@@ -408,11 +417,11 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
     return wrap(next(filter(_COMMAND.search, told), told[0]), 5)
 
 
-def _named(step: PlanStep, state: State) -> str:
-    """Title, what it saves and takes elsewhere, whether results change, and the id that `--accept` takes."""
+def _named(step: PlanStep, state: State, *more: str) -> str:
+    """Title, what it saves and takes elsewhere, whether results change, `more`, and the id that `--accept` takes."""
     results = "" if step.results == "unchanged" else say("results CHANGE")
     moved = (phrases.saves_word(step), *phrases.trade_words(step, state.ledger))
-    facts = " · ".join(filter(None, [*moved, results, step.id]))
+    facts = " · ".join(filter(None, [*moved, *more, results, step.id]))
     return say("{step} ({facts})", step=step.title, facts=facts)
 
 

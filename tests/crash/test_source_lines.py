@@ -34,3 +34,20 @@ def test_a_frame_decides_before_a_source_line() -> None:
     frames = '  File "/x/verl/workers/actor/dp_actor.py", line 331, in update_policy\n    loss.backward()\n'
     log = f"Traceback (most recent call last):\n{frames}    param_applied = fn(param)\n{OOM}"
     assert judge(log).phase == "actor_update"
+
+
+def test_a_source_line_in_front_of_its_error_is_read_as_the_line_above_it() -> None:
+    glued = f"  return torch._C._nn.cross_entropy_loss(input, target, weight){' ' * 40}{OOM}"
+    assert judge(glued).source_line == "return torch._C._nn.cross_entropy_loss(input, target, weight)"
+
+
+def test_the_matching_part_of_a_long_line_is_quoted() -> None:
+    crash = judge(f"{OOM.strip()}    new_value = value.to(device)\n")
+    assert (crash.phase, crash.phase_because) == ("model_load", "text new_value = value.to(device)")
+
+
+def test_the_constructor_of_a_trainer_places_the_model() -> None:
+    frame = (
+        '  File "/x/src/llmtuner/train/rm/trainer.py", line 23, in __init__\n    super().__init__(*args, **kwargs)\n'
+    )
+    assert judge(f"Traceback (most recent call last):\n{frame}{OOM}").phase == "model_load"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.crash.evidence import NOTHING
 from advisor.memory.allocator import can_mean, segment_request
-from advisor.memory.attribution import MATCHES_KEPT, attribute, candidates, sub_groups
+from advisor.memory.attribution import MATCHES_KEPT, attribute, beyond_weights, candidates, sub_groups
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB, MIB, parse_size, show_bytes
 from advisor.words import Phase
@@ -215,3 +215,24 @@ def test_a_vocabulary_that_no_model_list_has_is_found_too() -> None:
     printed = show_bytes(segment_request(2 * 256 * 151665 * 4))
     best = attribute(run, crash(parse_size(printed), "log_prob"))[0]
     assert (best.matches, best.shape) == (True, "fp32 [512, 151665]")
+
+
+@pytest.mark.parametrize(("printed", "is_round"), [("11.59 GiB", True), ("11.61 GiB", False)])
+def test_logits_of_a_round_number_of_tokens_are_told_from_a_chance_size(printed: str, is_round: bool) -> None:
+    """20,480 tokens of 151,936 words take 11.59 GiB in fp32."""
+    run = make_run(None, FSDP, Topology(), {})
+    assert any(match.round for match in attribute(run, crash(parse_size(printed)))) is is_round
+
+
+@pytest.mark.parametrize(
+    ("size", "beyond"),
+    [
+        ("5.87 GiB", True),
+        ("4.06 GiB", False),  # embedding and head in fp32, FSDP's root
+        ("28.37 GiB", False),  # the whole model in one fp32 buffer
+        ("7.09 GiB", False),  # cut over four ranks
+        ("512.00 MiB", False),
+    ],
+)
+def test_what_no_weights_take_at_once_is_of_a_pass(size: str, beyond: bool) -> None:
+    assert beyond_weights(make_run("Qwen2.5-7B", FSDP, Topology(), {}), parse_size(size)) is beyond
