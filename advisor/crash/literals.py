@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from math import ceil
 
 import ahocorasick_rs
@@ -68,10 +69,7 @@ class Searcher:
     """Finds literals in a window that grows, also across the borders of what is read at a time."""
 
     def __init__(self, literals: Sequence[bytes]) -> None:
-        self._finders = [
-            ahocorasick_rs.BytesAhoCorasick(group, matchkind=ahocorasick_rs.MatchKind.LeftmostFirst)
-            for group in passes(literals)
-        ]
+        self._finders = [_finder(tuple(group)) for group in passes(literals)]
         self._overlap = max(map(len, literals), default=1) - 1
         self._dense = True
 
@@ -96,6 +94,17 @@ class Searcher:
         return hits
 
 
+@lru_cache(maxsize=8)
+def _finder(literals: tuple[bytes, ...]) -> ahocorasick_rs.BytesAhoCorasick:
+    """Built once for all logs that are searched for the same literals: building costs more than a short log."""
+    return ahocorasick_rs.BytesAhoCorasick(literals, matchkind=ahocorasick_rs.MatchKind.LeftmostFirst)
+
+
+@lru_cache(maxsize=16)
+def _text_finder(literals: tuple[str, ...]) -> ahocorasick_rs.AhoCorasick:
+    return ahocorasick_rs.AhoCorasick(literals, matchkind=ahocorasick_rs.MatchKind.Standard)
+
+
 def first_match(pattern: str, lines: Iterator[str]) -> re.Match[str] | None:
     """The first match on any of the lines."""
     return next((match for line in lines if (match := re.search(pattern, line))), None)
@@ -114,7 +123,7 @@ def lines_with(text: str, groups: Sequence[Sequence[str]]) -> list[Iterator[str]
 
 def _spans(text: str, owners: dict[str, list[int]], count: int) -> list[list[tuple[int, int]]]:
     spans: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    search = ahocorasick_rs.AhoCorasick(list(owners), matchkind=ahocorasick_rs.MatchKind.Standard)
+    search = _text_finder(tuple(owners))
     places = list(owners.values())
     done = [-1] * count
     for at, piece in _pieces(text):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 
 import ahocorasick_rs
@@ -312,15 +313,25 @@ class _UnanchoredSignatures:
         return self._known[hits]
 
 
+@lru_cache(maxsize=1)
+def _unanchored(catalogue: Catalogue) -> _UnanchoredSignatures:
+    return _UnanchoredSignatures(catalogue.ready)
+
+
+@lru_cache(maxsize=1)
+def _shapes(catalogue: Catalogue) -> list[tuple[str, Signature]]:
+    return [(_shape(ready.signature.sample), ready.signature) for ready in catalogue.ready]
+
+
 def unanchored_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:
     """Finds of signatures without anchors. An ordinary end without a traceback only warns, at the end."""
-    entries = _UnanchoredSignatures(catalogue.ready)
+    entries = _unanchored(catalogue)
     return [LogFind(index, find) for index, lines in enumerate(logs) for find in _unanchored_in(entries, lines)]
 
 
 def cut_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:
     """Finds in last lines that break off inside a message: what is left of it agrees with the sample of a signature."""
-    samples = [(_shape(ready.signature.sample), ready.signature) for ready in catalogue.ready]
+    samples = _shapes(catalogue)
     ends = [(index, lines[-1]) for index, lines in enumerate(logs) if lines]
     return [LogFind(index, find) for index, line in ends for find in _cut_in(line, samples)]
 

@@ -18,24 +18,21 @@ _COMPILED = "\0"
 class Expression:
     """One expression of a knowledge file: its text, and its tree, parsed when the knowledge is compiled."""
 
-    __slots__ = ("_source", "_tree")
+    __slots__ = ("_compiled", "_names", "_tree", "text")
 
     def __init__(self, source: str) -> None:
-        self._source, self._tree = source, None if _COMPILED in source else parse(source)
-
-    @property
-    def text(self) -> str:
+        self.text, _, self._compiled = source.partition(_COMPILED)
         """As the file has it."""
-        return self._source.partition(_COMPILED)[0]
+        self._tree = None if self._compiled else parse(source)
+        self._names: tuple[str, ...] | None = None
 
     @property
     def tree(self) -> Branch:
         """The parsed tree; of compiled knowledge it is decoded when first read, or parsed again where it is none."""
         if self._tree is None:
-            text, _, compiled = self._source.partition(_COMPILED)
             with suppress(msgspec.MsgspecError):
-                self._tree = msgspec.json.decode(compiled, type=Branch)
-            self._tree = self._tree or parse(text)
+                self._tree = msgspec.json.decode(self._compiled, type=Branch)
+            self._tree = self._tree or parse(self.text)
         return self._tree
 
     def of(self, scope: Scope) -> RuleValue | None:
@@ -46,9 +43,11 @@ class Expression:
         """Whether it is true; None: unknown."""
         return truth(self.tree.of(scope))
 
-    def names(self) -> list[str]:
+    def names(self) -> tuple[str, ...]:
         """Every name in it, in order, once."""
-        return list(dict.fromkeys(node.name for node in walk(self.tree) if isinstance(node, Name)))
+        if self._names is None:
+            self._names = tuple(dict.fromkeys(node.name for node in walk(self.tree) if isinstance(node, Name)))
+        return self._names
 
     def __str__(self) -> str:
         return str(self.tree)

@@ -20,6 +20,7 @@ from advisor.run.natives import (
     fact_in,
     in_era,
     in_this_era,
+    keys_by_knob,
     native,
 )
 from advisor.run.run import KnobSource
@@ -55,15 +56,18 @@ def bind_natives(
     of the same launch.
     """
     stated = (framework, era, tuple(settings), environment, log_settings, with_defaults, tuple(shipped))
-    rows = partial(_stated, *stated, in_pieces, spelled or {})
-    values = dict(rows() if tables is None else tables.once(("stated", era, with_defaults), rows))
+    tables, which = tables or Tables(), (era, with_defaults)
+    rows = tables.once(("stated", *which), partial(_stated, *stated, in_pieces, spelled or {}))
+    carried = tables.once(("keys by knob", *which), lambda: keys_by_knob(rows))
+    values = dict(rows)
     for key, override in overrides.items():
         known = values.get(key)
         setting_of = known.setting if known else None
         values[key] = _native(key, override, "user", known.fact if known else None, setting_of)
-    for key in [key for key, known in values.items() if known.text is not None and known.text.startswith("${")]:
+    follow = tables.once(("followers", *which), lambda: [key for key, known in rows.items() if _follows(known)])
+    for key in [*follow, *overrides]:
         values[key] = _followed(values[key], values)
-    return Natives(framework, era, values, program, launcher or {}, libraries or {})
+    return Natives(framework, era, values, program, launcher or {}, libraries or {}, carried=carried)
 
 
 def _stated(
@@ -147,18 +151,22 @@ def _of_named_config(
     }
 
 
-def with_defaults_of_method(natives: Natives) -> Natives:
+def with_defaults_of_method(natives: Natives, tables: Tables) -> Natives:
     """The defaults that only this program, backend or method has, in place of the framework's usual ones."""
     scope = ChosenScope(natives)
     own = {}
-    ruled = [n for n in natives.values.values() if n.fact is not None and n.fact.default_when and not n.given]
-    for one in ruled:
-        chosen = None if one.fact is None else _default_when(one.fact, scope)
+    for key in tables.once(("defaults by rules", natives.era), lambda: _with_rules(natives)):
+        one = natives.values[key]
+        chosen = None if one.fact is None or one.given else _default_when(one.fact, scope)
         if chosen is not None:
             default = in_this_era(chosen.default, natives.era)
             text = None if default is None else str(default)
             own[one.key] = _native(one.key, text, "default", one.fact, one.setting)
     return replace(natives, values={**natives.values, **own}) if own else natives
+
+
+def _with_rules(natives: Natives) -> list[str]:
+    return [key for key, one in natives.values.items() if one.fact is not None and one.fact.default_when]
 
 
 def default_here(fact: SettingFact, natives: Natives) -> Scalar:
@@ -182,10 +190,14 @@ def _is_named(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or (pattern.endswith(".yaml") and name.endswith("/" + pattern))
 
 
+def _follows(known: Native) -> bool:
+    return known.text is not None and known.text.startswith("${")
+
+
 def _followed(known: Native, values: Mapping[str, Native], depth: int = 4) -> Native:
     """A value "${a.b}" is that of key a.b, as OmegaConf interpolates it in the framework's own config and in others."""
     text = known.text or ""
-    if not (text.startswith("${") and text.endswith("}")) or depth == 0:
+    if not (_follows(known) and text.endswith("}")) or depth == 0:
         return known
     leader = values.get(text[2:-1])
     if leader is None:

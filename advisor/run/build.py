@@ -20,7 +20,7 @@ from advisor.run.conversion import Converted, conversions, to_knob
 from advisor.run.counted import base_parameters, cards_counted, trained_part
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
-from advisor.run.general import cards_of, unsharded_by
+from advisor.run.general import Cards, cards_of, unsharded_by
 from advisor.run.hints import Hints, hints_of
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
@@ -29,7 +29,7 @@ from advisor.run.recipe import UNKNOWN as NO_METHOD
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import bits_in_name, find_shape, match_alias, shape_by_count, without_head
-from advisor.run.topology import read_topology, too_few
+from advisor.run.topology import decided_by, read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
@@ -107,7 +107,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     )
     spreads = launch.spreads if launch is not None else ""
     by_launch = cards_of(launch, _started(launch, inputs.counts)) if framework is None and launch is not None else None
-    topology = read_topology(natives, inputs.machine, inputs.sized, spreads, by_launch)
+    topology = _topology(natives, inputs, spreads, by_launch)
     topology = replace(topology, assumed="") if launch is not None and launch.hints else topology
     told = inputs.knobs.get("algorithm.estimator")
     algorithm = (
@@ -120,7 +120,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     algorithm = hints.method if algorithm == NO_METHOD and hints.method else algorithm
     recipe = recipe_of(algorithm)
     natives = replace(natives, rolls_out=recipe.answers == "generated", algorithm=algorithm)
-    natives = with_defaults_of_method(natives) if shows_all else natives
+    natives = with_defaults_of_method(natives, inputs.tables) if shows_all else natives
     filled = _mechanics(framework, inputs, natives, algorithm)
     mechanics = filled.mechanics
     if mechanics.trainer == "megatron":
@@ -143,7 +143,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     missing = _missing(framework, launch)
     own, era = inputs.recognised.own_program, inputs.recognised.era
     unknown = inputs.tables.once(("unknown keys", era), lambda: unknown_keys(framework, era, launch, own=own))
-    knobs = {**_knobs(natives, topology, taken=() if missing else _TAKEN_AT_DEFAULT), **inputs.knobs}
+    knobs = _knobs(natives, topology, () if missing else _TAKEN_AT_DEFAULT, inputs.tables)
+    knobs = {**knobs, **inputs.knobs}
     if (size := knobs.get(_ENGINE_SIZE)) is not None and size.source == "assumed" and isinstance(size.value, int):
         topology = replace(topology, tensor_parallel=size.value)
     cut = launch.cuts if launch is not None else ()
@@ -201,6 +202,16 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         unlimited_rows=recipe.answers == "given" and _unlimited(natives, shows_all),
     )
     return BuiltRun(run, natives)
+
+
+def _topology(natives: Natives, inputs: RunInputs, spreads: str, by_launch: Cards | None) -> Topology:
+    """Read once for all what-ifs that leave what it depends on alone: nearly all of them."""
+    by, machine = decided_by(natives, inputs.tables), inputs.machine
+    told = tuple((one.text, one.source) if (one := natives.values.get(key)) is not None else None for key in by)
+    key = ("topology", natives.era, id(machine), by_launch, told)  # kept beside it, so that no other has its id
+    return inputs.tables.once(
+        key, lambda: (machine, read_topology(natives, machine, inputs.sized, spreads, by_launch))
+    )[1]
 
 
 def _by_hint(hints: Hints, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
@@ -434,10 +445,14 @@ def _unlimited(natives: Natives, shows_all: bool) -> bool:
     return carrier.value is None and shows_all
 
 
-def _knobs(natives: Natives, topology: Topology, taken: Container[str]) -> dict[str, Knob]:
-    """The knobs that something sets. `taken`: those for which the framework's default is assumed where nothing does."""
+def _knobs(natives: Natives, topology: Topology, taken: Container[str], tables: Tables) -> dict[str, Knob]:
+    """The knobs that something sets. `taken`: those for which the framework's default is assumed where nothing does.
+
+    A knob that is a key's value as it stands is made once for that value: a what-if moves few of them.
+    """
     scope = RunScope(natives, topology)
     knobs: dict[str, Knob] = {}
+    made: dict[str, tuple[Native, Knob]] = tables.once("knobs as they stand", dict)
     for name in natives.knobs():
         carrier = _switched_on(natives, name) or natives.carrier(name)
         if carrier is None or carrier.fact is None:
@@ -451,7 +466,11 @@ def _knobs(natives: Natives, topology: Topology, taken: Container[str]) -> dict[
                 because = say("the framework's default; no launch shows it")
                 knobs[name] = Knob(name, became.value, "assumed", carrier.key, because)
             continue
-        became = to_knob(carrier.value, conversions(carrier.fact)[name], scope)
+        rule = carrier.fact.to_knob if name == carrier.fact.knob else carrier.fact.also[name]
+        if rule is None and (known := made.get(name)) is not None and known[0] is carrier:
+            knobs[name] = known[1]
+            continue
+        became = to_knob(carrier.value, rule, scope)
         if name.endswith(_LENGTHS) and isinstance(became.value, (int, float)) and became.value <= 0:
             became = Converted(None, say("no limit"))
         knobs[name] = Knob(
@@ -462,6 +481,8 @@ def _knobs(natives: Natives, topology: Topology, taken: Container[str]) -> dict[
             became.how,
             times_samples=became.times_samples,
         )
+        if rule is None:
+            made[name] = (carrier, knobs[name])
     return knobs
 
 

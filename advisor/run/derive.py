@@ -98,7 +98,7 @@ def _idle_sleep(natives: Natives) -> str:
     """Why the switch that puts optimizer states to sleep does nothing under ZeRO-3 in this era; "" where it works."""
     carrier = natives.carrier("actor.state_sleep")
     for idle in carrier.fact.no_effect_when if carrier is not None and carrier.fact is not None else ():
-        by_stage = idle.when is not None and idle.when.names() == ["actor.zero_stage"]
+        by_stage = idle.when is not None and idle.when.names() == ("actor.zero_stage",)
         if by_stage and (not idle.eras or natives.era in idle.eras):
             return idle.because
     return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
@@ -31,6 +31,7 @@ def native(key: str) -> str:
     return without_dashes(key).removeprefix("accelerate:")
 
 
+SAMPLES = "rollout.samples_per_prompt"
 OF_ROLLOUTS = ("rollout.", "sync.", "weight_sync.")
 """Knobs of the rollout engine and of what feeds it."""
 
@@ -78,6 +79,8 @@ class Natives(Struct, dict=True):
     """False: nothing is rolled out as far as is known, so what says anything of a rollout engine is idle."""
     algorithm: str = ""
     """The training method; "" while it is not read yet."""
+    carried: Mapping[str, Sequence[str]] | None = None
+    """What `keys_by_knob` says of these values, where somebody knows it already: it is the same for every what-if."""
 
     def value(self, key: str) -> KnobValue | None:
         """The typed value in force; None where unset."""
@@ -96,23 +99,26 @@ class Natives(Struct, dict=True):
             return carriers[0] if carriers else None
         return next((c for c in carriers if c.given and (c.value is not None or c.stated_off)), carriers[0])
 
-    def carriers(self, knob: str) -> list[Native]:
+    def carriers(self, knob: str) -> Sequence[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""
+        found = self._carriers.get(knob)
+        if found is None:
+            found = self._carriers[knob] = self._read_carriers(knob)
+        return found
+
+    def _read_carriers(self, knob: str) -> tuple[Native, ...]:
         if not self.rolls_out and knob.startswith(OF_ROLLOUTS):
-            return []
-        found = self.by_knob.get(knob, ())
-        return [n for n in found if n.fact is not None and (n.fact.only_with is None or self.reads(n.fact))]
+            return ()
+        found = [self.values[key] for key in self._keys.get(knob, ())]
+        return tuple([n for n in found if n.fact is not None and (n.fact.only_with is None or self.reads(n.fact))])
 
     @cached_property
-    def by_knob(self) -> dict[str, list[Native]]:
-        """Knob → the natives that carry it."""
-        found: dict[str, list[Native]] = {}
-        for n in self.values.values():
-            fact = n.fact
-            if fact is not None and (fact.knob is not None or fact.also):
-                for name in {fact.knob, *fact.also} if fact.also else (fact.knob,):
-                    found.setdefault(name or "", []).append(n)
-        return found
+    def _carriers(self) -> dict[str, tuple[Native, ...]]:
+        return {}
+
+    @cached_property
+    def _keys(self) -> Mapping[str, Sequence[str]]:
+        return keys_by_knob(self.values) if self.carried is None else self.carried
 
     def reads(self, fact: SettingFact) -> bool:
         """Whether the backend that this launch chose reads the key at all; where that is not known, it does."""
@@ -130,7 +136,19 @@ class Natives(Struct, dict=True):
 
     def knobs(self) -> list[str]:
         """Every knob that a key of this era carries, sorted."""
-        return sorted(knob for knob in self.by_knob if knob)
+        return sorted(self._keys)
+
+
+def keys_by_knob(values: Mapping[str, Native]) -> dict[str, list[str]]:
+    """Knob → the keys whose facts say that they carry it, in the dialect's order. No value decides it."""
+    found: dict[str, list[str]] = {}
+    for key, n in values.items():
+        fact = n.fact
+        if fact is not None and (fact.knob is not None or fact.also):
+            for name in {fact.knob, *fact.also} if fact.also else (fact.knob,):
+                if name is not None:
+                    found.setdefault(name, []).append(key)
+    return found
 
 
 class RunScope:
@@ -184,7 +202,7 @@ class RunScope:
 
     def _of_run(self, name: str) -> RuleValue | None:
         if name == "samples":
-            setting = self.natives.carrier("rollout.samples_per_prompt")
+            setting = self.natives.carrier(SAMPLES)
             samples = as_number(setting.value) if setting is not None else None
             return int(samples or 1)
         if name == "era":

@@ -12,8 +12,9 @@ from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.rules.expression import Expression
 from advisor.rules.tree import Name, RuleValue, as_number, walk
+from advisor.run.bound import Tables
 from advisor.run.general import Cards
-from advisor.run.natives import EnvironmentPrefix, LauncherPrefix, Natives, RunScope, gpus_of
+from advisor.run.natives import SAMPLES, EnvironmentPrefix, LauncherPrefix, Natives, RunScope, gpus_of, keys_by_knob
 from advisor.run.run import RewardPlace, Topology
 from advisor.run.values import LARGEST
 
@@ -155,6 +156,24 @@ def _stated(unread: Mapping[str, str], nodes: int | None, cards: int, machines: 
     told = {"nodes": nodes, "gpus": cards}
     every = {place: machines if place.lstrip("-").replace("-", "_") == _OF_ALL_NODES else 1 for place in unread}
     return {place: count * every[place] for place, of in unread.items() if (count := told[of])}
+
+
+def decided_by(natives: Natives, tables: Tables) -> tuple[str, ...]:
+    """Every key of the table that `read_topology` may look at: those that its expressions and places name, those that
+    share states among processes, and what chooses between several of those."""
+    fact = natives.framework.topology if natives.framework is not None else None
+    return () if fact is None else tables.once(("topology's keys", natives.era), lambda: _keys(fact, natives))
+
+
+def _keys(fact: TopologyFact, natives: Natives) -> tuple[str, ...]:
+    own = [getattr(fact, name) for name in _FIELDS]
+    named = {name for one in (*own, *fact.let.values()) if isinstance(one, Expression) for name in one.names()}
+    carried = natives.carried or keys_by_knob(natives.values)
+    named |= {key for knob in (STAGE, SAMPLES) for key in carried.get(knob, ())}
+    facts = [one.fact for key in named if (one := natives.values.get(key)) is not None]
+    named |= {name for one in facts if one is not None and one.only_with is not None for name in one.only_with.names()}
+    named |= {prefix + place for place in fact.counted_by for prefix in ("", EnvironmentPrefix)}
+    return tuple(sorted(named))
 
 
 def _is_given(place: str, natives: Natives) -> bool:

@@ -188,6 +188,6 @@ def test_repeated_across_the_cluster(name):
 )
 def test_after_thousands_of_lines_that_only_sound_alike_and_soon(chatter):
     message = MESSAGES["torch 2.4"]
-    began = time.monotonic()
+    began = time.process_time()
     assert_told(f"(WorkerDict pid=7) {chatter}\n" * 4_000 + message.text + "\n", message)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5

@@ -296,12 +296,19 @@ def test_names_and_reasons_of_nodes_command_no_terminal(answering):
     assert "\\x00" not in told
 
 
+def a_bomb() -> bytes:
+    """A little that becomes much: packed where it is wanted, not in every process that reads this file."""
+    packing, blanks = zlib.compressobj(1), b" " * (1 << 20)
+    return b"".join([*(packing.compress(blanks) for _ in range(80)), packing.compress(b"{}"), packing.flush()])
+
+
 @pytest.mark.parametrize(
     "answer",
-    [zlib.compress(bytes(200 << 20)), zlib.compress(b"[1]"), b"junk", zlib.compress(b"[" * 99_999), None],
+    [a_bomb, lambda: zlib.compress(b"[1]"), lambda: b"junk", lambda: zlib.compress(b"[" * 99_999), lambda: None],
     ids=["a bomb", "a list", "no archive", "nested", "nothing"],
 )
 def test_what_a_node_packs_is_unpacked_within_bounds(answer):
+    answer = answer()
     with pytest.raises((ValueError, TypeError, RecursionError, zlib.error)):
         unpacked(answer)
 

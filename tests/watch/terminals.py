@@ -15,7 +15,10 @@ PATIENCE = 60.0
 
 
 def talk(argv: Sequence[str], script: Sequence[tuple[bytes, bytes]], cwd: Path) -> tuple[int, str]:
-    """Run on a new terminal; for each (wait for this, type that) in turn. Returns the wait status and all output."""
+    """Run on a new terminal; for each (wait for this, type that) in turn. Returns the wait status and all output.
+
+    A shell echoes what is typed: what is waited for must not stand in it. Raises AssertionError where it never ends.
+    """
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(cwd)
@@ -37,5 +40,8 @@ def talk(argv: Sequence[str], script: Sequence[tuple[bytes, bytes]], cwd: Path) 
             os.write(fd, steps.pop(0)[1])
     else:
         os.kill(pid, 9)
+        steps = [*steps, (b"its end", b"")]
     os.close(fd)
-    return os.waitpid(pid, 0)[1], said.decode(errors="replace")
+    status = os.waitpid(pid, 0)[1]
+    assert not steps, (f"waited {PATIENCE:g} s for", steps[0][0], said)
+    return status, said.decode(errors="replace")

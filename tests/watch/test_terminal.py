@@ -43,7 +43,7 @@ def test_a_command_that_dies_of_the_interrupt_ends_us_by_the_same_signal(tmp_pat
 def test_a_stop_typed_gives_the_shell_its_terminal_and_fg_goes_on(tmp_path):
     command = " ".join(WATCH) + f" -o {tmp_path}/record -- bash -c 'echo ready; read l; echo got $l; exit 4'"
     script = [
-        (b"$ ", f"PS1='next@ '; {command}\n".encode()),
+        (b"$ ", f"PS1=next@\\ ; {command}\n".encode()),
         (b"\nready", b"\x1a"),
         (b"Stopped", b""),
         (b"next@ ", b"fg\n"),
@@ -58,7 +58,7 @@ def test_a_stop_typed_gives_the_shell_its_terminal_and_fg_goes_on(tmp_path):
 def test_a_command_begun_in_the_background_is_typed_to_after_fg_and_echoes(tmp_path):
     command = " ".join(WATCH) + f" -o {tmp_path}/record -- bash -c 'echo ready; read l; echo got $l; exit 4'"
     script = [
-        (b"$ ", f"PS1='next@ '; {command} &\n".encode()),
+        (b"$ ", f"PS1=next@\\ ; {command} &\n".encode()),
         (b"ready\r\n", b"\n"),
         (b"next@ ", b"fg\n"),
         (b"fg\r\n", b""),
@@ -86,10 +86,11 @@ def test_a_terminal_that_is_closed_ends_us_as_the_command_ends(tmp_path):
 
 
 def test_what_is_left_behind_on_a_terminal_prints_after_the_prompt_is_back(tmp_path):
-    command = " ".join(WATCH) + f" -o {tmp_path}/record -- bash -c '(sleep 1; echo late) & echo end'"
-    script = [(b"$ ", f"PS1='next@ '; {command}\n".encode()), (b"next@ ", b""), (b"late", b"exit\n")]
+    left = "(until [ -e back ]; do sleep .05; done; echo late) &"
+    command = " ".join(WATCH) + f" -o {tmp_path}/record -- bash -c '{left} echo end'"
+    script = [(b"$ ", f"PS1=next@\\ ; {command}\n".encode()), (b"next@ ", b": > back\n"), (b"late", b"exit\n")]
     _, said = talk(["env", "PS1=$ ", "bash", "--norc", "--noprofile", "-i"], script, tmp_path)
-    assert said.index("end\r\n") < said.rindex("late\r\n")
+    assert said.index("end\r\n") < said.index("next@ ") < said.rindex("late\r\n")
 
 
 def test_a_watcher_killed_by_force_leaves_command_output_record_and_terminal_whole(tmp_path):
