@@ -39,6 +39,7 @@ from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
+from advisor.crash.training_bar import training_bar
 from advisor.crash.verdict import (
     ALLOCATOR_WARNING,
     SAID,
@@ -282,10 +283,14 @@ class _CrashReader:
         return replace(trace, frames=next(filter(None, raised), ()))
 
     def _steps_done(self, trace: Trace) -> int | None:
-        """The trainer's own count; inside the loop of transformers' Trainer the bar without a title is that one's."""
+        """The trainer's own count, else that of the bar without a title which is shown to be the training's: by the
+        lines around it, or as the only one there is inside the loop of transformers' Trainer."""
         counted = self.run.health.steps_done
+        if counted is not None:
+            return counted
+        shown = training_bar(line for log, line in self._every_line() if self.run.lines.covers(log, line.number))
         in_loop = any(frame.function in _LOOP and frame.file.endswith("trainer.py") for frame in trace.frames)
-        return self.run.health.bar_done if counted is None and in_loop else counted
+        return self.run.health.bar_done if shown is None and in_loop else shown
 
     def _unread(self) -> Iterator[str]:
         """What of the logs was not read."""

@@ -14,6 +14,7 @@ from advisor.crash.read import ROLLS_OUT
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
+from advisor.diagnosis.due_facts import due_facts
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
 from advisor.diagnosis.frame_facts import frame_facts, source_facts
@@ -129,6 +130,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_figures(known.crash))
     facts.update(_run_facts(known.run))
     facts.update(model_facts(known.run))
+    done = facts["steps_done"].value if "steps_done" in facts else None
+    facts.update(due_facts(known.run, done if isinstance(done, int) else None))
     facts.update(merge_facts(known.crash.frames, known.text))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known))

@@ -197,7 +197,11 @@ def _beyond(
                 titles=titles,
             )
         everything = {**chosen, **together([p for p, _ in all_that_helps(proposals, situation, chosen)])}
-        return sentences([squeezed(proposals, situation, chosen), ways_out(situation, chosen, everything)])
+        neither = squeezed(proposals, situation, chosen)
+        after = situation.predictor.predict(chosen)
+        if not neither and after.squeeze is not None:
+            neither = sentence(squeeze_clause(after.squeeze, with_ways=False))
+        return sentences([neither, ways_out(situation, chosen, everything)])
     if not chosen and _uncapped(situation):
         return say("Rows have no longest length: with a cap the sums say what is enough.")
     now = situation.now
@@ -238,7 +242,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     lifted = max((step.host_limit for step in ranked if step.selected), default=0)
     after = situation.predictor.lifted(lifted).predict(overrides_of(ranked), fixed)
-    short = _shortfall(situation, after, chosen=any(step.selected for step in ranked))
+    short = _shortfall(situation, after, any(step.selected for step in ranked), told=bool(beyond))
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     margin = situation.predictor.margin
     return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, situation.now.fit, refused, told, beyond)
@@ -289,6 +293,8 @@ def _concerns(remedy: Remedy, situation: Situation) -> bool:
         return False
     if "gpu.beyond_card" in situation.facts and remedy.relieves in ("states", "engine"):
         return False  # room for it cannot be made, only a smaller tensor
+    if not situation.reaches(remedy):
+        return False
     anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
     return anywhere or situation.phase in remedy.phases
 
@@ -465,8 +471,10 @@ def _may_apply(remedy: Remedy, situation: Situation) -> bool:
     return not any(contradicted(rule, situation.facts) for rule in remedy.applies_when)
 
 
-def _shortfall(situation: Situation, after: Prediction, chosen: bool) -> str:
-    """What is too much after the selected steps, place by place; else what still stands in doubt."""
+def _shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool) -> str:
+    """What is too much after the selected steps, place by place; else what still stands in doubt. `told`: that it fits
+    neither with offload nor without, where that is so.
+    """
     if not after.ledger.gpu:
         return ""  # what is missing is told where the sums would be
     worst = worst_of_each_place(after.fit)
@@ -481,5 +489,6 @@ def _shortfall(situation: Situation, after: Prediction, chosen: bool) -> str:
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
         return sentences([*doubts, clauses(against)])
-    squeezed = [squeeze_clause(after.squeeze)] if after.squeeze is not None else []
-    return clauses([*squeezed, *against])
+    if after.squeeze is None:
+        return clauses(against)
+    return "" if told else squeeze_clause(after.squeeze)

@@ -101,3 +101,17 @@ def test_a_bar_without_a_title_counts_inside_the_trainers_loop_alone() -> None:
     died = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
     assert judge(bar + trace.format(file="transformers/trainer.py") + died).steps_done == 12
     assert judge(bar + trace.format(file="mine/loop.py") + died).steps_done is None
+
+
+@pytest.mark.parametrize(
+    ("before", "done"),
+    [
+        ("{'loss': 1.02, 'learning_rate': 1e-05}\n  3%|3  | 37/1200 [12:33<6:20:11, 19.6s/it]\n", 37),
+        ("  3%|3  | 37/1200 [12:33<6:20:11, 19.6s/it]\n{'loss': 1.02}\n100%|##| 63/63 [00:40<00:00, 1.6it/s]\n", 37),
+        ("  Total optimization steps = 250\n100%|##| 63/63 [00:40<00:00]\n  1%|1 | 3/250 [00:09<10:00, 2.4s/it]\n", 3),
+        ("[INFO] [axolotl.train.train:83] Starting trainer...\n  0%|   | 0/250 [00:00<?, ?it/s]\n", 0),
+        ("  1%|1 | 3/250 [00:09<10:00, 2.4s/it]\n", None),  # anybody's
+    ],
+)
+def test_lines_around_a_bar_without_a_title_prove_that_it_is_the_trainings(before, done):
+    assert judge(before + "Killed\n").steps_done == done

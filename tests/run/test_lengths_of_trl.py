@@ -31,6 +31,7 @@ def test_the_cap_is_the_default_of_method_and_version(tmp_path: Path, method: st
     script.write_text(f"trl {method} --model_name_or_path Qwen/Qwen2.5-7B\n")
     state = open_session(SessionRequest(script=script, gpus="8xA100-80GB", libraries=(f"trl={version}",)))
     assert state.run.number("data.total_tokens") == cap
+    assert state.run.number("actor.micro_batch") == 8  # 1 is the default of TRL 0.14's GRPO alone
 
 
 @pytest.mark.parametrize(("config", "on"), [("SFTConfig", True), ("TrainingArguments", False)])
