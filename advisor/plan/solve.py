@@ -94,8 +94,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     told = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
         told = in_turns(told, situation, cause) if holder_unknown(situation, cause) else told
-        usual_first = sorted(told, key=lambda step: step.id not in _usual(situation))[:MOST_BY_HAND]
-        told = [step for step in told if step in usual_first]
+        usual_first = sorted(told, key=lambda step: step.id not in _usual(situation) and not stated(step))
+        told = [step for step in told if step in usual_first[:MOST_BY_HAND]]
     steps = merged(steps, told, cause)
     steps = in_turns(steps, situation, cause) if holder_unknown(situation, cause) else steps
     steps = for_each_holder(steps, situation, cause)
