@@ -36,7 +36,8 @@ FACTS = frozenset({
     "memory", "merges", "merges.unsloth", "model", "model.parameters", "nothing_given", "one_process",
     "optimizer.card_share", "phase", "prequantised", "ran", "ran_with", "right_after", "rolls_out", "samples.bind",
     "samples.in_pass", "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process",
-    "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "verdict", "weights.fp32", "zero3",
+    "due", "rows.equal", "scores.logits", "states.least_share", "states.unshared", "steps_done", "trainer", "trains",
+    "verdict", "weights.fp32", "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""

@@ -21,7 +21,7 @@ from advisor.memory.ledger import peak_rises
 from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import Plan, PlanStep
 from advisor.plan.provisional import first_step
-from advisor.plan.solve import WITNESS
+from advisor.plan.solve import WITNESS, contradicting
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.memory_section import memory_section
@@ -235,12 +235,13 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
 
 
 def _settling(state: State) -> list[str]:
-    """What the log contradicts is asked first: its answer decides every sum."""
+    """What log or user contradict is asked first: its answer decides every sum."""
     step = state.settling()
     if step is None:
         return []
     lines = ["", *wrap(say("First: {asks}", asks=step.asks), 0, 2)]
-    lines += wrap(say("The log contradicts the sums without it: {why}", why=step.why), 2, 4)
+    who = contradicting(state.situation) if state.situation is not None else ""
+    lines += wrap(say("{who} contradicts the sums without it: {why}", who=who, why=step.why), 2, 4)
     return lines + wrap(say("Answer: --answer {question}=…", question=step.question), 2, 4)
 
 
