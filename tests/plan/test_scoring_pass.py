@@ -8,18 +8,25 @@ import pytest
 
 from advisor.session import SessionRequest, State, open_session
 
-VERL = (
-    'Traceback (most recent call last):\n  File "/o/verl/verl/workers/fsdp_workers.py", line 802, in compute_ref_log_prob\n'
-    '    output, _ = self.ref_policy.compute_log_prob(data=data)\n  File "/o/verl/verl/workers/actor/dp_actor.py", line '
-    "170, in _forward_micro_batch\n    output = self.actor_module(\n"
+FRAME = '  File "/e/lib/python3.11/site-packages/{file}", line 61, in {name}\n    {text}\n'
+VERL = "Traceback (most recent call last):\n" + "".join(
+    FRAME.format(file=f"verl/workers/{file}", name=name, text=text)
+    for file, name, text in (
+        ("fsdp_workers.py", "compute_ref_log_prob", "output, _ = self.ref_policy.compute_log_prob(data=data)"),
+        ("actor/dp_actor.py", "_forward_micro_batch", "output = self.actor_module("),
+    )
 )
-TRL = (
-    'Traceback (most recent call last):\n  File "/e/site-packages/trl/trainer/grpo_trainer.py", line 6, in _get_per_token_logps\n'
-    "    logits = model(input_ids=input_ids).logits\n"
+TRL = "Traceback (most recent call last):\n" + "".join(
+    FRAME.format(file=file, name=name, text=text)
+    for file, name, text in (
+        ("transformers/trainer.py", "training_step", "inputs = self._prepare_inputs(inputs)"),
+        ("trl/trainer/grpo_trainer.py", "_prepare_inputs", "ref = self._get_per_token_logps(self.ref_model, ids)"),
+        ("trl/trainer/grpo_trainer.py", "_get_per_token_logps", "logits = model(input_ids=input_ids).logits"),
+    )
 )
 OOM = (
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried} GiB. GPU 0 has a total capacity of 79.15 GiB "
-    "of which 0.20 GiB is free. Including non-PyTorch memory, this process has 78.94 GiB memory in use. Of the "
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried} GiB. GPU 0 has a total capacity of 79.15 "
+    "GiB of which 0.20 GiB is free. Including non-PyTorch memory, this process has 78.94 GiB memory in use. Of the "
     "allocated memory 66.10 GiB is allocated by PyTorch, and 0.41 GiB is reserved by PyTorch but unallocated.\n"
 )
 
