@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import QuestionStep, RuledOut
+from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.machine.inventory import Machine
@@ -153,7 +153,8 @@ def told_of_memory(state: State) -> bool:
 
 
 def _told(state: State) -> bool:
-    return any(step.question in _ENDINGS and step.source == "user" for step in state.diagnosis.path)
+    said = (step for step in state.diagnosis.path if step.source == "user" and step.answer != UNKNOWN)
+    return any(step.question in _ENDINGS for step in said)
 
 
 def _alone(memory: Memory) -> str:
