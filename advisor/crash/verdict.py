@@ -28,7 +28,9 @@ KILLS = frozenset(
     ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare")
 )
 """Somebody sent SIGKILL, or may have: not proof of a shortage without a second witness."""
-SAID = frozenset(("oom-words", "oom-said"))
+TOLD = ("oom-told-gpu", "oom-told")
+"""A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
+SAID = frozenset(("oom-words", "oom-said", *TOLD))
 """Words that memory ran out, in which nothing tells the memory."""
 _NO_SPACE, _DISK = "enospc", "enospc-disk"
 """What a disk and /dev/shm print alike, and what only a disk does."""
@@ -122,6 +124,10 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
     if telling:
         first = _closest(telling)
         return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
+    told = [one for one in placed if one.id in TOLD]
+    if told and not finished and (not going or told[-1] is placed[-1]):
+        first = min(told, key=lambda one: TOLD.index(one.id))
+        return Judgement("oom", first.memory, first)
     loose = [one for one in placed if one.role == "pointer" or one.id == TRACEBACK]
     alone = [one for one in placed if one.id in ENDS and one.role == "warning" and one.verdict == "not_oom"]
     if loose and not finished:

@@ -23,6 +23,7 @@ from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
 from advisor.diagnosis.model_facts import least_logits, model_facts
+from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.state_facts import largest_card, state_facts
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
@@ -35,7 +36,7 @@ from advisor.memory.predict import printed_threshold
 from advisor.memory.trainer import has_engine
 from advisor.run.natives import OF_ROLLOUTS
 from advisor.run.run import Knob, Run, Unread
-from advisor.units import show_bytes
+from advisor.units import GIB, show_bytes
 from advisor.watch.measured import Measured
 
 FLASH = ("flash-attn", "flashattn")
@@ -76,6 +77,9 @@ _TRAINER = "transformers/trainer.py"
 ABSURD = 2
 """Times its whole card, or more than any known card has where its own is not known: a single tensor of this size is of
 no batch that anybody meant to run (judgement)."""
+OF_LOGITS = 2 * GIB
+"""Bytes: an MLP of the usual models takes 30 to 60 KB a token, so this much would be 36 thousand tokens or more; logits
+of 150 thousand words take it for 3500 (judgement)."""
 DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "file-write-failed", "disk-nearly-full")
 """Signatures of a disk that is full, or nearly."""
 WRITTEN = (
@@ -135,6 +139,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(merge_facts(known.crash.frames, known.text))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known))
+    facts.update(_scored(facts))
+    facts.update(row_facts(known.run, facts))
     facts.update(_no_rollouts(known, facts))
     facts.update(_engine_fact(known, facts))
     if known.ran or known.crash.steps_seen:
@@ -155,6 +161,18 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
 
 def _line(evidence: Evidence) -> str:
     return say("line {line} of {file}", line=_grouped(evidence.line), file=evidence.file)
+
+
+def _scored(facts: Facts) -> dict[str, Fact]:
+    """Whether a pass without gradients failed over one tensor so large that only its logits are: it keeps nothing."""
+    phase, tried = facts.get("phase"), facts.get("gpu.tried_bytes")
+    if phase is None or (phase.value, phase.source) != ("log_prob", "log") or tried is None:
+        return {}
+    if not isinstance(tried.value, int) or tried.value < OF_LOGITS:
+        return {}
+    told = {"size": show_bytes(tried.value)}
+    because = say("{size} at once in a pass without gradients, which keeps no activations: logits are so large", **told)
+    return {"scores.logits": Fact(True, "log", because, tried.evidence)}
 
 
 def _grouped(count: int) -> str:

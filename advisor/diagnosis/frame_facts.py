@@ -43,7 +43,9 @@ PINS = re.compile(r"""\.to\(\s*["']cpu["']\s*,.*non_blocking\s*=\s*True|\bpin_me
 """Source lines and functions that take page-locked host memory: CUDA reports its refusal as its own "out of memory"."""
 WAKES = re.compile(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map|_?allocate_kv_cache\w*|backload\w*)$")
 """Functions that take an engine's memory back (vLLM, SGLang)."""
-ENGINE_WEIGHTS = re.compile(r"^(?:load_model|_?initialize_model|create_weights|get_model)$")
+ENGINE_WEIGHTS = re.compile(
+    r"^(?:load_model|_?initialize_model|create_weights|get_model|process_weights_after_loading)$"
+)
 ENGINE_MEASURES = re.compile(
     r"profile|warm_?up|_dummy_\w*run|captur|initialize_kv_cache|determine_\w*available|wake_up"
 )

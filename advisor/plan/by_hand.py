@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Framework, KnownAs, Remedy, SettingFact
 from advisor.language import ENGLISH, listed, say, sentences, spoken
+from advisor.memory.trainer import has_engine
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name
 from advisor.plan.job_limit import with_number
@@ -73,9 +74,12 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
 
 def _title(remedy: Remedy, situation: Situation, changes: tuple[Change, ...]) -> str:
     title = _with_names(remedy, situation, changes)
-    if situation.now.built.natives.framework is None and needs_engine(remedy, situation) == "unseen":
-        return say("Where a rollout engine shares the card: {title}", title=title)
-    return title
+    return where_shared(title) if needs_engine(remedy, situation) == "unseen" else title
+
+
+def where_shared(title: str) -> str:
+    """The title of a step for a rollout engine that nobody saw."""
+    return say("Where a rollout engine shares the card: {title}", title=title)
 
 
 def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
@@ -164,7 +168,8 @@ _SIGNS_OF_ENGINE = ("frame.engine", "gpu.others_engine", "sleeping_engine_in_pro
 def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     """Whether there is a rollout engine for a remedy that moves one; "seen" for every other remedy, too.
 
-    A launch of no known dialect may be any training: "unseen" where nothing tells whether it rolls out.
+    A launch of no known dialect may be any training: "unseen" where nothing tells whether it rolls out; so is an engine
+    that its framework starts only where a launch says so, and no launch is here.
     """
     facts = situation.facts
     if remedy.relieves != "engine" and not (remedy.knob or "").startswith(OF_ROLLOUTS):
@@ -173,6 +178,9 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     if False in told:
         return "missing"
     shown = any(name in facts and facts[name].value is not False for name in _SIGNS_OF_ENGINE)
+    if (run := situation.now.run).framework != "unknown":
+        sure = remedy.relieves != "engine" or run.seen_whole or has_engine(run)
+        return "seen" if shown or sure else "unseen"
     return "seen" if True in told or shown else "unseen"
 
 

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from advisor.knowledge.schema import Knowledge, Remedy
+from advisor.knowledge.schema import Knowledge, NewValue, Remedy
 from advisor.plan.situation import Situation
-from advisor.run.natives import Native
+from advisor.run.natives import Native, is_spelling, last_part
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
 
 AGREED = 2 / 3
 """Of the dialects that have the name, as many must mean the same by it."""
-ROLES = ("critic", "reference", "logprob")
-"""Models and passes beside the trained one; their settings bear the same names under another front."""
+ROLES = {
+    "critic": re.compile(r"critic|value_model"),
+    "reference": re.compile(r"(?:^|[^a-z])ref(?:erence)?(?![a-z])"),
+    "logprob": re.compile(r"log_?probs?(?![a-z])"),
+}
+"""Models and passes beside the trained one, by what their settings have in their names: the rest is called alike."""
+_FRONTS = {**ROLES, "eval": re.compile(r"(?:^|[^a-z])(?:eval|val|valid|test)(?:uation|idation)?(?![a-z])")}
+_OFF = frozenset({"eager", "math", "naive", "never", "fp32", "float32", "fp16", "float16"})
+"""Words by which a setting that is else a way to do a thing says that it is not done."""
 MOST_NAMES = 2
 """Names told where the launch bears none: enough to look for."""
-
-
-def last_part(key: str) -> str:
-    """The name of a key without what stands before it: "actor.micro_batch_size" and "--micro-batch-size" are one."""
-    return key.lstrip("-+").replace("-", "_").rpartition(".")[2].replace("microbatch", "micro_batch")
 
 
 def names_of(knob: str, situation: Situation) -> list[str]:
@@ -39,30 +41,28 @@ def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
     if launch is None or remedy.knob is None or remedy.value is None:
         return None
     role, names = remedy.knob.partition(".")[0], frozenset(names_of(remedy.knob, situation))
-    spelled = _spelling(_trained(remedy.knob), situation.knowledge)
+    pattern = next((one.spelled for one in situation.knowledge.knobs if one.id == _trained(remedy.knob)), "")
     found: list[tuple[int, Native]] = []
     for setting in launch.effective().values():
-        of_role = [other for other in ROLES if other in setting.key.lower()]
-        own = last_part(setting.key)
-        if not setting.resolved or bool(of_role) != (role in ROLES):
+        of_role = [name for name, spelled in _FRONTS.items() if spelled.search(setting.key.lower())]
+        if not setting.resolved or of_role != ([role] if role in _FRONTS else []):
             continue
-        ways = (own in names, own.endswith(tuple(f"_{name}" for name in names)), bool(spelled(own)))
-        value = _read(setting.text, switch=isinstance(remedy.value.to, bool))
-        if any(ways) and value is not None and (not of_role or role in of_role):
+        own = last_part(setting.key)
+        ways = (own in names, own.endswith(tuple(f"_{name}" for name in names)), is_spelling(setting.key, pattern))
+        value = _read(setting.text, remedy.value) if any(ways) else None
+        if value is not None:
             found.append((ways.index(True), Native(setting.key, setting.text, value, "script", setting=setting)))
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def _spelling(knob: str, knowledge: Knowledge) -> Callable[[str], object]:
-    """Whether a name is one of the usual spellings of a knob."""
-    spelled = next((one.spelled for one in knowledge.knobs if one.id == knob), "")
-    return re.compile(spelled or "(?!)").fullmatch
-
-
-def _read(text: str, switch: bool) -> KnobValue | None:
-    """A switch's position, or a number; None for anything else."""
-    if switch:
-        return parse_value(text, "bool")
+def _read(text: str, rule: NewValue) -> KnobValue | None:
+    """A switch's position, where it is set by a word, too; or a number; None for anything else."""
+    on = parse_value(text, "bool")
+    if isinstance(rule.to, bool):
+        word = parse_value(text, "str")
+        return on if on is not None or word is None else str(word).lower() not in _OFF
+    if on is True and rule.to is not None and not text.isdecimal():
+        return rule.to  # load_in_4bit
     whole = parse_value(text, "int")
     return whole if whole is not None else parse_value(text, "float")
 

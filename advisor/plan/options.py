@@ -158,7 +158,7 @@ def _assumed(native: Native, remedy: Remedy, situation: Situation) -> Native:
         return replace(native, text="true", value=True, source="assumed")  # what is to be left out can only be there
     default = default_here(fact, situation.now.built.natives)
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
-    if isinstance(to, bool) and by_default(remedy, situation):
+    if to is not None and by_default(remedy, situation):
         return replace(native, text=str(default), value=to, source="assumed")
     if _speaks_in_words(native, remedy.knob) or not number:
         return native

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold, contradicted
+from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Provision, Remedy
 from advisor.language import say
 from advisor.plan.by_hand import advice_step
@@ -29,20 +29,6 @@ def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
     only_if = say("only if {condition}", condition=" ".join(chosen.condition.split()))
     steps = [replace(step, caveats=(only_if, *step.caveats), only_if=only_if) for step in _provided(situation, chosen)]
     return steps[:MOST_PROVISIONAL]
-
-
-def first_step(situation: Situation, cause: Cause) -> Remedy | None:
-    """The first remedy of another cause that this run can take and that does not only move the failure."""
-    by_id = {remedy.id: remedy for remedy in situation.remedies}
-    seen = replace(situation, place="host" if cause.memory == "host" else "gpu", cause=cause.id)
-    return next((by_id[name] for name in cause.remedies if name in by_id and _is_open(by_id[name], seen)), None)
-
-
-def _is_open(remedy: Remedy, seen: Situation) -> bool:
-    if remedy.value is None or seen.now.built.natives.framework is None:
-        return not any(contradicted(rule, seen.facts) for rule in remedy.applies_when)
-    found = propose(remedy, seen, {})
-    return isinstance(found, Proposal) and not found.spills
 
 
 def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:

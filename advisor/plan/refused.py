@@ -14,6 +14,8 @@ from advisor.plan.situation import Situation
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES
 
+PASSES = ("actor_update", "log_prob")
+"""Phases that dialects tell apart where a setting acts in one of them alone."""
 WORTH_A_STEP = 0.02
 """Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
 
@@ -62,6 +64,17 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
     if not elsewhere:
         return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
     return say("it saves nothing in {phase}, only in {others}", phase=PHASE_TITLES[phase], others=listed(elsewhere))
+
+
+def acts_elsewhere(proposal: Proposal, situation: Situation) -> str:
+    """Of a switch for a pass, that its dialect says it acts in other phases than the one that died; "" where it may."""
+    value, phase = proposal.remedy.value, situation.phase
+    if proposal.remedy.relieves != "pass" or value is None or value.to is None or phase not in PASSES:
+        return ""
+    moved = [fact.moves for fact in proposal.facts if fact.moves]
+    if not moved or any({phase, "all"} & set(each) for each in moved):
+        return ""
+    return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
 
 
 def _too_small(proposal: Proposal, situation: Situation) -> str:

@@ -15,7 +15,7 @@ from advisor.memory.ledger import peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
-from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual
+from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual, where_shared
 from advisor.plan.common_names import MOST_NAMES, names_of
 from advisor.plan.host_holders import for_each_holder
 from advisor.plan.lead import FIRST_FEW, led_by_the_run
@@ -24,7 +24,7 @@ from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.provisional import provisional_steps
 from advisor.plan.ran_with import back_steps
-from advisor.plan.refused import false_friends, folklore, saves_elsewhere, tried_in_vain
+from advisor.plan.refused import acts_elsewhere, false_friends, folklore, saves_elsewhere, tried_in_vain
 from advisor.plan.select import (
     GUESSED,
     TIERS,
@@ -85,6 +85,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     against = exclusions(proposals, situation)
     for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
+        if not step.selected and needs_engine(proposal.remedy, situation) == "unseen":
+            step = replace(step, title=where_shared(step.title))
         steps.append(replace(step, conflicts=against.get(step.id, ())))
     companions = picked.companions
     chosen = together([*picked.own.values(), *companions])
@@ -94,8 +96,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     told = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
         told = in_turns(told, situation, cause) if holder_unknown(situation, cause) else told
-        usual_first = sorted(told, key=lambda step: step.id not in _usual(situation))[:MOST_BY_HAND]
-        told = [step for step in told if step in usual_first]
+        usual_first = sorted(told, key=lambda step: step.id not in _usual(situation) and not stated(step))
+        told = [step for step in told if step in usual_first[:MOST_BY_HAND]]
     steps = merged(steps, told, cause)
     steps = in_turns(steps, situation, cause) if holder_unknown(situation, cause) else steps
     steps = for_each_holder(steps, situation, cause)
@@ -119,8 +121,26 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
     steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
     steps = sorted(steps, key=lambda step: _last(step, situation, picked.too_little))
+    steps = _of_the_scoring_pass(steps, situation) if situation.phase == "log_prob" else steps
     steps = led_by_the_run(steps, situation, cause)
     return finish(awake, [*first, *steps], refused, beyond)
+
+
+def _of_the_scoring_pass(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
+    """A pass that only scores: its own budget of tokens is named, not the update's; where nothing is counted, what is
+    held for each parameter comes behind the pass, which keeps neither gradients nor moments.
+    """
+    own = any(step.id == "logprob-token-budget" for step in steps)
+    kept = [step for step in steps if step.selected or not own or step.id != "token-budget"]
+    if not situation.uncounted and situation.now.enough is not None:
+        return kept
+    relieves = {remedy.id: remedy.relieves for remedy in situation.remedies}
+    last = max((i for i, step in enumerate(kept) if relieves.get(step.id) == "pass"), default=-1)
+    held = [
+        one for one in kept[: max(last, 0)] if relieves.get(one.id) == "states" and not (one.selected or one.documented)
+    ]
+    ahead = [step for step in kept[: last + 1] if step not in held]
+    return [*ahead, *held, *kept[last + 1 :]]
 
 
 def _last(step: PlanStep, situation: Situation, too_little: bool) -> tuple[bool, bool]:
@@ -170,7 +190,10 @@ def _beyond(
         asked = say("Give the whole command that starts the training: {why}", why=situation.now.run.no_launch)
         return sentences([f"{asked}.", *situation.predictor.inputs.script_notes[:1]])
     if situation.refuted:
-        return say("The log contradicts what is counted, so none of these is counted or switched on.")
+        return say(
+            "{who} contradicts what is counted, so none of these is counted or switched on.",
+            who=contradicting(situation),
+        )
     if situation.now.run.lost:
         return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
     if picked.too_little and (found := next(iter(_raising(situation, chosen)), None)) is not None:
@@ -211,6 +234,12 @@ def _beyond(
         libraries = listed(change.key for step in versions for change in step.changes)
         return say("Nothing is switched on before the version of {library} is known.", library=libraries)
     return ""
+
+
+def contradicting(situation: Situation) -> str:
+    """What says that steps were done which by the sums could not have been: the log, a record, or the user."""
+    ran = situation.facts.get("first_step")
+    return say("What you say (steps had been done)") if ran is not None and ran.source == "user" else say("The log")
 
 
 def _witness(situation: Situation) -> list[Remedy]:
@@ -313,7 +342,9 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
             if remedy.id in cause.remedies:
                 refused.append(found)
         elif found is not None and not keys & set(found.overrides):
-            idle = saves_elsewhere(found, situation, remedy.id in cause.remedies, remedy.id in cause.remedies[:1])
+            idle = acts_elsewhere(found, situation) or saves_elsewhere(
+                found, situation, remedy.id in cause.remedies, remedy.id in cause.remedies[:1]
+            )
             if idle:
                 refused += [NotProposed(remedy.id, remedy.title, idle)] if remedy.id in cause.remedies else []
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.knowledge.schema import Cause, Remedy
+from advisor.plan.by_hand import needs_engine
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED, LITTLE, holder_of
@@ -51,7 +52,11 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
     leads: dict[str, int] = {}
     elsewhere = {i: not _of_phase(remedies.get(steps[i].id), situation.phase) for i in rest}
     for i in sorted(rest, key=lambda i: (bought[i], elsewhere[i], steps[i].results == "changed", not stated(steps[i]))):
-        engine = steps[i].changes and not low_already(steps[i], remedies.get(steps[i].id))  # there may be none at all
+        engine = (
+            steps[i].changes
+            and not (known and _unseen(steps[i], situation))
+            and not low_already(steps[i], remedies.get(steps[i].id))
+        )  # there may be none at all
         remedy = remedies.get(steps[i].id)
         by_key = not known or steps[i].changes or steps[i].results == "unchanged"
         by_key = by_key or (remedy is not None and unseen_number(remedy, situation))  # its title names the key
@@ -89,6 +94,11 @@ def unchanged_ahead(leads: Sequence[PlanStep], later: Sequence[PlanStep]) -> lis
 def decisive(step: PlanStep) -> int:
     """Bytes that a step saves where it counts."""
     return step.saves.get(step.headline, 0) if step.headline is not None else 0
+
+
+def _unseen(step: PlanStep, situation: Situation) -> bool:
+    remedy = next((one for one in situation.remedies if one.id == step.id), None)
+    return remedy is not None and needs_engine(remedy, situation) == "unseen"
 
 
 def _of_phase(remedy: Remedy | None, phase: Phase) -> bool:

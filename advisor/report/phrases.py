@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import QuestionStep, RuledOut
+from advisor.crash.verdict import TOLD
+from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.machine.inventory import Machine
@@ -106,7 +107,9 @@ def verdict(state: State) -> str:
     if state.diagnosis.is_verdict and crash.verdict == "oom":
         return sentence(state.diagnosis.title)
     if crash.verdict == "oom":
-        return _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
+        ran_out = _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
+        told = say("So somebody wrote; the line of the process itself is not here.") if crash.signature in TOLD else ""
+        return sentences((ran_out, told))
     if state.diagnosis.memory == "none" and _told(state) and (crash.verdict != "not_oom" or crash.is_well):
         return sentences((say("No memory was short."), _by_you(state)))
     if crash.is_well and crash.finished:
@@ -153,7 +156,8 @@ def told_of_memory(state: State) -> bool:
 
 
 def _told(state: State) -> bool:
-    return any(step.question in _ENDINGS and step.source == "user" for step in state.diagnosis.path)
+    said = (step for step in state.diagnosis.path if step.source == "user" and step.answer != UNKNOWN)
+    return any(step.question in _ENDINGS for step in said)
 
 
 def _alone(memory: Memory) -> str:

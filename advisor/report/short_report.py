@@ -20,8 +20,7 @@ from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
 from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import Plan, PlanStep
-from advisor.plan.provisional import first_step
-from advisor.plan.solve import WITNESS, enough_alone
+from advisor.plan.solve import WITNESS, contradicting, enough_alone
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.memory_section import memory_section
@@ -227,7 +226,7 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     most = max(BOTH, at_most.outcomes - bool(state.plan.selected()))  # with nothing chosen, it is the next step
     lines = ["", *wrap(say("One answer decides most: {asks}", asks=step.asks), 0, 2)]
     for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
-        lines += wrap(_outcome(outcome, state, with_step=asked.tells_memory), 2, 4)
+        lines += wrap(_outcome(outcome, state, with_look=asked.tells_memory), 2, 4)
     lines += _more(len(asked.outcomes) - most)
     how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
@@ -235,12 +234,13 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
 
 
 def _settling(state: State) -> list[str]:
-    """What the log contradicts is asked first: its answer decides every sum."""
+    """What log or user contradict is asked first: its answer decides every sum."""
     step = state.settling()
     if step is None:
         return []
     lines = ["", *wrap(say("First: {asks}", asks=step.asks), 0, 2)]
-    lines += wrap(say("The log contradicts the sums without it: {why}", why=step.why), 2, 4)
+    who = contradicting(state.situation) if state.situation is not None else ""
+    lines += wrap(say("{who} contradicts the sums without it: {why}", who=who, why=step.why), 2, 4)
     return lines + wrap(say("Answer: --answer {question}=…", question=step.question), 2, 4)
 
 
@@ -249,6 +249,12 @@ def _right_either_way(asked: DecidingQuestion, shown: _Shown) -> list[str]:
     numbered = shown.chosen or shown.others
     right = (number for number, one in enumerate(numbered, 1) if one.id in asked.right_either_way and _helps(one))
     number = next(right, None)
+    if number is None and asked.tells_memory:
+        told = say(
+            "Right whatever the answer: start it again, from the last checkpoint, under "
+            "`rl-oom-advisor watch -- COMMAND`, which records card and RAM up to the end and diagnoses what ended it."
+        )
+        return wrap(told, 2, 4)
     return [] if number is None else wrap(say("Right whatever the answer: change {number}", number=number), 2, 4)
 
 
@@ -256,15 +262,14 @@ def _helps(step: PlanStep) -> bool:
     return step.selected or step.kind in ("machine", "manual") or any(size > 0 for size in step.saves.values())
 
 
-def _outcome(outcome: Outcome, state: State, with_step: bool) -> str:
-    """ "yes → Host memory grows with every step", and what would then be done first."""
+def _outcome(outcome: Outcome, state: State, with_look: bool) -> str:
+    """ "yes → Host memory grows with every step", and where no memory was short, what to look at."""
     told = [choice.id for choice in outcome.choices[:2]]
     left = len(outcome.choices) - len(told)
     told += [say("{count} more", count=left)] if left else []
     leads = say("as above") if outcome.cause.id == state.diagnosis.cause else outcome.cause.title
-    first = first_step(state.situation, outcome.cause) if with_step and state.situation is not None else None
-    then = say("; then: {step} ({id})", step=first.title, id=first.id) if first is not None else ""
-    if with_step and first is None and outcome.cause.memory == "none":
+    then = ""
+    if with_look and outcome.cause.memory == "none":
         then = say("; look at: {what}", what=sentences((outcome.cause.record_next_time,)))
     return f"{listed(told)} → {leads}{then}"
 

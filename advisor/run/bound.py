@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -20,10 +21,12 @@ from advisor.run.natives import (
     fact_in,
     in_era,
     in_this_era,
+    is_spelling,
     keys_by_knob,
     native,
 )
 from advisor.run.run import KnobSource
+from advisor.run.unknown_keys import has_key
 from advisor.run.values import parse_value
 from advisor.script.document import Setting
 
@@ -51,9 +54,9 @@ def bind_natives(
 
     `with_defaults` False: there is no launch to look at, so what is not set is not known to be at its default.
     `shipped`: files of the framework's own that the launch names and that were not found. `in_pieces`: the launch was
-    quoted in part, so the front of a key may be missing; so it is where no key is known as it stands: those are read
-    by `spelled`, too, knob → the usual spellings of the last part, and a length always is. `tables`: shared by what-ifs
-    of the same launch.
+    quoted in part, so the front of a key may be missing; so it is where no key is known as it stands. What no version
+    of the framework has is read by `spelled`, knob → the usual spellings of the last part; a length always is.
+    `tables`: shared by what-ifs of the same launch.
     """
     stated = (framework, era, tuple(settings), environment, log_settings, with_defaults, tuple(shipped))
     tables, which = tables or Tables(), (era, with_defaults)
@@ -92,8 +95,10 @@ def _stated(
         if setting.effective:
             key = native(setting.key)
             key = _in_full(key, values) if (in_pieces or foreign) and key not in values else key
-            read = spelled if foreign else {name: spelled[name] for name in _ANYBODYS & spelled.keys()}
-            key = key if key in values else _by_spelling(key, setting.text, values, read)
+            if key not in values:
+                own = foreign or (framework is not None and not has_key(framework, key) and not _misplaced(key, values))
+                read = spelled if own else {name: spelled[name] for name in _ANYBODYS & spelled.keys()}
+                key = _by_spelling(key, setting.text, values, read)
             text = setting.text if setting.resolved else _leader(setting)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
             values[key] = _native(key, text, source, _fact(framework, era, key, values), setting)
@@ -245,6 +250,11 @@ def _in_a_list(key: str) -> bool:
     return any(part.isdigit() for part in key.split("."))
 
 
+def _misplaced(key: str, values: Mapping[str, Native]) -> bool:
+    """Whether it has a name of the framework's own, in a group where the framework has none of that name."""
+    return any(full.rpartition(".")[2] == key.rpartition(".")[2] for full in values)
+
+
 _TRAINED = frozenset({"actor", "policy"})
 """Groups of settings that are the trained model's whatever the groups around them are called."""
 _OF_ANOTHER_PASS = re.compile(r"eval|val_|critic|ref|reward|rollout|infer|log_?prob|generat|buffer")
@@ -252,21 +262,26 @@ _OF_ANOTHER_PASS = re.compile(r"eval|val_|critic|ref|reward|rollout|infer|log_?p
 
 _ANYBODYS = frozenset({"data.total_tokens"})
 """Knobs that a program of one's own often has a key of its own for, on a trainer that has another."""
+_GENERATED = frozenset({"data.response_tokens", "rollout.samples_per_prompt", "rollout.memory_share", "rollout.sleeps"})
+_NAMED_PASSES = ("eval.",)
+"""Knobs of what is rolled out, which stand among the rollout's settings; and those of a pass that no front tells."""
 MOST_ROWS = 64
 """Rows of a pass; a larger number under a plain "batch_size" counts those of a step (judgement)."""
 
 
 def _by_spelling(key: str, text: object, values: Mapping[str, Native], spelled: Mapping[str, str]) -> str:
     """The one setting that carries the knob of which the last part of `key` is a usual spelling."""
-    last = key.rpartition(".")[2].replace("-", "_").lower()
     groups = key.lower().split(".")
     if not _TRAINED.intersection(groups) and _OF_ANOTHER_PASS.search(key.lower()):
-        return key
-    knobs = [knob for knob, pattern in spelled.items() if re.fullmatch(pattern, last)]
+        read = {knob: spelled[knob] for knob in _GENERATED & spelled.keys()}
+    else:
+        read = {knob: pattern for knob, pattern in spelled.items() if not knob.startswith(_NAMED_PASSES)}
+    knobs = [knob for knob, pattern in read.items() if is_spelling(key, pattern)]
     if knobs == ["actor.micro_batch"] and not (str(text).isdecimal() and int(str(text)) <= MOST_ROWS):
         return key
     found = [full for full, known in values.items() if knobs and _knob(known) == knobs[0] and not known.given]
-    return found[0] if len(knobs) == 1 and len(found) == 1 else key
+    alike = found if len(found) < 2 else difflib.get_close_matches(key, found, 1, cutoff=0)
+    return alike[0] if len(knobs) == 1 and alike else key
 
 
 def _knob(known: Native) -> str | None:

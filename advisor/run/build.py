@@ -31,7 +31,7 @@ from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.shape import bits_in_name, find_shape, match_alias, shape_by_count, without_head
 from advisor.run.topology import decided_by, read_topology, too_few
 from advisor.run.uncounted import uncounted
-from advisor.run.unknown_keys import unknown_keys, unknown_note
+from advisor.run.unknown_keys import by_name_note, read_by_name, unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
 from advisor.script.launch import Launch, NotFound
 
@@ -143,6 +143,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     missing = _missing(framework, launch)
     own, era = inputs.recognised.own_program, inputs.recognised.era
     unknown = inputs.tables.once(("unknown keys", era), lambda: unknown_keys(framework, era, launch, own=own))
+    read = inputs.tables.once(("read by name", era), lambda: read_by_name(natives))
+    unknown = tuple(one for one in unknown if one.key not in read)
     knobs = _knobs(natives, topology, () if missing else _TAKEN_AT_DEFAULT, inputs.tables)
     knobs = {**knobs, **inputs.knobs}
     if (size := knobs.get(_ENGINE_SIZE)) is not None and size.source == "assumed" and isinstance(size.value, int):
@@ -170,6 +172,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         notes=(
             *inputs.tables.once("version notes", lambda: version_notes(inputs.recognised, launch)),
             *unknown_note(unknown),
+            *by_name_note(read),
             *dict.fromkeys(
                 (*told_first, *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized))
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -29,6 +30,21 @@ def native(key: str) -> str:
     A dotted option in kebab case (`--trainer.model.seq-len`) has the name that it has in a file.
     """
     return without_dashes(key).removeprefix("accelerate:")
+
+
+def last_part(key: str) -> str:
+    """The name of a key without what stands before it: "actor.micro_batch_size" and "--micro-batch-size" are one."""
+    return _parts(key)[-1]
+
+
+def is_spelling(key: str, pattern: str) -> bool:
+    """Whether the last part of a key is one of the usual spellings of a knob, or its last two: "optim.offload"."""
+    *groups, last = _parts(key)
+    return bool(pattern) and any(re.fullmatch(pattern, name) for name in (last, "_".join((*groups[-1:], last))))
+
+
+def _parts(key: str) -> list[str]:
+    return key.lstrip("-+").lower().replace("-", "_").replace("microbatch", "micro_batch").split(".")
 
 
 SAMPLES = "rollout.samples_per_prompt"

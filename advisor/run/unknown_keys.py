@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from advisor.hostile import clean_line
 from advisor.knowledge.key_space import KeySpace, key_space, keys_at, keys_ever
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say, say_count
-from advisor.run.natives import in_era, native
+from advisor.run.natives import Natives, in_era, last_part, native
 from advisor.run.run import UnknownKey
 from advisor.script.launch import Launch
 
@@ -45,6 +45,33 @@ def unknown_keys(framework: Framework | None, era: str, launch: Launch | None, *
     levers = _levers(framework, era, space)
     told = [UnknownKey(clean_line(s.key, 100), _meant(native(s.key), levers, moved=everything)) for s in strange]
     return tuple(one for one in told if one.meant or everything)
+
+
+def has_key(framework: Framework, key: str) -> bool:
+    """Whether some version of the framework has a key, or hands it on; True where nobody listed its keys."""
+    space = key_space(framework.framework)
+    return space is None or _is_known(key, framework, space, keys_ever(framework.framework))
+
+
+def read_by_name(natives: Natives) -> dict[str, str]:
+    """Keys of a launch that no version of its framework has → the key as which their spelling lets them be read."""
+    framework = natives.framework
+    found = {n.setting.key: n.key for n in natives.values.values() if n.setting is not None and n.fact is not None}
+    return {
+        key: meant
+        for key, meant in found.items()
+        if framework is not None and last_part(native(key)) != last_part(meant) and not has_key(framework, native(key))
+    }
+
+
+def by_name_note(read: Mapping[str, str]) -> tuple[str, ...]:
+    """One sentence on them."""
+    if not read:
+        return ()
+    told = [say("{key} as {meant}", key=clean_line(key, 100), meant=meant) for key, meant in read.items()]
+    left = len(told) - MOST_NAMED
+    shown = listed([*told[:MOST_NAMED], *([say("{count} more", count=left)] if left > 0 else [])])
+    return (say("Read by their names alone: {keys}.", keys=shown),)
 
 
 def known_share(framework: Framework, launch: Launch) -> float | None:

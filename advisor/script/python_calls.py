@@ -28,6 +28,10 @@ _OWN = ("args", "config")
 _OTHER_MODEL = re.compile(r"^(ref|reward|value|teacher|judge|processing|tokenizer)")
 _NO_MODEL = re.compile(r"Tokenizer|Processor|Config|Extractor|Peft")
 _TOKENIZER = re.compile(r"tokenizer|processor", re.IGNORECASE)
+_SWITCHES_ON = re.compile(r"(?:gradient_checkpointing_enable|enable_gradient_checkpointing)$")
+"""Methods of a model (transformers, diffusers) that switch on what else a setting would."""
+_OF_ONES_OWN = ("DataLoader", "generate", "LLM", "SamplingParams", "GenerationConfig")
+"""Calls (torch, transformers, vLLM) whose arguments size a program that has no config object."""
 _DEEPEST = 12
 
 
@@ -41,6 +45,8 @@ class Setup(Struct):
     trainer: str = ""
     trained: tuple[str, ...] = ()
     """The classes of all trainers that are made, the last one last."""
+    numbers: list[tuple[str, ast.expr]] = field(default_factory=list)
+    """Names that the file sets once, to a number or a switch; where nothing is configured, they are its settings."""
     lengths: list[tuple[str, ast.keyword]] = field(default_factory=list)
     """Key and argument of what a tokenizer is told of the longest row: when it is loaded, and when it is called."""
     rivals: bool = False
@@ -256,8 +262,25 @@ def find_setup(tree: ast.Module, values: NameValues) -> Setup:
     load = _model_load(calls, trainers, bound)
     out.parts += [] if load is None else [(LOADER, load)]
     out.parts += [(ADAPTER, call) for call in calls if called(call) == ADAPTER]
+    of_ones_own = () if out.configs else _OF_ONES_OWN
+    switched = [call for call in calls if _SWITCHES_ON.match(called(call)) and _is_done(call, tree, values)]
+    beside = (call for call in calls if call in switched or called(call) in of_ones_own)
+    out.parts += [(called(call), call) for call in beside]
+    if not out.configs and not out.trainer:
+        once = ((name, value) for name, value in _once_set(tree) if name.isidentifier())
+        out.numbers = [(name, value) for name, value in once if _is_number(value)]
     out.lengths = [(f"{TOKENIZER}.{keyword.arg}", keyword) for call in calls for keyword in _cuts(call)]
     return out
+
+
+def _is_done(call: ast.Call, tree: ast.Module, values: NameValues) -> bool:
+    """Whether a call surely runs where its function does, and is no function of the file's own."""
+    own = any(isinstance(node, ast.FunctionDef) and node.name == called(call) for node in ast.walk(tree))
+    return isinstance(call.func, ast.Attribute) and values.is_certain(call) and not own
+
+
+def _is_number(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, (bool, int, float))
 
 
 def _cuts(call: ast.Call) -> Iterator[ast.keyword]:

@@ -157,7 +157,7 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
         if not holder.bases and is_filled(holder.name, tree):
             read = read_names(tree)
             reading.fields = [source for source in reading.fields if source.key in read]
-    if setup.configs or setup.parts:
+    if setup.configs or setup.parts:  # numbers alone are any program's
         evaluator = Evaluator(names, reading.environment)
         options = {key: evaluator.evaluate(value) for key, value in option_defaults(tree, classes)}
         options |= {key: Evaluated(value) for key, value in given.items()}
@@ -281,6 +281,8 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictio
                 _add(reading, f"{prefix}.{keyword.arg}", keyword, keyword.value, names)
             elif keyword.arg and not left_out:
                 _add_part(reading, f"{prefix}.{keyword.arg}", keyword, keyword.value, names)
+    for name, told in setup.numbers:
+        _add(reading, name, told, told, {})
     for key, keyword in setup.lengths:
         _add(reading, key, keyword, keyword.value, values.at(keyword.value))
     if setup.trainer and setup.configs:

@@ -31,12 +31,33 @@ def test_what_fails_in_an_allocator_of_the_host_is_a_shortage_of_host_memory(lin
     assert crash.evidence[0].fields.get("tried_bytes") == tried
 
 
-@pytest.mark.parametrize("words", [" -> step 6 OOM", "跑到第六步就爆显存了", "and here it ran out of GPU memory"])
-def test_a_person_s_last_words_are_read_where_the_steps_end(words: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "memory"),
+    [
+        (" -> step 6 OOM", "unknown"),
+        ("got OOM again", "unknown"),
+        ("RuntimeError: oom", "unknown"),
+        ("error: cuda OOM", "gpu"),
+        ("跑到第六步就爆显存了", "gpu"),
+        ("and here it ran out of GPU memory", "gpu"),
+    ],
+)
+def test_a_person_s_last_words_are_read_where_the_steps_end(words: str, memory: str) -> None:
     assert judge(STEPS).verdict == "not_oom"
     crash = judge(f"{STEPS}{words}\n")
-    assert crash.verdict == "unclear"
-    assert crash.evidence[0].line == 6
+    assert (crash.verdict, crash.memory, crash.evidence[0].line) == ("oom", memory, 6)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("to avoid OOM, lower the batch", "no OOM this time", "CUDA OOM: False", "if you get a GPU OOM, see below"),
+        *("Loading model with OOM protection", "Failed requests: 0, OOM: 0", "如果显存不足，请调小 batch"),
+        *("zoom with error", "OOM score adj set to 0, error ignored", "did it get a cuda OOM?"),
+    ],
+)
+def test_words_that_warn_or_ask_are_no_shortage(words: str) -> None:
+    assert judge(f"loading\n{words}\n").verdict != "oom"
 
 
 def test_a_run_that_went_on_after_such_words_was_going_on() -> None:

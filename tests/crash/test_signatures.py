@@ -11,12 +11,15 @@ from advisor.crash.evidence import EvidenceRole
 from advisor.crash.patterns import Catalogue, expand
 from advisor.crash.scan import scan
 from advisor.crash.sources import text_source
+from advisor.crash.verdict import TOLD
 
 from .known import SIGNATURES, judge
 
 CATALOGUE = Catalogue(SIGNATURES)
 EVERY = [pytest.param(ready, id=ready.signature.id) for ready in CATALOGUE.ready]
-NO_SHORTAGE = [one for one in EVERY if one.values[0].signature.verdict != "oom"]
+NO_SHORTAGE = [
+    one for one in EVERY if one.values[0].signature.verdict != "oom" and one.values[0].signature.id not in TOLD
+]
 
 
 @pytest.mark.parametrize("ready", EVERY)

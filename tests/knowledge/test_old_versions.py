@@ -46,6 +46,14 @@ def test_a_copied_trainer_of_llama_factory_under_another_name_is_still_told(tmp_
     assert (run.framework, run.era, run.algorithm) == ("llamafactory", "v0.1", "sft")
 
 
+@pytest.mark.parametrize("stage", ["ppo", "rm", "pt"])
+def test_a_program_for_each_stage_was_llama_factorys_first_form(tmp_path: Path, stage: str) -> None:
+    run = run_of(
+        tmp_path, f"python src/train_{stage}.py --do_train --model_name_or_path p/Qwen-7B --dataset a --output_dir o"
+    )
+    assert (run.framework, run.era, run.algorithm) == ("llamafactory", "v0.1", stage)
+
+
 def test_swift_2_has_its_own_names_for_batch_and_tuner(tmp_path: Path) -> None:
     run = run_of(tmp_path, f"{OLD_SWIFT} --deepspeed zero3-offload --use_flash_attn true")
     assert (run.framework, run.era, run.algorithm) == ("ms-swift", "v2", "sft")
