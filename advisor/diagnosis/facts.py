@@ -23,6 +23,7 @@ from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
 from advisor.diagnosis.model_facts import least_logits, model_facts
 from advisor.diagnosis.state_facts import largest_card, state_facts
+from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -132,6 +133,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(merge_facts(known.crash.frames, known.text))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known))
+    if (vendor := vendor_of(known.crash, known.machine, load_knowledge().gpus, known.text)) != "nvidia":
+        facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))
     facts.update(_no_rollouts(known, facts))
     facts.update(_engine_fact(known, facts))
     if known.ran or known.crash.steps_seen:

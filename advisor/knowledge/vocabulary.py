@@ -36,14 +36,15 @@ FACTS = frozenset({
     "memory", "merges", "merges.unsloth", "model", "model.parameters", "nothing_given", "one_process",
     "optimizer.card_share", "phase", "prequantised", "ran", "ran_with", "right_after", "rolls_out", "samples.bind",
     "samples.in_pass", "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process",
-    "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "verdict", "weights.fp32", "zero3",
+    "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "vendor", "verdict", "weights.fp32",
+    "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
     "algorithm", "attribution", "disk.holds", "ended", "era", "frame.cause", "frame.engine", "framework", "gpu.name",
     "host.held_by", "host.largest", "host.top_user", "ledger.largest", "memory", "model", "phase", "right_after",
-    "signature", "trainer", "verdict",
+    "signature", "trainer", "vendor", "verdict",
 })  # fmt: skip
 """Facts that are a name, never true or false: a condition says what they are to be."""
 SITUATION_WORDS = frozenset({"model", "gpu"})
