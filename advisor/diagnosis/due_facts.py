@@ -1,4 +1,4 @@
-"""Tells whether a checkpoint or an evaluation was due where the run died, by its interval and the steps that were done."""
+"""Tells whether a checkpoint or an evaluation was due where the run died, by its interval and the steps done."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from advisor.diagnosis.merge_facts import merge_facts
 from advisor.diagnosis.model_facts import least_logits, model_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.state_facts import largest_card, state_facts
+from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -141,6 +142,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_machine_facts(known))
     facts.update(_scored(facts))
     facts.update(row_facts(known.run, facts))
+    if (vendor := vendor_of(known.crash, known.machine, load_knowledge().gpus, known.text)) != "nvidia":
+        facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))
     facts.update(_no_rollouts(known, facts))
     facts.update(_engine_fact(known, facts))
     if known.ran or known.crash.steps_seen:

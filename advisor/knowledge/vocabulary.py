@@ -38,14 +38,15 @@ FACTS = frozenset({
     "nothing_given", "one_process", "optimizer.card_share", "phase", "prequantised", "ran", "ran_with",
     "right_after", "rolls_out", "rows.equal", "samples.bind", "samples.in_pass", "save.due", "save.first",
     "scores.logits", "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process",
-    "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "verdict", "weights.fp32", "zero3",
+    "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "vendor", "verdict", "weights.fp32",
+    "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
     "algorithm", "attribution", "attribution.likely", "disk.holds", "ended", "era", "frame.cause", "frame.engine",
     "framework", "gpu.name", "host.held_by", "host.largest", "host.top_user", "ledger.largest", "memory", "model",
-    "phase", "right_after", "signature", "trainer", "verdict",
+    "phase", "right_after", "signature", "trainer", "vendor", "verdict",
 })  # fmt: skip
 """Facts that are a name, never true or false: a condition says what they are to be."""
 SITUATION_WORDS = frozenset({"model", "gpu"})

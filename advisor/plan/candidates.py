@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.fact import Facts
 from advisor.knowledge.schema import NewValue
+from advisor.plan.situation import TOTAL
 from advisor.rules.expression import Expression
 from advisor.rules.tree import Constant, as_number
 from advisor.run.build import BuiltRun
@@ -18,7 +19,6 @@ from advisor.run.run import KnobValue
 
 MOST = 24
 """Candidates looked at for one setting."""
-TOTAL = "data.total_tokens"
 LENGTHS = ("data.prompt_tokens", "data.response_tokens", TOTAL)
 ROUNDING = 4
 """Digits of a share."""

@@ -245,7 +245,7 @@ def _tried(
     overrides = _overrides(remedy, native, value, before.built)
     if overrides is None:
         return _no_word(native, remedy.knob or "", value, before.built.natives)
-    found, wrong = _allowed(forms(native, overrides, before.built.natives), native, situation, base)
+    found, wrong = _allowed(forms(native, overrides, before.built.natives, before.run.knobs), native, situation, base)
     if found is None:
         return say(_REFUSED, key=native.key, old=native.text, new=value, why=wrong)
     changed = {**base, **found.overrides}

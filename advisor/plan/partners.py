@@ -9,8 +9,12 @@ from msgspec import Struct
 from advisor.knowledge.schema import Partners
 from advisor.rules.expression import Expression
 from advisor.rules.tree import RuleValue, as_number
+from advisor.run.bound import default_here
 from advisor.run.natives import Native, Natives, RunScope
+from advisor.run.run import Knob
 from advisor.run.values import parse_value
+
+NO_KNOBS: Mapping[str, Knob] = {}
 
 
 class Joined(Struct, frozen=True):
@@ -22,14 +26,16 @@ class Joined(Struct, frozen=True):
     caveats: tuple[str, ...] = ()
 
 
-def forms(native: Native, overrides: Mapping[str, str | None], natives: Natives) -> list[Joined]:
+def forms(
+    native: Native, overrides: Mapping[str, str | None], natives: Natives, knobs: Mapping[str, Knob] = NO_KNOBS
+) -> list[Joined]:
     """The ways to make this change, best first; [] where the dialect demands a partner that cannot follow."""
     found = [Joined(overrides)]
     if native.fact is None or not native.fact.with_it:
         return found
     text = overrides.get(native.key)
     new = None if text is None else parse_value(text, native.fact.type)
-    scope = RunScope(natives, own={"old": native.value, "new": new})
+    scope = RunScope(natives, knobs=knobs, own={"old": native.value, "new": new})
     for rule in native.fact.with_it:
         if not rule.eras or natives.era in rule.eras:
             found = [form for joined in found for form in _with(rule, joined, scope)]
@@ -53,8 +59,20 @@ def _with(rule: Partners, joined: Joined, scope: RunScope) -> list[Joined]:
     if None in moved.values():
         return alone
     caveats = (*joined.caveats, *([rule.says] if rule.says else []))
+    moved = {key: text for key, text in moved.items() if not _stands(key, text, scope.natives)}
     with_them = Joined({**joined.overrides, **moved}, joined.kept or rule.keeps_product, caveats)
     return [with_them, *(alone if rule.keeps_product else [])]
+
+
+def _stands(key: str, text: str | None, natives: Natives) -> bool:
+    """Whether the partner has that value already, by the launch or by the framework's default."""
+    known = natives.values.get(key)
+    if known is None or known.fact is None or text is None:
+        return False
+    now = known.text
+    if now is None and not known.given and (default := default_here(known.fact, natives)) is not None:
+        now = str(default)
+    return now is not None and parse_value(now, known.fact.type) == parse_value(text, known.fact.type)
 
 
 def _moved(rule: Expression, scope: RunScope) -> str | None:

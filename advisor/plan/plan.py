@@ -38,6 +38,8 @@ class Change(Struct, frozen=True):
     """It goes into the config file that the command names, because the command itself takes nothing beside it."""
     old_source: KnobSource | None = None
     """What gave `old`; "assumed": the framework's default, taken for it because the launch was not seen whole."""
+    since: str = ""
+    """The versions that have the key, in words, where not all have it and nobody knows which one runs."""
 
     @property
     def old_words(self) -> str | None:

@@ -20,6 +20,7 @@ from advisor.memory.predict import Overrides, Prediction, Predictor
 from advisor.units import GIB
 from advisor.words import Phase, filled
 
+TOTAL = "data.total_tokens"
 AWAKE: tuple[Phase, ...] = ("rollout_init", "rollout_generate", "weight_sync", "validation", "unknown")
 """Phases in which an engine that sleeps holds its share; in "unknown" it may."""
 
@@ -85,6 +86,13 @@ class Situation(Struct, frozen=True):
         """Steps were done that by the sums could not have been."""
         ran = self.facts.get("first_step")
         return self.place == "gpu" and refuted(self.now.ledger, ran is not None and ran.value is False)
+
+    @property
+    def rows_unknown(self) -> bool:
+        """Nobody knows how long a row is: no setting limits it, or the one that does was not seen."""
+        run, length = self.now.run, self.now.run.knobs.get(TOTAL)
+        taken = not run.seen_whole and length is not None and length.source in ("default", "assumed")
+        return run.unlimited_rows or taken
 
     @property
     def engine_asleep(self) -> bool:

@@ -266,7 +266,8 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
     named = (in_words_of(situation.vendor, step) for step in steps)
     kept = (step for step in named if not in_force(step, situation))
-    kept = (replace(step, saves={}, host_saves={}) for step in kept) if situation.refuted else kept
+    of_rows = {one.id for one in situation.remedies if one.relieves in ("pass", "rows") and situation.rows_unknown}
+    kept = (replace(s, saves={}, host_saves={}) if situation.refuted or s.id in of_rows else s for s in kept)
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     lifted = max((step.host_limit for step in ranked if step.selected), default=0)
@@ -513,7 +514,10 @@ def _shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool
     other: Place = "host" if situation.place == "gpu" else "gpu"
     moved = chosen and peak_rises(situation.now.ledger, after.ledger, other)
     against = [
-        finding_clause(one) for one in worst if moved or one.place == situation.place or one.reason != "capacity"
+        finding_clause(one)
+        for one in worst
+        if one.reason != "capacity"
+        or ((moved or one.place == situation.place) and not (one.place == "gpu" and situation.rows_unknown))
     ]
     against = [] if after.run.quoted else against  # nor a sum of settings that nobody saw
     if after.fit.verdict != "does_not_fit":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from advisor.knowledge.schema import Framework
 from advisor.language import say, sentences
 from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
-from advisor.run.dialect import ASSUMED_BY, beside_file
+from advisor.run.dialect import ASSUMED_BY, EraToldBy, beside_file
 from advisor.run.natives import EnvironmentPrefix, Native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase, filled, when
@@ -108,7 +109,8 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     if present.fact is not None and present.fact.only_in:
         return Change(key, old, new, how=not_written(), old_source=source)
     written = ("--" if options and not assigned and not in_file and not _no_command(situation) else "") + key
-    return Change(written, old, new, bare=bare and not in_file, assigned=assigned, in_file=in_file, old_source=source)
+    since, bare = _told_since(present, framework, inputs.recognised.era_told_by), bare and not in_file
+    return Change(written, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source, since=since)
 
 
 def _no_command(situation: Situation) -> bool:
@@ -135,17 +137,25 @@ def _dated(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
     if framework is None or recognised.era_told_by not in ASSUMED_BY:
         return ()
     known = [natives[key] for key in keys if key in natives]
-    added = {n.key: n.fact.eras for n in known if n.setting is None and n.fact is not None and n.fact.eras}
+    added = {n.key: told for n in known if (told := _told_since(n, framework, recognised.era_told_by))}
     return tuple(
         say(
             "{key} exists {since}, and which version runs is not known: check with `pip show {package}`",
             key=key,
-            since=since(eras, framework.eras[0].id),
+            since=told,
             package=framework.package,
         )
-        for key, eras in added.items()
-        if {era.id for era in framework.eras} - set(eras)
+        for key, told in added.items()
     )
+
+
+def _told_since(known: Native, framework: Framework | None, told_by: EraToldBy) -> str:
+    """In which versions a key is there that the launch does not have, where that is not in all, and nobody knows the
+    version; "" elsewhere."""
+    eras = known.fact.eras if known.fact is not None and known.setting is None else ()
+    if framework is None or told_by not in ASSUMED_BY or not {era.id for era in framework.eras} - set(eras or ("*",)):
+        return ""
+    return since(eras, framework.eras[0].id) if eras else ""
 
 
 def since(eras: Sequence[str], newest: str) -> str:

@@ -24,6 +24,7 @@ from advisor.memory.fit import (
 )
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep, grouped
 from advisor.run.run import Run, Topology
+from advisor.run.values import parse_value
 from advisor.units import GIB, show_bytes, show_gib, show_params
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when, when_either
 
@@ -239,7 +240,7 @@ def machine_line(machine: Machine, topology: Topology) -> str:
     nodes = machine.nodes or (topology.nodes if topology.known else 1)
     if nodes > 1:
         parts.append(say("{count} nodes", count=nodes))
-    parts.append(_cards(machine, topology.asked))
+    parts.append(_cards(machine, topology.counted))
     host = machine.host
     if host.total_bytes is not None and host.limit_bytes is not None:
         sizes = {"size": show_bytes(host.total_bytes), "limit": show_bytes(host.limit_bytes)}
@@ -296,7 +297,32 @@ def results_word(step: PlanStep) -> str:
 
 
 def change_line(change: Change) -> str:
-    """ "worker.rollout.gpu_memory_utilization 0.6 → 0.5"."""
+    """ "worker.rollout.gpu_memory_utilization 0.6 → 0.5"; what only some versions have is followed by which."""
+    line = _change(change)
+    return say("{change} ({since})", change=line, since=change.since) if change.since else line
+
+
+_GUESSED: Sayings[float] = Sayings(
+    {
+        0.5: "{key}: half of what yours is (the default is {old})",
+        2.0: "{key}: twice what yours is (the default is {old})",
+    }
+)
+"""Of a number that nobody stated: how far it goes."""
+
+
+def _of_guess(change: Change) -> str:
+    """The change where its old number is only a default in place of one that nobody saw; "" elsewhere."""
+    old, new = (parse_value(text or "", "float") for text in (change.old, change.new))
+    if change.old_source != "assumed" or type(old) is not float or type(new) is not float or old <= 0:
+        return ""
+    told = {"key": change.key, "old": change.old or ""}
+    return filled(_GUESSED[new / old], told) if new / old in _GUESSED else ""
+
+
+def _change(change: Change) -> str:
+    if guessed := _of_guess(change):
+        return guessed
     if change.new is None and change.old_source == "assumed":
         return say("{key} removed, where your launch has it", key=change.key)
     if change.new is None:

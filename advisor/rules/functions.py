@@ -61,7 +61,7 @@ _HEADS = ("model.heads", "model.kv_heads")
 
 
 def _like(text: object, *patterns: object) -> bool:
-    return any(fnmatchcase(str(text), str(pattern)) for pattern in patterns)
+    return any(fnmatchcase(str(text).lower(), str(pattern).lower()) for pattern in patterns)
 
 
 def _devices(scope: Scope, arguments: tuple[Branch, ...]) -> int | None:

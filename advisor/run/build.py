@@ -145,12 +145,11 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     unknown = inputs.tables.once(("unknown keys", era), lambda: unknown_keys(framework, era, launch, own=own))
     read = inputs.tables.once(("read by name", era), lambda: read_by_name(natives))
     unknown = tuple(one for one in unknown if one.key not in read)
-    knobs = _knobs(natives, topology, () if missing else _TAKEN_AT_DEFAULT, inputs.tables)
-    knobs = {**knobs, **inputs.knobs}
-    if (size := knobs.get(_ENGINE_SIZE)) is not None and size.source == "assumed" and isinstance(size.value, int):
-        topology = replace(topology, tensor_parallel=size.value)
+    knobs = {**_knobs(natives, topology, () if missing else _TAKEN_AT_DEFAULT, inputs.tables), **inputs.knobs}
+    knobs, topology, wide = _engine_size(knobs, topology, inputs.machine)
     cut = launch.cuts if launch is not None else ()
-    told_first = (*cut, *_idle(launch, topology, inputs), *([hints.said] if hints.said else []))
+    short = (told for told in (too_few(topology, inputs.machine), wide, hints.said) if told)
+    told_first = (*cut, *_idle(launch, topology, inputs), *short)
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
     knobs = {**knobs, **_quantised(name, shape, knobs)}
@@ -280,6 +279,26 @@ def _started(launch: Launch, counts: Mapping[CountName, int]) -> int | None:
     started = launch.processes
     seen = max(counts.get("gpus", 0), counts.get("ranks", 0))
     return None if started is not None and seen > started else started
+
+
+def _engine_size(
+    knobs: dict[str, Knob], topology: Topology, machine: Machine
+) -> tuple[dict[str, Knob], Topology, str]:
+    """Knobs and topology by the GPUs of one rollout engine, and that the launch gives it more than there are, in words:
+    a default that the machine cannot have is none of the run's.
+    """
+    size, cards = knobs.get(_ENGINE_SIZE), gpus_of(machine) * (machine.nodes or 1)
+    if size is None or not isinstance(size.value, int) or topology.engine_elsewhere:
+        return knobs, topology, ""
+    if size.source == "assumed":
+        if 0 < cards < size.value:
+            return {name: knob for name, knob in knobs.items() if name != _ENGINE_SIZE}, topology, ""
+        return knobs, replace(topology, tensor_parallel=size.value), ""
+    have = topology.rollout_gpus if topology.known else cards
+    if size.source == "default" or not 0 < have < size.value:
+        return knobs, topology, ""
+    told = mark("{key} {size} spreads one engine over {size} GPUs, and it has {count}: it cannot start so.")
+    return knobs, topology, say(told, key=size.key, size=size.value, count=have)
 
 
 def _idle(launch: Launch | None, topology: Topology, inputs: RunInputs) -> tuple[str, ...]:

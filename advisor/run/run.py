@@ -141,6 +141,12 @@ class Topology(Struct, frozen=True):
     """The same of a reference model."""
 
     @property
+    def counted(self) -> int | None:
+        """GPUs that the launch asks for, or lets its processes see; None where it does not say."""
+        seen = self.actor_gpus * self.process_gpus
+        return self.asked if self.asked is not None or not self.known or seen < 2 else seen
+
+    @property
     def data_parallel(self) -> int:
         """Actor ranks that see different data."""
         return max(1, self.actor_gpus // max(1, self.sequence_parallel * self.model_parallel))

@@ -37,6 +37,11 @@ _KEYED = re.compile(rb"(?:[\w.-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*:(?:\s|\Z)|-\s|--
 _NAMED = re.compile(rb"^[\w.-]*_[\w.-]*[ \t]*:(?:\s|\Z)", re.MULTILINE)
 """A setting by its name; prose has none ("Platform: Linux")."""
 
+_TABLE = re.compile(rb"[ \t]*\[\[?[ \t]*[\w.\"'-]+[ \t]*\]\]?[ \t]*(?:#|\Z)")
+_PAIR = re.compile(rb"[ \t]*(?:[\w.-]+|\"[^\"\n]*\")[ \t]+=[ \t]*\S")
+_OF_TOML = re.compile(_TABLE.pattern + rb"|" + _PAIR.pattern + rb"|[ \t]*(?:#|[\]\[\"'\d{},]|true\b|false\b)")
+"""A line of a TOML file: a table, a key with blanks before its sign, a comment, or the rest of a long value."""
+
 
 def read_script(
     path: Path, *, positional: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
@@ -61,6 +66,7 @@ def read_documents(
         kind = kind_of(document) if kind is None or _SHELL.match(document.data[:200]) else kind
         kind = "yaml" if kind == "shell" and _is_mapping(document.data) else kind
         kind = "python" if kind == "shell" and _is_python(document.data) else kind
+        kind = "toml" if kind == "shell" and _is_toml(document.data) else kind
     if kind == "shell":
         return _shell(files, path, positional)
     number = files.add(path, kind)
@@ -88,6 +94,13 @@ def _is_mapping(data: bytes) -> bool:
     """Whether a text whose name says script is the text of a YAML file."""
     lines = data.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True)
     return len(_NAMED.findall(data)) > 1 and all(map(_KEYED.match, lines))
+
+
+def _is_toml(data: bytes) -> bool:
+    """Whether a text whose name says script is the text of a TOML file: tables, and keys that bash would run."""
+    lines = [line for line in data.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
+    headed = any(map(_TABLE.match, lines))
+    return headed and any(map(_PAIR.match, lines)) and all(map(_OF_TOML.match, lines))
 
 
 def _is_python(data: bytes) -> bool:
