@@ -131,7 +131,7 @@ def _of_the_scoring_pass(steps: Sequence[PlanStep], situation: Situation) -> lis
     held for each parameter comes behind the pass, which keeps neither gradients nor moments.
     """
     own = any(step.id == "logprob-token-budget" for step in steps)
-    kept = [step for step in steps if step.selected or not own or step.id != "token-budget"]
+    kept = [step for step in steps if step.selected or stated(step) or not own or step.id != "token-budget"]
     if not situation.uncounted and situation.now.enough is not None:
         return kept
     relieves = {remedy.id: remedy.relieves for remedy in situation.remedies}
