@@ -122,7 +122,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
     steps = sorted(steps, key=lambda step: _last(step, situation, picked.too_little))
     steps = _of_the_scoring_pass(steps, situation) if situation.phase == "log_prob" else steps
-    steps = led_by_the_run(steps, situation, cause)
+    steps = _newer_behind(led_by_the_run(steps, situation, cause), situation)
     return finish(awake, [*first, *steps], refused, beyond)
 
 
@@ -131,7 +131,7 @@ def _of_the_scoring_pass(steps: Sequence[PlanStep], situation: Situation) -> lis
     held for each parameter comes behind the pass, which keeps neither gradients nor moments.
     """
     own = any(step.id == "logprob-token-budget" for step in steps)
-    kept = [step for step in steps if step.selected or not own or step.id != "token-budget"]
+    kept = [step for step in steps if step.selected or stated(step) or not own or step.id != "token-budget"]
     if not situation.uncounted and situation.now.enough is not None:
         return kept
     relieves = {remedy.id: remedy.relieves for remedy in situation.remedies}
@@ -141,6 +141,17 @@ def _of_the_scoring_pass(steps: Sequence[PlanStep], situation: Situation) -> lis
     ]
     ahead = [step for step in kept[: last + 1] if step not in held]
     return [*ahead, *held, *kept[last + 1 :]]
+
+
+def _newer_behind(steps: list[PlanStep], situation: Situation) -> list[PlanStep]:
+    """What only a newer version has does not lead where the version that is counted has a step of the same effect."""
+    remedies = {remedy.id: remedy for remedy in situation.remedies}
+    first = remedies.get(steps[0].id) if steps else None
+    if first is None or steps[0].selected or not in_a_later_version(first, situation):
+        return steps
+    alike = (i for i, one in enumerate(steps[1:FIRST_FEW], 1) if one.changes and one.results == "unchanged")
+    at = next((i for i in alike if (r := remedies.get(steps[i].id)) is not None and r.relieves == first.relieves), 0)
+    return [*steps[1 : at + 1], steps[0], *steps[at + 1 :]]
 
 
 def _last(step: PlanStep, situation: Situation, too_little: bool) -> tuple[bool, bool]:

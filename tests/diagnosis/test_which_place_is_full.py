@@ -26,7 +26,7 @@ def test_the_place_is_asked_for_and_a_step_is_told_for_shared_memory(tmp_path: P
     assert asked.step.question == "full_place"
     assert {outcome.cause.memory for outcome in asked.outcomes} == {"shm", "none"}
     assert [step.id for step in state.plan.steps if step.only_if][:1] == ["raise-shm"]
-    assert "disk → A disk is full; then: Find what fills the disk" in " ".join(short_report(state).split())
+    assert "disk → A disk is full; look at: The frame that wrote" in " ".join(short_report(state).split())
 
 
 @pytest.mark.parametrize(("place", "memory", "first"), [("disk", "none", "free-disk"), ("shm", "shm", "raise-shm")])
