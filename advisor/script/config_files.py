@@ -21,7 +21,7 @@ from advisor.language import mark, say
 from advisor.script.arguments import read_arguments
 from advisor.script.document import Document, DocumentKind, ScriptError, Setting, effective
 from advisor.script.files import Files
-from advisor.script.keyed import KeyedEntry, read_keyed, read_yaml, settings_of
+from advisor.script.keyed import KeyedEntry, empty_tables, read_keyed, read_yaml, settings_of
 from advisor.script.launch import Launch, NotFound
 from advisor.script.launcher import is_other_work
 from advisor.script.written_file import WrittenFile, find_written, written_settings
@@ -240,12 +240,12 @@ def read_config(files: Files, number: int, prefix: str = "", *, composed: bool =
     where they are names of files, or are there. Raises ScriptError where it is not well-formed.
     """
     document = files.documents[number]
-    entries = read_keyed(document).entries
-    out = Composed()
+    keyed = read_keyed(document)
+    entries, out = keyed.entries, Composed()
     if composed or (not prefix and _inherits(files, document, entries)):
         compose(files, number, out)
         return out
-    out.settings = settings_of(document, entries, "file", prefix)
+    out.settings = settings_of(document, [*entries, *empty_tables(keyed)], "file", prefix)
     out.files = [str(document.path)]
     return out
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ValueStyle = Literal["plain", "single", "double", "block", "list", "empty"]
 
+EMPTY = "{}"
+"""The value of a table without a key."""
 _LONGEST = 100_000
 """Characters of a value."""
 _MOST_NAMED = 50
@@ -84,6 +86,13 @@ class Keyed(Struct):
     def below(self, key: str) -> str:
         """The first keys below a mapping or a list, separated by commas; "" where the key is none."""
         return ", ".join([entry.key for entry in self.entries if entry.key.startswith(f"{key}.")][:3])
+
+
+def empty_tables(keyed: Keyed) -> list[KeyedEntry]:
+    """Tables without a key, as values: where a table alone switches something on, it is a setting."""
+    held = {entry.key.rpartition(".")[0] for entry in keyed.entries} | {key.rpartition(".")[0] for key in keyed.tables}
+    alone = (table for key, table in keyed.tables.items() if key and key not in held)
+    return [KeyedEntry(one.key, EMPTY, one.start, one.end, "plain", one.start, True) for one in alone]
 
 
 def read_keyed(document: Document) -> Keyed:

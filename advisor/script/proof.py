@@ -12,6 +12,7 @@ from msgspec import Struct
 from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
 from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, without_dashes
+from advisor.script.keyed import EMPTY
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import FOLLOWED, read_again
 
@@ -128,6 +129,7 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Di
     for key in {**expected, **found}:
         before, after = expected.get(key, _UNSET), found.get(key, _UNSET)
         follows = key in followers and key not in asked
+        follows = follows or (before == EMPTY and any(one.startswith(f"{key}.") for one in asked))  # no longer empty
         if not follows and not _same(before, after, loose=not old.argv):
             out.append(_difference(clean_line(key), before, after, key in asked))
     out += _compare_environment(old, new, wanted)
