@@ -88,7 +88,7 @@ def _head(state: State, wrote: str) -> str:
         "",
         "- " + say("Run: {run}", run=text(phrases.subject(state.run))),
         *(["- " + text(told)] if (told := phrases.recognised(state.run)) else []),
-        "- " + say("Machine: {machine}", machine=text(phrases.machine_line(state.machine, state.run.topology.asked))),
+        "- " + say("Machine: {machine}", machine=text(phrases.machine_line(state.machine, state.run.topology))),
     ]
     lines += ["- " + say("Note: {note}", note=text(note)) for note in (*state.run.notes, *state.machine.problems)]
     return "\n".join([*lines, ""])

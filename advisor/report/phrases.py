@@ -22,7 +22,7 @@ from advisor.memory.fit import (
     worst_of_each_place,
 )
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep, grouped
-from advisor.run.run import Run
+from advisor.run.run import Run, Topology
 from advisor.units import GIB, show_bytes, show_gib, show_params
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when, when_either
 
@@ -226,15 +226,16 @@ def recognised(run: Run) -> str:
     return say("Recognised by {because}; {framework} is known up to {version} ({month}).", **told)
 
 
-def machine_line(machine: Machine, asked: int | None = None) -> str:
-    """ "8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0".
+def machine_line(machine: Machine, topology: Topology) -> str:
+    """ "2 nodes · 8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0".
 
-    `asked`: GPUs that the launch asks for, told where nobody knows of which kind they are.
+    By the launch's topology the nodes that nobody states, and how many GPUs where nobody knows of which kind they are.
     """
     parts = []
-    if machine.nodes is not None and machine.nodes > 1:
-        parts.append(say("{count} nodes", count=machine.nodes))
-    parts.append(_cards(machine, asked))
+    nodes = machine.nodes or (topology.nodes if topology.known else 1)
+    if nodes > 1:
+        parts.append(say("{count} nodes", count=nodes))
+    parts.append(_cards(machine, topology.asked))
     host = machine.host
     if host.total_bytes is not None and host.limit_bytes is not None:
         sizes = {"size": show_bytes(host.total_bytes), "limit": show_bytes(host.limit_bytes)}

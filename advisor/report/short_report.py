@@ -137,7 +137,7 @@ def _head(state: State) -> list[str]:
     lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
-    run = f"{phrases.subject(state.run)} · {phrases.machine_line(state.machine, state.run.topology.asked)}"
+    run = f"{phrases.subject(state.run)} · {phrases.machine_line(state.machine, state.run.topology)}"
     told = [line for sentence in state.run.told_first for line in wrap(sentence, 2, 4)]
     return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *told]
 

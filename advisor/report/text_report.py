@@ -157,7 +157,7 @@ def _entry(entry: Evidence, quote: bool) -> list[str]:
 
 
 def _subject(run: Run, machine: Machine) -> list[str]:
-    lines = wrap(phrases.subject(run), 2, 4) + wrap(phrases.machine_line(machine, run.topology.asked), 2, 4)
+    lines = wrap(phrases.subject(run), 2, 4) + wrap(phrases.machine_line(machine, run.topology), 2, 4)
     lines += wrap(phrases.recognised(run), 2, 4)
     for note in (*run.notes, *machine.problems):
         lines += wrap(note, 2, 4)

@@ -28,7 +28,7 @@ OOM = (
 def test_a_log_names_as_many_cards_as_it_shows(tmp_path: Path, log: str, said: str) -> None:
     (tmp_path / "train.log").write_text(log)
     state = open_session(SessionRequest(logs=(tmp_path / "train.log",), planned=False))
-    assert machine_line(state.machine) == said
+    assert machine_line(state.machine, state.run.topology) == said
 
 
 @pytest.mark.parametrize("framework", ["trl", "llamafactory", "transformers", "verl-sft", "ms-swift"])
