@@ -95,7 +95,8 @@ def keys_to_resume(built: BuiltRun) -> str:
     known = resumption_of(built, Path())
     if known.way is None:
         return ""
-    again = {} if known.by_itself else {key: _spelled(value) for key, value in known.way.resumes.items()}
+    places = {"checkpoint": "CHECKPOINT", "folder": known.folder or "FOLDER"}  # as a manual writes what is to be put in
+    again = {} if known.by_itself else {k: _spelled(v).format(**places) for k, v in known.way.resumes.items()}
     return _written({**known.needed(), **again})
 
 
