@@ -98,6 +98,7 @@ def wanted_of(step: PlanStep) -> list[EditRequest]:
             f"{step.id}: {_brief(change)}",
             "environment" if kind == "environment" else "setting",
             assigned=change.assigned,
+            in_file=change.in_file,
         )
         for change in step.changes
     ]

@@ -34,6 +34,8 @@ class Change(Struct, frozen=True):
     """A flag that takes no value: present is on, absent is off."""
     assigned: bool = False
     """Written key=value where the command has no argument yet."""
+    in_file: bool = False
+    """It goes into the config file that the command names, because the command itself takes nothing beside it."""
     old_source: KnobSource | None = None
     """What gave `old`; "assumed": the framework's default, taken for it because the launch was not seen whole."""
 

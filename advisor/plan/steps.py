@@ -99,13 +99,16 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     options = framework is not None and framework.syntax == "argparse"
     bare = options and present.fact is not None and present.fact.type == "flag"
     inputs = situation.predictor.inputs
-    assigned = beside_file(inputs.recognised, inputs.launch) == "assignments"
+    beside = beside_file(inputs.recognised, inputs.launch)
+    given_there = present.setting is not None and present.setting.origin == "command"
+    assigned, in_file = beside == "assignments", beside == "nothing" and not given_there
     if present.setting is not None:
-        return Change(present.setting.key, old, new, bare=bare, assigned=assigned, old_source=source)
+        key = present.setting.key
+        return Change(key, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source)
     if present.fact is not None and present.fact.only_in:
         return Change(key, old, new, how=not_written(), old_source=source)
-    written = ("--" if options and not assigned and not _no_command(situation) else "") + key
-    return Change(written, old, new, bare=bare, assigned=assigned, old_source=source)
+    written = ("--" if options and not assigned and not in_file and not _no_command(situation) else "") + key
+    return Change(written, old, new, bare=bare and not in_file, assigned=assigned, in_file=in_file, old_source=source)
 
 
 def _no_command(situation: Situation) -> bool:

@@ -257,6 +257,8 @@ def no_place(recognised: Recognised, launch: Launch | None) -> str:
         )
     own = [setting for setting in launch.settings if setting.origin == "command" and setting.key not in _CHOOSES_A_FILE]
     if beside_file(recognised, launch) == "nothing":
+        if any(one.origin != "command" and one.span is not None for one in launch.settings):
+            return ""  # it is written into that file
         return say(
             "beside a config file this version of {framework} reads nothing: change it there", framework=framework.title
         )

@@ -117,6 +117,8 @@ class EditRequest(Struct, frozen=True):
     """Of a variable: every launch of the script may get it. Otherwise only the launch that is edited does."""
     assigned: bool = False
     """Where the command has no argument of its own to show how: key=value, not an option."""
+    in_file: bool = False
+    """It goes into the config file that the command names, not beside it."""
 
 
 def apply_edits(data: bytes, edits: tuple[Edit, ...]) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.bash.words import Exhausted, Unterminated
@@ -115,13 +115,41 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
     for item in wanted:
         if item.kind == "environment":
             edit_environment(editor, item)
-        elif not item.key.startswith(FOLLOWED):
+        elif not item.key.startswith(FOLLOWED) and not item.in_file:
             editor.setting(item)
+    if added := [item for item in wanted if item.kind == "setting" and item.in_file]:
+        _config_file(script, launch_index, added, changes)
     for prefix in FOLLOWED:
         inside = [item for item in wanted if item.kind == "setting" and item.key.startswith(prefix)]
         if inside:
             _followed_file(script, launch, inside, changes, prefix)
     changes.as_bash_reads_it(0)
+
+
+def _config_file(script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes) -> None:
+    """New settings, in the config file that the command names; the last one, where several are merged."""
+    places: dict[tuple[int, str], list[EditRequest]] = {}
+    for item in wanted:
+        found = [place for place in _config_files(script, launch_index) if item.key.startswith(place[1])]
+        if not found:
+            raise EditRefused(say("The launch names no config file that was found."))
+        places.setdefault(found[-1], []).append(item)
+    for (number, prefix), items in places.items():
+        _keyed(script, number, items, changes, prefix)
+
+
+def _config_files(script: Script, launch_index: int) -> Iterator[tuple[int, str]]:
+    """The config files of a launch, and the prefix under which each one's keys are settings."""
+    settings = [one for one in script.launches[launch_index].settings if one.origin == "file" and one.span is not None]
+    for number, document in enumerate(script.documents[1:], 1):
+        own = [one.key for one in settings if one.span is not None and one.span.path == str(document.path)]
+        own = [key for key in own if not key.startswith(FOLLOWED)]
+        if not own:
+            continue
+        keyed, head = read_keyed(document), f"{own[0].partition('.')[0]}."
+        prefixes = (prefix for prefix in ("", head) if keyed.find(own[0].removeprefix(prefix)) is not None)
+        if (prefix := next(prefixes, None)) is not None:
+            yield number, prefix
 
 
 def _followed_file(

@@ -130,7 +130,8 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Di
         before, after = expected.get(key, _UNSET), found.get(key, _UNSET)
         follows = key in followers and key not in asked
         follows = follows or (before == EMPTY and any(one.startswith(f"{key}.") for one in asked))  # no longer empty
-        if not follows and not _same(before, after, loose=not old.argv):
+        loose = not old.argv or (key in asked and asked[key].in_file)
+        if not follows and not _same(before, after, loose=loose):
             out.append(_difference(clean_line(key), before, after, key in asked))
     out += _compare_environment(old, new, wanted)
     for changed, before, after in (

@@ -95,7 +95,8 @@ def test_data_that_is_too_large_to_prepare_wants_fewer_processes(planned: Planne
 
 
 @pytest.mark.parametrize(
-    ("version", "written"), [("0.9.5", "llamafactory-cli train x.yaml cutoff_len=4096\n"), ("0.9.1", "")]
+    ("version", "written"),
+    [("0.9.5", "llamafactory-cli train x.yaml cutoff_len=4096\n"), ("0.9.1", "cutoff_len: 4096")],
 )
 def test_beside_a_file_a_command_gets_what_its_version_reads_there(
     version: str, written: str, planned: Planned, capsys: pytest.CaptureFixture[str], tmp_path: object
@@ -104,5 +105,5 @@ def test_beside_a_file_a_command_gets_what_its_version_reads_there(
     planned("llamafactory-cli train x.yaml\n", UPDATE)
     words = ["fix", "run.sh", "--log", "train.log", "--gpus", "8xA100-80GB", "--lib", f"llamafactory={version}"]
     _, out, _ = tell([*words, "--accept", "shorten-sequences", "-o", "-"], capsys)
-    assert out.rpartition("4096\n# ")[2].endswith(written)
+    assert written in out
     assert "--cutoff_len" not in out
