@@ -371,11 +371,16 @@ def _pictures(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
     """What the sums count for a picture, where nothing limits its pixels and the card ran out."""
     memory = facts.get("memory")
     if known.run.unlimited_pictures and memory is not None and memory.value == "gpu":
-        yield say(
-            "Nothing limits the pixels of a picture, and the sums count {pixels:,} of each: a photograph has ten to "
-            "fifty times as many, which the vision tower and the rows hold.",
-            pixels=TYPICAL_IMAGE_PIXELS,
-        )
+        yield pixels_unlimited()
+
+
+def pixels_unlimited() -> str:
+    """That the sums count a usual picture, and a larger one is possible: a word on the sums, not on the crash."""
+    return say(
+        "Nothing limits the pixels of a picture, and the sums count {pixels:,} of each: a photograph has ten to "
+        "fifty times as many, which the vision tower and the rows hold.",
+        pixels=TYPICAL_IMAGE_PIXELS,
+    )
 
 
 def _cache_that_fits(crash: Crash) -> Iterator[str]:

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.worker import get_current_worker
 
 from advisor.diagnosis.diagnosis import UNKNOWN
+from advisor.diagnosis.remarks import pixels_unlimited
 from advisor.hostile import cells
 from advisor.language import mark, say
 from advisor.tui.driver import expected_trouble
@@ -84,8 +85,10 @@ def verdict_rows(state: State, width: int) -> list[Row]:
 
 
 def _beneath(state: State) -> str:
-    """The remark that the headline is followed by: the first without arithmetic, which is read with the reasons."""
-    return next((remark for remark in _remarks(state) if _DIVIDED not in remark), "")
+    """The remark that the headline is followed by: the first without arithmetic, which is read with the reasons, and of
+    the crash, not of what the sums count."""
+    of_sums = pixels_unlimited()
+    return next((remark for remark in _remarks(state) if _DIVIDED not in remark and remark != of_sums), "")
 
 
 def _remarks(state: State) -> list[str]:
