@@ -332,7 +332,7 @@ def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done:
         knowledge,
         done.facts,
         done.cause.id,
-        done.diagnosis.phase,
+        done.diagnosis.phase if done.diagnosis.phase != "unknown" else done.cause.phase or "unknown",
         "host" if done.diagnosis.memory == "host" else "gpu",
         tuple(c.advisory for c in done.concerns if c.asks_for_a_step),
         tuple(c.advisory for c in suspects(done.concerns) if not c.asks_for_a_step),

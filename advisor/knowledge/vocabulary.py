@@ -20,7 +20,8 @@ RUN_NAMES = frozenset({
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
     "advisory.checked", "algorithm", "attention.eager", "attention.unsure", "attribution", "batch.binds", "colocated",
-    "cpu_adam", "disk.holds", "ended", "engine.free_share", "engine.share", "era", "experts", "failed", "first_step",
+    "cpu_adam", "disk.holds", "ended", "engine.free_share", "engine.share", "era", "eval.due",
+    "eval.first", "experts", "failed", "first_step",
     "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects", "frame.engine",
     "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.loads", "frame.logits", "frame.logits_cast",
     "frame.makes_states", "frame.matmul", "frame.pass", "frame.pins", "frame.wakes", "framework",
@@ -33,9 +34,10 @@ FACTS = frozenset({
     "host.top_user", "host.victim", "idle_cards", "images", "laid_over", "ledger.batch_share", "ledger.engine_share",
     "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.host_fits", "ledger.host_share",
     "ledger.largest", "ledger.logits_larger", "ledger.states_share", "log_prob_pass", "logits.least_share", "lora",
-    "memory", "merges", "merges.unsloth", "model", "model.parameters", "nothing_given", "one_process",
+    "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "nothing_given", "one_process",
     "optimizer.card_share", "phase", "prequantised", "ran", "ran_with", "right_after", "rolls_out", "samples.bind",
-    "samples.in_pass", "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process",
+    "samples.in_pass", "save.due", "save.first", "shm.roomy", "signature", "sleep", "sleep_copies",
+    "sleeping_engine_in_process",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "verdict", "weights.fp32", "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,

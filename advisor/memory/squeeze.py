@@ -8,11 +8,12 @@ from itertools import product
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.language import listed, say
+from advisor.language import clauses, listed, say
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.fit import Walls, capacity_of, limit_of, standing
 from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
+from advisor.words import PHASE_TITLES, Phase
 
 OFFLOADS = (
     "actor.param_offload",
@@ -36,6 +37,9 @@ class Squeeze(Struct, frozen=True):
     """With nothing offloaded."""
     host_short: int
     """With as much offloaded as the cards need."""
+    gpu_phase: Phase
+    host_phase: Phase
+    """Those that are the fullest there."""
     gpus: int | None = None
     """GPUs in all, on more nodes of the same kind, on which it fits one way or the other; None: none that was tried."""
     adapters: bool = False
@@ -49,11 +53,12 @@ def squeeze_of(run: Run, ledger_of: Callable[[Run], Ledger], walls: Walls) -> Sq
         return None
     forms = [_turned(run, states, chosen) for chosen in product((False, True), repeat=len(states))]
     gpu = _short(ledger_of(forms[0]), "gpu", walls)
-    if not gpu:
+    if gpu is None:
         return None
     ledgers = (ledger_of(form) for form in forms[1:])
-    beside = [_short(ledger, "host", walls) for ledger in ledgers if not _short(ledger, "gpu", walls)]
-    if not beside or not min(beside):
+    beside = [_short(ledger, "host", walls) for ledger in ledgers if _short(ledger, "gpu", walls) is None]
+    host = min((one for one in beside if one is not None), default=None)
+    if host is None or None in beside:
         return None
     cards = run.topology.actor_gpus
     larger = (factor for factor in _FACTORS if any(_fits(ledger_of(_larger(f, factor)), walls) for f in forms))
@@ -61,22 +66,29 @@ def squeeze_of(run: Run, ledger_of: Callable[[Run], Ledger], walls: Walls) -> Sq
     adapters = Knob("actor.lora_rank", _RANK, "assumed")
     small = (replace(form, knobs={**form.knobs, "actor.lora_rank": adapters}) for form in forms)
     fits = any(_fits(ledger_of(form), walls) for form in small)
-    return Squeeze(gpu, min(beside), None if factor is None else factor * cards, fits)
+    return Squeeze(gpu[0], host[0], gpu[1], host[1], None if factor is None else factor * cards, fits)
 
 
-def squeeze_clause(found: Squeeze) -> str:
-    """The squeeze in one clause, with what would relieve it."""
+def squeeze_clause(found: Squeeze, with_ways: bool = True) -> str:
+    """The squeeze in one clause, and what would relieve it."""
+    told = {
+        "gpu": show_bytes(found.gpu_short),
+        "host": show_bytes(found.host_short),
+        "on_gpu": PHASE_TITLES[found.gpu_phase],
+        "on_host": PHASE_TITLES[found.host_phase],
+    }
+    neither = say(
+        "it fits neither way: without offload {gpu} are missing on each card ({on_gpu}), with it {host} on each node "
+        "({on_host})",
+        **told,
+    )
+    if not with_ways:
+        return neither
     ways = [say("{size} more RAM on each node", size=show_bytes(found.host_short))]
     if found.gpus is not None:
         ways.append(say("{count} GPUs in all, on more nodes of this kind", count=found.gpus))
     ways.append(say("LoRA in place of all weights") if found.adapters else say("a smaller model"))
-    return say(
-        "it fits neither way: without offload {gpu} are missing on each card, with it {host} on each node; what would "
-        "fit: {ways}",
-        gpu=show_bytes(found.gpu_short),
-        host=show_bytes(found.host_short),
-        ways=listed(ways),
-    )
+    return clauses([neither, say("what would fit: {ways}", ways=listed(ways))])
 
 
 def _turned(run: Run, names: list[str], on: Sequence[bool]) -> Run:
@@ -91,19 +103,20 @@ def _larger(run: Run, factor: int) -> Run:
     return replace(run, topology=larger)
 
 
-def _short(ledger: Ledger, place: Place, walls: Walls) -> int:
-    """Bytes by which the fullest phase is over; 0 where all have room or nobody knows: most of it is unexplained."""
+def _short(ledger: Ledger, place: Place, walls: Walls) -> tuple[int, Phase] | None:
+    """Bytes by which the fullest phase is over, and which; None where all have room, or nobody knows: most of it is
+    unexplained."""
     capacity = capacity_of(ledger, place)
     if capacity is None:
-        return 0
+        return None
     over = [
-        now.expected - limit_of(now, capacity, walls)
+        (now.expected - limit_of(now, capacity, walls), now.phase)
         for now in ledger.sums(place)
         if standing(now, capacity, walls) == "over" and 2 * now.of("unexplained") < now.expected
     ]
-    return max(over, default=0)
+    return max(over, default=None)
 
 
 def _fits(ledger: Ledger, walls: Walls) -> bool:
     places: tuple[Place, ...] = ("gpu", "host")
-    return not any(_short(ledger, place, walls) for place in places)
+    return all(_short(ledger, place, walls) is None for place in places)

@@ -92,6 +92,7 @@ def _possible(situation: Situation) -> list[Remedy]:
         fitting = [one for one in fitting if not any(contradicted(rule, facts) for rule in one.applies_when)]
         fitting = [one for one in fitting if needs_engine(one, situation) != "missing" and one.kind != "version"]
         fitting = [one for one in fitting if not one.phases or situation.phase in ("unknown", *one.phases)]
+        fitting = [one for one in fitting if situation.reaches(one)]
         fitting = [one for one in fitting if not (seen and one.value is not None and one.value.to is False)]
         possible.update({one.id: one for one in fitting[:_OF_EACH]})
     return list(possible.values())

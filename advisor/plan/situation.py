@@ -24,6 +24,9 @@ AWAKE: tuple[Phase, ...] = ("rollout_init", "rollout_generate", "weight_sync", "
 """Phases in which an engine that sleeps holds its share; in "unknown" it may."""
 
 
+_DUE: dict[str, Phase] = {"save.due": "checkpoint", "eval.due": "validation"}
+
+
 class Situation(Struct, frozen=True):
     """What the plan is made for."""
 
@@ -59,6 +62,11 @@ class Situation(Struct, frozen=True):
         """Remedies of what the failing line made, best first."""
         cause = next((one for one in self.knowledge.tree.causes if one.id == self.cause), None)
         return () if cause is None else led(cause, self.facts, self.knowledge)
+
+    def reaches(self, remedy: Remedy) -> bool:
+        """Whether the run came to a phase that the remedy relieves: none was saved or evaluated where none was due."""
+        missed = {phase for name, phase in _DUE.items() if (fact := self.facts.get(name)) and fact.value is False}
+        return self.phase != "unknown" or not remedy.phases or not missed.issuperset(remedy.phases)
 
     @property
     def fullest(self) -> Phase:

@@ -18,7 +18,7 @@ from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual
 from advisor.plan.common_names import MOST_NAMES, names_of
 from advisor.plan.host_holders import for_each_holder
-from advisor.plan.lead import FIRST_FEW, led_by_the_run
+from advisor.plan.lead import FIRST_FEW, largest_early, led_by_the_run
 from advisor.plan.options import by_default, unseen_number
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
@@ -46,7 +46,8 @@ from advisor.words import sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
 """Causes that are a version's fault, whichever it is."""
-WITNESS = "ask-who-killed"
+WITNESSES = "ask-who-killed", "look-at-limits"
+"""Remedies that tell first what it was: who killed the process, or what refused it memory."""
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
 MOST_BY_HAND = 6
@@ -114,12 +115,12 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     back = back_steps(situation)
     raised = [one for one in _raising(situation) if all(step.id != one.id for step in steps)]
     asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
-    steps = [step for step in steps if step.id != WITNESS]
+    steps = [step for step in steps if step.id not in WITNESSES]
     first = [*([mending] if mending is not None else []), *asked, *newly_triggered_steps(awake, chosen), *back, *raised]
     settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
     steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
     steps = sorted(steps, key=lambda step: _last(step, situation, picked.too_little))
-    steps = led_by_the_run(steps, situation, cause)
+    steps = largest_early(led_by_the_run(steps, situation, cause), situation)
     return finish(awake, [*first, *steps], refused, beyond)
 
 
@@ -197,7 +198,11 @@ def _beyond(
                 titles=titles,
             )
         everything = {**chosen, **together([p for p, _ in all_that_helps(proposals, situation, chosen)])}
-        return sentences([squeezed(proposals, situation, chosen), ways_out(situation, chosen, everything)])
+        neither = squeezed(proposals, situation, chosen)
+        after = situation.predictor.predict(chosen)
+        if not neither and after.squeeze is not None:
+            neither = sentence(squeeze_clause(after.squeeze, with_ways=False))
+        return sentences([neither, ways_out(situation, chosen, everything)])
     if not chosen and _uncapped(situation):
         return say("Rows have no longest length: with a cap the sums say what is enough.")
     now = situation.now
@@ -210,8 +215,8 @@ def _beyond(
 
 
 def _witness(situation: Situation) -> list[Remedy]:
-    """How to see who killed the process, where nobody has: under another hand than the kernel's nothing else helps."""
-    known = (one for one in situation.remedies if one.id == WITNESS and situation.place == one.memory)
+    """How to see who killed the process, or what refused it memory: under another hand nothing else helps."""
+    known = (one for one in situation.remedies if one.id in WITNESSES and situation.place == one.memory)
     return [one for one in known if all_hold(one.applies_when, situation.facts) is not None]
 
 
@@ -238,7 +243,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     lifted = max((step.host_limit for step in ranked if step.selected), default=0)
     after = situation.predictor.lifted(lifted).predict(overrides_of(ranked), fixed)
-    short = _shortfall(situation, after, chosen=any(step.selected for step in ranked))
+    short = _shortfall(situation, after, any(step.selected for step in ranked), told=bool(beyond))
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     margin = situation.predictor.margin
     return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, situation.now.fit, refused, told, beyond)
@@ -283,6 +288,8 @@ def _concerns(remedy: Remedy, situation: Situation) -> bool:
         return False
     if "gpu.beyond_card" in situation.facts and remedy.relieves in ("states", "engine"):
         return False  # room for it cannot be made, only a smaller tensor
+    if not situation.reaches(remedy):
+        return False
     anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
     return anywhere or situation.phase in remedy.phases
 
@@ -459,8 +466,10 @@ def _may_apply(remedy: Remedy, situation: Situation) -> bool:
     return not any(contradicted(rule, situation.facts) for rule in remedy.applies_when)
 
 
-def _shortfall(situation: Situation, after: Prediction, chosen: bool) -> str:
-    """What is too much after the selected steps, place by place; else what still stands in doubt."""
+def _shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool) -> str:
+    """What is too much after the selected steps, place by place; else what still stands in doubt. `told`: that it fits
+    neither with offload nor without, where that is so.
+    """
     if not after.ledger.gpu:
         return ""  # what is missing is told where the sums would be
     worst = worst_of_each_place(after.fit)
@@ -475,5 +484,6 @@ def _shortfall(situation: Situation, after: Prediction, chosen: bool) -> str:
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
         return sentences([*doubts, clauses(against)])
-    squeezed = [squeeze_clause(after.squeeze)] if after.squeeze is not None else []
-    return clauses([*squeezed, *against])
+    if after.squeeze is None:
+        return clauses(against)
+    return "" if told else squeeze_clause(after.squeeze)

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from advisor.language import clauses, say
+from advisor.language import clauses, listed, say
 from advisor.memory.fit import PLACES, Fit, FitFinding
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.job_limit import needed_on_host
@@ -17,6 +17,7 @@ from advisor.plan.situation import Situation
 from advisor.plan.sizes import smallest_card
 from advisor.run.run import Knob, Run
 from advisor.units import GIB
+from advisor.words import PHASE_TITLES
 
 TIMES_NODES = (2, 4, 8, 16)
 """Batches and groups divide by the nodes: they are doubled."""
@@ -40,7 +41,7 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
         return say("No few of these changes are enough; by this count all that leave the results alone are, together.")
     for beside in (chosen, all_of_them):
         if found := list(_ways(situation, beside)):
-            told = {"ways": clauses(found), "assumed": assumed}
+            told = {"ways": listed(found), "assumed": assumed}
             if guessed:
                 return say(
                     "By this count they are not enough; beside them any of these would be: {ways}. The count assumes: "
@@ -66,18 +67,22 @@ def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
     now = predictor.predict(chosen)
     if now.unfit("gpu") == [] and now.unfit("host"):
         yield say("{size} GiB of RAM on each node", size=ceil(needed_on_host(now, predictor) / GIB))
-    if _trains_all(now.run) and _fits(predictor.predict(chosen, knobs=LORA)):
-        yield say("LoRA in place of training all weights (results change)")
+    elif now.unfit("gpu") and now.squeeze is not None and now.ledger.host_limit is not None:
+        short = now.squeeze.host_short / (1 - predictor.margin)
+        yield say("{size} GiB of RAM on each node with offload", size=ceil((now.ledger.host_limit + short) / GIB))
     nodes = _nodes(situation, chosen)
     if nodes is not None:
         yield say("{nodes} such nodes", nodes=nodes)
     own = {gpu.name for gpu in predictor.machine.usable}
     least = (predictor.machine.gpu_bytes or 0) * LARGER
     other = (card for card in situation.knowledge.gpus if not own & {card.name, *card.aliases})
-    larger = [card for card in other if card.total_bytes > least]
+    several = now.run.topology.actor_gpus > 1
+    larger = [card for card in other if card.total_bytes > least and not (card.unified and several)]
     card = smallest_card(predictor, larger, chosen) if not now.unfit("host") else None
     if card is not None:
         yield say("cards like the {card}", card=card.name)
+    if _trains_all(now.run) and _fits(predictor.predict(chosen, knobs=LORA)):
+        yield say("LoRA in place of training all weights (results change)")
     model = _smaller_model(situation, chosen)
     if model:
         yield say("a smaller model, such as {model}", model=model)
@@ -94,14 +99,18 @@ def _trains_all(run: Run) -> bool:
 
 
 def _nodes(situation: Situation, chosen: Overrides) -> int | None:
-    """The fewest nodes tried on which the run fits; None where it fits on none of them."""
+    """The fewest nodes tried on which the run fits, with the chosen changes or with another offload; None where it fits
+    on none of them."""
     predictor = situation.predictor
     built = predictor.built(chosen)
-    present = built.run.topology.nodes
+    present, cards = built.run.topology.nodes, built.run.topology.actor_gpus
+    squeeze = predictor.predict(chosen).squeeze
     carriers = [n for knob in NODE_KNOBS if (n := built.natives.carrier(knob)) is not None]
     for times in TIMES_NODES:
         wider = dataclasses.replace(predictor.machine, nodes=present * times)
         sizes = {n.key: str(n.value * times) for n in carriers if type(n.value) is int}
+        if squeeze is not None and squeeze.gpus is not None and squeeze.gpus <= cards * times:
+            return present * times
         if _fits(predictor.on(wider).predict({**chosen, **sizes})):
             return present * times
     return None
@@ -149,14 +158,18 @@ def _squeeze(proposal: Proposal, short: FitFinding, spilled: FitFinding) -> str:
         "new": new or say("removed"),
         "short": ceil(short.short / GIB),
         "spilled": ceil(spilled.short / GIB),
+        "phase": PHASE_TITLES[short.phase],
+        "other": PHASE_TITLES[spilled.phase],
     }
     if short.place == "gpu":
         return say(
-            "Neither side has the room: {key} {old} leaves each card {short} GiB short, {new} each node {spilled} GiB.",
+            "Neither side has the room: {key} {old} leaves each card {short} GiB short ({phase}), {new} each node "
+            "{spilled} GiB ({other}).",
             **told,
         )
     return say(
-        "Neither side has the room: {key} {old} leaves each node {short} GiB short, {new} each card {spilled} GiB.",
+        "Neither side has the room: {key} {old} leaves each node {short} GiB short ({phase}), {new} each card "
+        "{spilled} GiB ({other}).",
         **told,
     )
 

@@ -46,7 +46,8 @@ def memory_section(state: State) -> list[str]:
     if state.measured is not None:
         return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
     short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")
-    now = ledger.phase(place, state.diagnosis.phase) or ledger.phase(place, short) or ledger.crowded(place)
+    died: Phase = state.situation.fullest if state.situation is not None and place == "host" else state.diagnosis.phase
+    now = ledger.phase(place, died) or ledger.phase(place, short) or ledger.crowded(place)
     room = capacity_of(ledger, place)
     if now is None or not phrases.room_word(now, room, plan):
         return sharding_section(state.run, state.machine, state.crash) if place == "host" else _phases(state)

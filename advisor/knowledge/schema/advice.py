@@ -68,6 +68,8 @@ class Cause(Strict, frozen=True):
     ruled_out_by: tuple[Expression, ...] = ()
     is_verdict: bool = False
     """Its title says what ran out: not the memory that the message names."""
+    phase: Phase | None = None
+    """In which it happens, where the log shows none: what the plan then relieves."""
     counted: bool = True
     """False: it is none of what the ledger sums up, so a change that only lowers the sum is not aimed at it."""
     remedies: tuple[str, ...] = ()

@@ -1,0 +1,50 @@
+"""Tells whether a checkpoint or an evaluation was due where the run died, by its interval and the steps done."""
+
+from __future__ import annotations
+
+from advisor.diagnosis.fact import Fact
+from advisor.language import say
+from advisor.run.run import Knob, Run
+
+LEAST = 4
+"""Steps of an interval: what comes with every step or two is due anywhere, and says nothing (judgement)."""
+_EVENTS = (("save", "checkpoint.every", "checkpoint.when"), ("eval", "eval.every", "eval.on"))
+"""What comes now and then: the knobs of its interval, and of what counts it or switches it off."""
+_OTHERWISE = ("epoch", "best")
+"""Intervals that are no number of steps."""
+_NEVER = ("no", "false", "none")
+
+
+def due_facts(run: Run, done: int | None) -> dict[str, Fact]:
+    """save.due, eval.due: whether it came with the step that failed; .first: no earlier one had. `done`: steps.
+
+    Some trainers print a step before what comes with it and some behind it: a step beside the interval counts as due.
+    """
+    facts: dict[str, Fact] = {}
+    for event, interval, counted_by in _EVENTS:
+        knob, when = run.knobs.get(interval), run.knobs.get(counted_by)
+        switch = str(when.value).lower() if when is not None else ""
+        if switch in _NEVER and when is not None and when.source != "default":
+            facts[f"{event}.due"] = Fact(False, "script", f"{when.key} = {when.value}")
+        elif knob is not None and switch not in _OTHERWISE and _is_known(knob, run):
+            facts.update(_due(event, knob, done))
+    return facts
+
+
+def _is_known(knob: Knob, run: Run) -> bool:
+    """A default counts where the whole launch was seen."""
+    return isinstance(knob.value, (int, float)) and (knob.source != "default" or run.seen_whole)
+
+
+def _due(event: str, knob: Knob, done: int | None) -> dict[str, Fact]:
+    every = float(knob.value) if isinstance(knob.value, (int, float)) else 0.0
+    told = {"key": knob.key, "every": f"{every:g}", "done": done}
+    if every <= 0:
+        return {f"{event}.due": Fact(False, "script", f"{knob.key} = {knob.value}")}
+    if done is None or every != int(every) or (event == "eval" and not done):  # some evaluate before the first step
+        return {}
+    if (done and done % every == 0) or (done + 1) % every == 0:
+        because = say("{done} steps were done, and {key} = {every}", **told)
+        first = Fact((done + 1) // every <= 1, "log", because)
+        return {} if every < LEAST else {f"{event}.due": Fact(True, "log", because), f"{event}.first": first}
+    return {f"{event}.due": Fact(False, "log", say("{done} steps were done, and {key} = {every}", **told))}
