@@ -133,7 +133,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_crash_facts(known.crash))
     facts.update(record_facts(known.measured))
     facts.update(_figures(known.crash))
-    facts.update(_run_facts(known.run))
+    one_card = len(known.machine.usable) == 1 and known.machine.nodes in (None, 1)
+    facts.update(_run_facts(known.run, one_card))
     facts.update(model_facts(known.run))
     done = facts["steps_done"].value if "steps_done" in facts else None
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))
@@ -369,7 +370,7 @@ def _engine_beside(name: object, held: int | None, others: int, where: str) -> d
     return {"gpu.others_engine": Fact(held > others * DOMINATES, "log", because, (0,))}
 
 
-def _run_facts(run: Run) -> dict[str, Fact]:
+def _run_facts(run: Run, one_card: bool) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     if run.framework != "unknown":
         facts["framework"] = Fact(run.framework, run.recognised_from, run.recognised_by)
@@ -388,6 +389,8 @@ def _run_facts(run: Run) -> dict[str, Fact]:
     launched = (run.framework != "unknown" and bool(run.settings)) or bool(run.unsharded)  # a log alone does not say it
     if launched and run.topology.known and run.topology.actor_gpus == 1:
         facts["one_process"] = Fact(True, "script", say("the launch starts one process"))
+    elif run.framework == "unknown" and not run.settings and one_card:
+        facts["one_process"] = Fact(True, "machine", say("the machine has one card"))
     if (laid := run.topology.process_gpus) > 1:
         facts["laid_over"] = Fact(True, "script", say("one process lays its layers over {cards} cards", cards=laid))
     cards = run.topology.nodes * run.topology.gpus_per_node

@@ -36,6 +36,7 @@ def model_facts(run: Run) -> dict[str, Fact]:
         facts["images"] = Fact(True, "script", named or model)
     if run.model is not None:
         facts["experts"] = Fact(run.model.experts > 0, "script", model)
+        facts["model.tied"] = Fact(run.model.tied, "script", model)
     if packed_by_name(run.model_name):
         facts["prequantised"] = Fact(True, "script", model)
     if evaluates := evaluates_only(run):

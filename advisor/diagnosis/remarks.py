@@ -27,6 +27,7 @@ from advisor.words import PHASE_TITLES, sentence, when
 SAID_ALREADY = ("not-in-the-settings", "not-memory", "nothing-failed", "unclear")
 """Causes that say so themselves, or without a shortage."""
 LOGITS = "logits-too-big"
+LOADING = "loading-per-rank"
 LARGE = 4 * GIB
 """Bytes of logits from which they are worth a word where the model is not known (judgement)."""
 A_THOUSAND = 1_000
@@ -61,6 +62,7 @@ def remarks(
         *_address(crash),
         *_victim(crash, facts),
         *_growing(crash, ledger),
+        *(_loading(known) if cause == LOADING else ()),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
         *_beyond_any_card(facts),
@@ -263,6 +265,25 @@ def _whole_copies(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
             say("A node has {ram}.", **told) if ram else "",
         )
     )
+
+
+def _loading(known: DiagnosisInputs) -> Iterator[str]:
+    """What the model takes while it loads, by how its framework does that, and what a copy in each process would."""
+    run, phase = known.run, known.ledger.phase("host", "model_load")
+    held = next((cell for cell in phase.cells if cell.owner == "loading"), None) if phase is not None else None
+    if held is None or run.model is None:
+        return
+    ranks = min(run.topology.gpus_per_node, run.topology.actor_gpus)
+    every = FP32 * run.model.parameters * ranks
+    told = {"formula": held.formula, "size": show_bytes(held.expected), "count": ranks, "every": show_bytes(every)}
+    if held.expected < every and ranks > 1:
+        yield say(
+            "By how it loads: {formula}, {size} on a node. A copy of 4 bytes per parameter in each of its {count} "
+            "processes would be {every}: the table of memory users tells which of both it was.",
+            **told,
+        )
+    else:
+        yield say("By how it loads: {formula}, {size} on a node.", **told)
 
 
 def _unsharded(run: Run) -> Iterator[str]:

@@ -34,7 +34,7 @@ FACTS = frozenset({
     "host.top_user", "host.victim", "idle_cards", "images", "laid_over", "ledger.batch_share",
     "ledger.engine_share", "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.host_fits",
     "ledger.host_share", "ledger.largest", "ledger.logits_larger", "ledger.states_share", "log_prob_pass",
-    "logits.least_share", "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters",
+    "logits.least_share", "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied",
     "nothing_given", "one_process", "optimizer.card_share", "phase", "prequantised", "ran", "ran_with",
     "right_after", "rolls_out", "rows.equal", "samples.bind", "samples.in_pass", "save.due", "save.first",
     "scores.logits", "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process",

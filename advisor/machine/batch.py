@@ -1,4 +1,4 @@
-"""Reads what a batch script asks of Slurm: the RAM of a node beyond which its job is killed."""
+"""Reads what a script asks of Slurm, Docker or systemd: the RAM of a node beyond which its job is killed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,23 @@ _SIZE = re.compile(r"(\d{1,9})([KMGT]?)B?", re.IGNORECASE)
 """Megabytes where nothing else is said (sbatch(1), --mem)."""
 _COUNT = re.compile(r"(?:gpu:)?(?:[\w.-]+:)?(\d{1,4})(?:\([^)]*\))?")
 """4, gpu:4, gpu:a100:4 and a100:4 (sbatch(1), --gres and --gpus-per-node)."""
+_STARTS: tuple[tuple[str, re.Pattern[str], re.Pattern[str], str], ...] = (
+    (
+        "docker run",
+        re.compile(r"\b(?:docker|podman|nerdctl|nvidia-docker)\s+(?:container\s+)?run(?!.*\s(?:-d|--detach)\s)\s"),
+        re.compile(r"\s(?P<option>--memory|-m)[= ]\s*(?P<size>\d{1,12}[bkmgt]?)(?=\s)", re.IGNORECASE),
+        "B",
+    ),
+    (
+        "systemd-run",
+        re.compile(r"\bsystemd-run\s"),
+        re.compile(r"\b(?P<option>MemoryMax)=(?P<size>\d{1,12}[KMGT]?)(?=[\s'\"])"),
+        "B",
+    ),
+    ("srun", re.compile(r"\bsrun\s"), re.compile(r"\s(?P<option>--mem)[= ](?P<size>\d{1,9}[KMGT]?)(?=\s)"), "M"),
+)  # fmt: skip
+"""Commands that start another one under a limit: name, pattern, its option, and the unit where none is written (docker
+run, systemd.resource-control and srun manuals). A container that is detached serves something else."""
 _SHORT = {"-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
 
 
@@ -33,7 +50,27 @@ def batch_memory(script: str, file: str = "") -> BatchMemory | None:
             place = f" ({clean_line(file, 60)}:{found_at[name][1]})" if file else ""
             source = clean_line(f"#SBATCH {name}={asked[name]}{times}", 60) + place
             return BatchMemory(size, source, name, asked[name], count or 1, file, found_at[name][1])
-    return None
+    return _started_under(script, file)
+
+
+def _started_under(script: str, file: str) -> BatchMemory | None:
+    """The limit of the one command of the script that starts the run under one; None where several do, or none."""
+    joined = re.sub(r"\\\r?\n", lambda cut: " " * len(cut[0]), script)  # every byte stays at its place
+    found = []
+    for match in re.finditer(r"(?m)^(?!\s*#).*$", joined):
+        for name, starts, limit, unit in _STARTS:
+            asked = limit.search(f"{match[0]} ") if starts.search(match[0]) else None
+            if asked is not None:
+                line = script.count("\n", 0, match.start() + asked.start("size")) + 1
+                found.append((name, asked["option"], asked["size"], unit, line))
+    if len(found) != 1:
+        return None
+    name, option, text, unit, line = found[0]
+    written = text[-1].upper() if text[-1].isalpha() else unit
+    size = int(text.rstrip("bkmgtBKMGT")) * _UNITS.get(written, 1)
+    place = f" ({clean_line(file, 60)}:{line})" if file else ""
+    source = clean_line(f"{name} {option}={text}", 60) + place
+    return BatchMemory(size, source, option, text, 1, file, line) if size else None
 
 
 def within(machine: Machine, asked: BatchMemory) -> Machine:

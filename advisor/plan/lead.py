@@ -39,6 +39,31 @@ def led_by_the_run(steps: Sequence[PlanStep], situation: Situation, cause: Cause
     return _as_documented([*front, *rest], situation, len(front))
 
 
+def largest_early(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
+    """The steps; on the host what relieves most of all stands right behind whatever is switched on, even where the
+    cards lack the room for it (said with its price), and machines among the first few.
+    """
+    if situation.place != "host":
+        return list(steps)
+    end = max((i + 1 for i, step in enumerate(steps) if step.selected), default=0)
+    front, rest = list(steps[:end]), list(steps[end:])
+    largest = max(rest, key=most_saved, default=None)
+    if largest is not None and most_saved(largest) > max(map(most_saved, front), default=0):
+        rest.remove(largest)
+        first = next((i for i, step in enumerate(rest) if step.kind == "setting"), 1)  # what is looked at stays first
+        rest.insert(max(first, 1) if largest.spills else first, largest)
+    machines = [step for step in rest[FIRST_FEW - 1 :] if step.kind == "machine"][:1]
+    for step in machines:
+        rest.remove(step)
+        rest.insert(FIRST_FEW - 1, step)
+    return [*front, *rest]
+
+
+def most_saved(step: PlanStep) -> int:
+    """Bytes that it saves in the phase that gains most."""
+    return max(step.saves.values(), default=0)
+
+
 def heavy(remedy: Remedy | None) -> bool:
     """Whether it costs much more than others that relieve the same: time, RAM, or another kind of run."""
     return remedy is not None and (remedy.heavy or remedy.last_resort)

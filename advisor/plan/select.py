@@ -31,7 +31,7 @@ LEADERS = 2
 """Changes around which a set is looked for where the cheapest search found none."""
 GUESSED = ("batch-or-states", "batch-too-big", "host-too-small")
 """Causes that are taken where nothing tells another."""
-LOGITS = "logits-too-big"
+LOGITS, LIMIT = "logits-too-big", "host-limit"
 FAR_MORE = 2
 """Times what a set saves: then one change that saves so much stands in its place."""
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
@@ -131,6 +131,9 @@ class Selected(Struct, frozen=True):
 
 def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, only_same_results: bool) -> Selected:
     """The cure or what a case shows, then the cheapest set that fits; where none does, the few that come nearest."""
+    if situation.cause == LIMIT and situation.now.ledger.gpu_capacity is None:  # it is raised before a card is filled
+        filling = {p.remedy.id for p in proposals if min(p.other_saves.values(), default=0) < 0}
+        situation = replace(situation, barred=situation.barred | filling)
     allowed = [p for p in proposals if p.remedy.id not in situation.barred and not p.remedy.last_resort]
     allowed = [p for p in allowed if not p.blind or p.confirmed]
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)

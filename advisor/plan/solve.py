@@ -18,7 +18,7 @@ from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual, where_shared
 from advisor.plan.common_names import MOST_NAMES, names_of
 from advisor.plan.host_holders import for_each_holder
-from advisor.plan.lead import FIRST_FEW, led_by_the_run
+from advisor.plan.lead import FIRST_FEW, largest_early, led_by_the_run
 from advisor.plan.options import by_default, unseen_number
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
@@ -46,7 +46,8 @@ from advisor.words import sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
 """Causes that are a version's fault, whichever it is."""
-WITNESS = "ask-who-killed"
+WITNESSES = "ask-who-killed", "look-at-limits"
+"""Remedies that tell first what it was: who killed the process, or what refused it memory."""
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
 MOST_BY_HAND = 6
@@ -116,13 +117,13 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     back = back_steps(situation)
     raised = [one for one in _raising(situation) if all(step.id != one.id for step in steps)]
     asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
-    steps = [step for step in steps if step.id != WITNESS]
+    steps = [step for step in steps if step.id not in WITNESSES]
     first = [*([mending] if mending is not None else []), *asked, *newly_triggered_steps(awake, chosen), *back, *raised]
     settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
     steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
     steps = sorted(steps, key=lambda step: _last(step, situation, picked.too_little))
     steps = _of_the_scoring_pass(steps, situation) if situation.phase == "log_prob" else steps
-    steps = _newer_behind(led_by_the_run(steps, situation, cause), situation)
+    steps = largest_early(_newer_behind(led_by_the_run(steps, situation, cause), situation), situation)
     return finish(awake, [*first, *steps], refused, beyond)
 
 
@@ -254,8 +255,8 @@ def contradicting(situation: Situation) -> str:
 
 
 def _witness(situation: Situation) -> list[Remedy]:
-    """How to see who killed the process, where nobody has: under another hand than the kernel's nothing else helps."""
-    known = (one for one in situation.remedies if one.id == WITNESS and situation.place == one.memory)
+    """How to see who killed the process, or what refused it memory: under another hand nothing else helps."""
+    known = (one for one in situation.remedies if one.id in WITNESSES and situation.place == one.memory)
     return [one for one in known if all_hold(one.applies_when, situation.facts) is not None]
 
 

@@ -168,8 +168,8 @@ def _squeeze(proposal: Proposal, short: FitFinding, spilled: FitFinding) -> str:
             **told,
         )
     return say(
-        "Neither side has the room: {key} {old} leaves each node {short} GiB short ({phase}), {new} each card {spilled} "
-        "GiB ({other}).",
+        "Neither side has the room: {key} {old} leaves each node {short} GiB short ({phase}), {new} each card "
+        "{spilled} GiB ({other}).",
         **told,
     )
 

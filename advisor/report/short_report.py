@@ -19,8 +19,9 @@ from advisor.memory.cells import Place
 from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
 from advisor.plan.as_in_case import AS_IN
+from advisor.plan.lead import most_saved
 from advisor.plan.plan import Plan, PlanStep
-from advisor.plan.solve import WITNESS, contradicting, enough_alone
+from advisor.plan.solve import WITNESSES, contradicting, enough_alone
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.memory_section import memory_section
@@ -37,6 +38,8 @@ SHARED = 5
 """Of the plan's first steps one has to be a case's own, or the case is not like this one."""
 BOTH = 2
 """Ways that an answer could go, shown at least."""
+ON_HOST = 2
+"""Other steps, shown at least of a plan for the host: what relieves most, and the machine."""
 WORDS = 400
 """What somebody reads at night; a longer report says less of what comes second."""
 
@@ -297,8 +300,11 @@ class _Shown(Struct, frozen=True):
         first = certain.index(chosen[0]) if chosen else 0
         ahead, later = certain[:first], [step for step in certain[first:] if not step.selected]
         helping = [s for s in later if s is plan.steps[0] or (phrases.largest_saving(s) or ("", 1, ""))[1] >= 0]
-        helping = [step for step in helping if not step.spills] or helping
-        shown = helping[: max(1, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
+        on_host = (one for one in helping if one.place == "host")
+        largest = max(on_host, key=most_saved, default=None)  # told with its price
+        helping = [step for step in helping if not step.spills or step is largest] or helping
+        least = 1 if largest is None else ON_HOST
+        shown = helping[: max(least, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
         ahead = ahead[: max(1, most.alternatives)]
         left = len(certain) - len(chosen) - len(ahead) - len(shown)
         return _Shown(tuple(ahead), chosen, tuple(shown), left)
@@ -492,7 +498,7 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     known = crash.verdict == "not_oom" and state.plan.steps  # what to do is known already
     lines = [] if known else wrap(_brief(diagnosis.record_next_time, 1), 2)
     told = asked is not None and asked.tells_memory
-    told = told or any(step.id == WITNESS for step in state.plan.steps)  # it is the plan's first step
+    told = told or any(step.id in WITNESSES for step in state.plan.steps)  # it is the plan's first step
     hints = () if told else crash.settle_by[:1]
     lines += [line for hint in hints for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     helped = {one.id: {*one.remedies, *one.values, AS_IN + one.id} for one in state.knowledge.cases}

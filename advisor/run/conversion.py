@@ -124,6 +124,7 @@ def from_knob(fact: SettingFact, knob: str, target: KnobValue, natives: Natives,
     for word in (*stated, *_solved(rule, target, natives), *words_of(rule, fact)):
         means = meaning(rule, word, fact, natives)
         off = target is False and means is None and word in stated  # "none" is no value, and what the dialect calls off
+        off = off and meaning(rule, present, fact, natives) is True
         if (off or means == target) and all(
             meaning(r, word, fact, natives) == meaning(r, present, fact, natives)
             or (present is None and meaning(r, word, fact, natives) is False)

@@ -35,8 +35,26 @@ def test_the_limit_of_a_node_is_computed(lines: str, size: int, source: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("command", "size", "source"),
+    [
+        ("docker run --gpus all \\\n  -m 64g img python -m sft", 64 * GIB, "docker run -m=64g"),
+        ("sudo podman run --memory=1073741824 img train", GIB, "docker run --memory=1073741824"),
+        ("systemd-run --scope -p MemoryMax=64G python sft.py", 64 * GIB, "systemd-run MemoryMax=64G"),
+        ("srun --mem=64000 torchrun sft.py", 64000 * 2**20, "srun --mem=64000"),
+    ],
+)
+def test_a_command_starts_another_one_under_a_limit(command: str, size: int, source: str) -> None:
+    found = batch_memory(f"#!/bin/bash\n{command}\n")
+    assert found is not None
+    assert (found.limit_bytes, found.source) == (size, source)
+
+
+@pytest.mark.parametrize(
     "script",
     [
+        "docker run -d --memory 8g judge\npython train.py",
+        "docker run img python -m torch.distributed.run train.py",
+        "# docker run --memory 8g img",
         "python train.py --mem=160G",
         "#SBATCH --mem=0",  # all of the node
         "export A=1\n#SBATCH --mem=160G",  # Slurm reads no line below the first command

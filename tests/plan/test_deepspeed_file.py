@@ -42,6 +42,16 @@ def test_a_file_that_was_not_found_is_named_and_the_launchers_is_not(planned: Pl
     assert any("the DeepSpeed file (--deepspeed)" in caveat for caveat in step["caveats"])
 
 
+def test_what_is_off_in_the_file_is_not_switched_off(planned: Planned, tmp_path: Path) -> None:
+    (tmp_path / "zero3.json").write_text(
+        json.dumps({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "none"}}})
+    )
+    steps = planned(LAUNCHES["trl"], "Out of memory: Killed process 7 (python)\n", "--answer", "host_growth=no")
+    assert not {"cpu-optimizer-off", "param-offload-off"} & {
+        name for name, step in steps.items() if step.get("changes")
+    }
+
+
 @pytest.mark.parametrize("framework", LAUNCHES)
 def test_offload_that_fills_the_host_is_switched_off_in_the_file(
     planned: Planned, tmp_path: Path, framework: str

@@ -20,7 +20,10 @@ YAML = (
     ("command", "name", "config", "version", "step", "line"),
     [
         ("uv run rl @ rl.toml", "rl.toml", TOML, "prime-rl=0.5.0", "full-cpu-offload", "fsdp_cpu_offload = true"),
-        ("llamafactory-cli train c.yaml", "c.yaml", YAML, "llamafactory=0.9.2", "activation-offload", "use_unsloth_gc: True"),
+        (
+            "llamafactory-cli train c.yaml", "c.yaml", YAML,
+            "llamafactory=0.9.2", "activation-offload", "use_unsloth_gc: True",
+        ),
     ],
 )  # fmt: skip
 def test_a_new_key_goes_into_the_config_file(
