@@ -36,6 +36,16 @@ def pytest_configure(config: pytest.Config) -> None:
         compileall.compile_dir(Path(__file__).parents[1] / "advisor", quiet=2)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is marked `heavy` where no `-m` was given."""
+    if config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("heavy")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("heavy")]
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Thousands of collected tests stay to the end; looking through them again and again is a tenth of the time."""
     gc.collect()

@@ -88,13 +88,11 @@ def _reach(predictor: Predictor, knob: str) -> Reach | None:
     given = native if whole else None
     if stated is None or not (given is not None or knob in predictor.inputs.knobs):
         return None
-    tries = ASKED[knob]
-    if len(tries) <= MOST_ASKED:  # what the framework refuses may not even be computed right
-        tries = [value for value in tries if _allowed(predictor, knob, native, value)]
-    full = partial(_full, predictor, knob, native)
-    fitting = _how_many_hold(lambda value: full(value) is None, tries)
-    stopped = full(tries[fitting]) if fitting < len(tries) else None
-    most = tries[fitting - 1] if fitting else None
+    full, asks = partial(_full, predictor, knob, native), len(ASKED[knob]) <= MOST_ASKED
+    # what the framework refuses may not even be computed right
+    allowed = partial(_allowed, predictor, knob, native) if asks else lambda _: True
+    most, beyond = _farthest(lambda value: full(value) is None, allowed, ASKED[knob])
+    stopped = full(beyond) if beyond is not None else None
     now, key = (int(given.value), given.key) if given is not None else (int(stated), knob)  # type: ignore[arg-type]
     by = (stopped.place, stopped.phase) if stopped is not None else None
     return Reach(knob, key, now, most, by, most == ASKED[knob][-1])
@@ -137,13 +135,20 @@ def _full(predictor: Predictor, knob: str, native: Native | None, value: int) ->
     return min(over, key=lambda one: PLACES.index(one.place), default=None)
 
 
-def _how_many_hold(holds: Callable[[int], bool], values: Sequence[int]) -> int:
-    """Of values in rising order, how many hold; what holds for one holds for every smaller one."""
+def _farthest(
+    holds: Callable[[int], bool], allowed: Callable[[int], bool], values: Sequence[int]
+) -> tuple[int | None, int | None]:
+    """Of the allowed ones among values in rising order, the last that holds and the first that does not, None where
+    there is none; what holds for one holds for every smaller one. Whether one is allowed is asked as it is met."""
     low, high = 0, len(values)
+    most = beyond = None
     while low < high:
         middle = (low + high) // 2
-        if holds(values[middle]):
-            low = middle + 1
+        at = next((at for at in (*range(middle, high), *range(middle - 1, low - 1, -1)) if allowed(values[at])), None)
+        if at is None:
+            break
+        if holds(values[at]):
+            most, low = values[at], at + 1
         else:
-            high = middle
-    return low
+            beyond, high = values[at], min(at, middle)
+    return most, beyond

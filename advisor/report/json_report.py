@@ -44,6 +44,8 @@ def encode(value: Mapping[str, Any], indent: int | None = 2) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if value is None or type(value) in (str, int, bool):  # nearly all: 12,000 values of a report
+        return value
     if isinstance(value, float):
         return round(value, _DIGITS) if value - value == 0 else None  # inf - inf and nan - nan are nan
     if isinstance(value, Mapping):

@@ -208,12 +208,12 @@ def build_run(inputs: RunInputs) -> BuiltRun:
 
 def _topology(natives: Natives, inputs: RunInputs, spreads: str, by_launch: Cards | None) -> Topology:
     """Read once for all what-ifs that leave what it depends on alone: nearly all of them."""
-    by, machine = decided_by(natives, inputs.tables), inputs.machine
-    told = tuple((one.text, one.source) if (one := natives.values.get(key)) is not None else None for key in by)
-    key = ("topology", natives.era, id(machine), by_launch, told)  # kept beside it, so that no other has its id
-    return inputs.tables.once(
-        key, lambda: (machine, read_topology(natives, machine, inputs.sized, spreads, by_launch))
-    )[1]
+    machine, tables = inputs.machine, inputs.tables
+    stated = (natives.values.get(key) for key in decided_by(natives, tables))
+    told = tuple(None if one is None else (one.text, one.source) for one in stated)
+    outside = (*natives.launcher.items(), *natives.libraries.items())
+    key = ("topology", natives.era, told, outside, machine.nodes, gpus_of(machine), inputs.sized, spreads, by_launch)
+    return tables.once(key, lambda: read_topology(natives, machine, inputs.sized, spreads, by_launch))
 
 
 def _by_hint(hints: Hints, knobs: Mapping[str, Knob]) -> dict[str, Knob]:

@@ -18,13 +18,14 @@ def uncounted(framework: Framework | None, natives: Natives) -> tuple[str, ...]:
     if framework is None:
         return ()
     idle = without_effect(framework)
-    found = []
-    for key, native in natives.values.items():
-        if native.fact is None or not native.given or key not in idle or not natives.reads(native.fact):
+    found = set()
+    for key in natives.values.keys() & idle:
+        native = natives.values[key]
+        if native.fact is None or not native.given or not natives.reads(native.fact):
             continue
         if native.value not in (None, False, 0, default_of(native.fact, natives.era)):
-            found.append(key)
-    return tuple(found)
+            found.add(key)
+    return tuple(key for key in natives.values if key in found) if found else ()
 
 
 @lru_cache(maxsize=32)

@@ -101,7 +101,7 @@ def test_regexes_of_frames_progress_versions_and_marks_compile():
 
 
 @pytest.mark.parametrize("mark", [*SIGNATURES.versions, *SIGNATURES.framework_marks], ids=lambda mark: mark.pattern)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_a_mark_matches_holds_one_of_its_literals(mark, data):
     text = data.draw(st.from_regex(re.compile(mark.pattern, re.ASCII)))

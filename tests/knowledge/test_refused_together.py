@@ -18,6 +18,7 @@ from advisor.plan.solve import make_plan, overrides_of
 from advisor.rules.tree import Compare, Constant, Joint, Name, Node, Not, joined
 from advisor.run.constraints import violations
 from advisor.run.natives import fact_in
+from tests.heavy import sampled
 from tests.knowledge.test_every_remedy import ERAS, IDS, KNOWLEDGE, SETTINGS, few_values_and_one_ledger, folder, opened
 from tests.replacing import replace
 
@@ -110,7 +111,12 @@ def near_refusals(framework: Framework, era: str, situation: Situation) -> list[
     return [situation, *(each for each in near if everything_broken(each, {}) <= quiet)]
 
 
-@pytest.mark.parametrize(("framework", "era", "versions"), ERAS, ids=IDS)
+NAMES = [framework.framework for framework, _, _ in ERAS]
+ENDS = [place for place, name in enumerate(NAMES) if NAMES.index(name) == place or name not in NAMES[place + 1 :]]
+"""The first and the last era of each dialect: between them, what changes is looked at at its ends."""
+
+
+@pytest.mark.parametrize(("framework", "era", "versions"), sampled(ERAS, ENDS), ids=IDS)
 def test_nothing_that_a_plan_switches_on_is_refused(
     framework: Framework, era: str, versions: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

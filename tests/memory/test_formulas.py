@@ -26,7 +26,7 @@ from .evaluate import evaluate
 from .made_runs import made_run
 from .runs import box, easyr1
 
-MADE = range(300)
+MADE = range(100)
 ROUNDING = 2e-3
 """Of a printed number, and of every number of a difference."""
 

@@ -12,6 +12,7 @@ import pytest
 
 from advisor import run_file
 from advisor.exits import Exit
+from advisor.plan.sizes import _farthest
 from tests.stories.told import tell
 
 VERL = (
@@ -84,3 +85,14 @@ def test_without_cards_there_is_no_answer_to_give(tmp_path: Path, capsys: pytest
     script.write_text("python train.py --lr 1e-6\n")
     _, out, _ = tell(["estimate", str(script), "--format", "json"], capsys)
     assert json.loads(out)["sizes"] is None
+
+
+@pytest.mark.parametrize("step", [1, 3, 7, 50])
+def test_the_farthest_is_that_of_all_allowed_values_whatever_is_refused_between_them(step: int) -> None:
+    values = range(1, 41)
+    allowed = [value for value in values if value % step == 0]
+    for most in range(42):
+        holding = [value for value in allowed if value <= most]
+        beyond = [value for value in allowed if value > most]
+        found = _farthest(lambda value, most=most: value <= most, lambda value: value % step == 0, values)
+        assert found == ((holding or [None])[-1], (beyond or [None])[0])

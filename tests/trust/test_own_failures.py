@@ -18,6 +18,7 @@ from advisor import __version__
 from advisor.bug_report import without_home, write_bug_report
 from advisor.cli import main
 from advisor.demo import demo_files
+from tests.heavy import sampled
 
 from .pseudo_terminal import PseudoTerminal
 
@@ -174,7 +175,8 @@ WHOLE = "import sys\nfrom advisor.cli import main\nsys.exit(main(sys.argv[1:]))"
 
 
 @pytest.mark.parametrize(
-    "name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGABRT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGXCPU"]
+    "name",
+    sampled(["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGABRT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGXCPU"], 3),
 )
 def test_an_end_from_outside_restores_the_terminal(name, start):
     terminal = start(WHOLE)

@@ -92,7 +92,11 @@ def test_a_run_is_diagnosed_on_it(strange, at, tmp_path, monkeypatch, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["crash"]["verdict"] == "oom"
     assert main(["estimate", STORY.script, "--format", "json"]) in (0, 3)
-    capsys.readouterr()
+
+
+@pytest.mark.parametrize("strange", MACHINES[:: len(MACHINES) - 1], ids=lambda strange: strange.name)
+def test_the_demonstration_is_of_no_machine(strange, at, capsys):
+    at(strange)
     assert main(["diagnose", "--demo"]) == 0
     assert "Host RAM ran out" in capsys.readouterr().out
 

@@ -15,6 +15,7 @@ from advisor.state import State
 from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.save_view import DiffScreen
+from tests.heavy import sampled
 from tests.stories.told import DOCUMENTED, STORIES, enter
 
 from .screen_text import hit, opened, press, screen_text
@@ -58,8 +59,10 @@ def is_sound(pilot: Pilot[int], size: tuple[int, int]) -> None:
     assert "quit" in lines[-1]
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("name", DOCUMENTED)
+EVERY = [(name, size) for size in SIZES for name in DOCUMENTED]
+
+
+@pytest.mark.parametrize(("name", "size"), sampled(EVERY, range(len(DOCUMENTED) + 2)), ids=str)
 async def test_enter_alone_leads_to_the_plan_and_every_view_opens_there(
     name: str, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

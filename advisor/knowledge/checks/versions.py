@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import combinations
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -91,7 +92,11 @@ def _range(text: str) -> SpecifierSet | None:
 
 def common(ranges: Iterable[SpecifierSet]) -> Version | None:
     """A version that lies in all ranges, tried at every bound, just below it and just above it; None: there is none."""
-    both = list(ranges)
+    return _common(frozenset(ranges))
+
+
+@lru_cache(maxsize=4096)
+def _common(both: frozenset[SpecifierSet]) -> Version | None:
     bounds = {clause.version.removesuffix(".*") for each in both for clause in each}
     for bound in sorted(bounds):
         for version in _around(bound):
