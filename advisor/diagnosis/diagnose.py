@@ -11,6 +11,7 @@ from advisor.crash.evidence import Crash
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
 from advisor.diagnosis.allocation import allocation_facts, allocation_of, in_order, led
 from advisor.diagnosis.cases import MatchedCase, match_cases
+from advisor.diagnosis.conditions import holds
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
@@ -72,11 +73,12 @@ def diagnose(
     walked = _walked(knowledge.tree, facts, answers, known, proved)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = in_order(walked.cause, led(walked.cause, facts, knowledge))
+    words = next((one for one in cause.narrower if holds(one.when, facts) is not None), None)
     path = tuple(_with_command(_suspecting(step, worries, facts), known.crash) for step in walked.steps)
     diagnosis = Diagnosis(
         cause=cause.id,
-        title=cause.title,
-        explains=" ".join(cause.explains.split()),
+        title=(words and words.title) or cause.title,
+        explains=" ".join(((words and words.explains) or cause.explains).split()),
         basis=_basis(walked, known.ledger),
         memory=_memory(facts, walked, known.crash),
         phase=_phase(facts),
