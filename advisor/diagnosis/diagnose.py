@@ -15,6 +15,7 @@ from advisor.diagnosis.conditions import holds
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
+from advisor.diagnosis.frame_facts import ENGINES
 from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import RETOLD, Walk, check_answers, less_likely, retell, ruled_out, walk
@@ -98,10 +99,12 @@ def diagnose(
 def _suspecting(step: QuestionStep, worries: tuple[Concern, ...], facts: Mapping[str, Fact]) -> QuestionStep:
     """An open question that a library version would answer, with the versions that are suspects."""
     suspected = [one for one in suspects(worries) if one.advisory.cause == SUSPECTED.get(step.question)]
+    told = [facts[name].value for name in ("has_engine", "rolls_out") if name in facts]
+    suspected = [one for one in suspected if False not in told or one.advisory.library not in ENGINES]
     if step.answer != UNKNOWN or not suspected:
         return step
-    told = (suspicion(one, facts) for one in suspected[:2])
-    return replace(step, if_unknown=sentences((step.if_unknown, *told)))
+    doubts = (suspicion(one, facts) for one in suspected[:2])
+    return replace(step, if_unknown=sentences((step.if_unknown, *doubts)))
 
 
 def _with_command(step: QuestionStep, crash: Crash) -> QuestionStep:
