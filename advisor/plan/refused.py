@@ -57,7 +57,7 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
     if proposal.saves.get(phase, 0) < 0 and not first and phase in tight(situation, {}):
         return say("here it would take more in {phase}, not less", phase=PHASE_TITLES[phase])
     elsewhere = [PHASE_TITLES[p] for p, size in proposal.saves.items() if size > 0]
-    if not elsewhere and own:
+    if not elsewhere and own and min(proposal.other_saves.values(), default=0) >= 0:
         return ""
     if not elsewhere:
         return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
