@@ -19,6 +19,8 @@ DECISIVE = ("framework", "memory")
 """A case of another framework, memory or library version is another case; these two alone are none."""
 COMMON = frozenset({"framework", "memory", "gpu", "gpus", "model", "algorithm", "lora", "colocated"})
 """What many runs of a framework share: a case that agrees in these alone is not like this one."""
+MECHANISM = frozenset({"phase", "trainer", "signature"})
+"""What a case must have in common with a run that is like it: a leak of Megatron's is none of FSDP's."""
 PART = {
     **dict.fromkeys(("rollout_init", "rollout_generate", "weight_sync"), "rolls_out"),
     "log_prob": "log_prob_pass",
@@ -75,7 +77,7 @@ def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
         known += 1
         if _same(name, here, str(wanted)):
             agreed.append(name)
-        elif name in DECISIVE or name.startswith("version "):
+        elif name in (*DECISIVE, "trainer") or name.startswith("version "):
             return None
         else:
             differs[name] = say("{fact}: here {here}, there {there}", fact=name, here=here, there=wanted)
@@ -83,7 +85,8 @@ def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
     telling = any(name not in DECISIVE and _here(name, facts, run) is not None for name in case.situation)
     if known < least or len(agreed) / known < share or not telling:
         return None
-    alike = "framework" in agreed and "phase" not in differs and bool(set(agreed) - COMMON)
+    shared = MECHANISM & case.situation.keys() <= set(agreed)
+    alike = "framework" in agreed and shared and bool(set(agreed) - COMMON)
     told = tuple(differs.values())
     return MatchedCase(case, CaseMatch(case.id, case.title, case.source, len(agreed), known, told, alike))
 

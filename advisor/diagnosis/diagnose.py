@@ -11,9 +11,11 @@ from advisor.crash.evidence import Crash
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
 from advisor.diagnosis.allocation import allocation_facts, allocation_of, in_order, led
 from advisor.diagnosis.cases import MatchedCase, match_cases
+from advisor.diagnosis.conditions import holds
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
+from advisor.diagnosis.frame_facts import ENGINES
 from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import RETOLD, Walk, check_answers, less_likely, retell, ruled_out, walk
@@ -72,11 +74,12 @@ def diagnose(
     walked = _walked(knowledge.tree, facts, answers, known, proved)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = in_order(walked.cause, led(walked.cause, facts, knowledge))
+    words = next((one for one in cause.narrower if holds(one.when, facts) is not None), None)
     path = tuple(_with_command(_suspecting(step, worries, facts), known.crash) for step in walked.steps)
     diagnosis = Diagnosis(
         cause=cause.id,
-        title=cause.title,
-        explains=" ".join(cause.explains.split()),
+        title=(words and words.title) or cause.title,
+        explains=" ".join(((words and words.explains) or cause.explains).split()),
         basis=_basis(walked, known.ledger),
         memory=_memory(facts, walked, known.crash),
         phase=_phase(facts),
@@ -96,10 +99,12 @@ def diagnose(
 def _suspecting(step: QuestionStep, worries: tuple[Concern, ...], facts: Mapping[str, Fact]) -> QuestionStep:
     """An open question that a library version would answer, with the versions that are suspects."""
     suspected = [one for one in suspects(worries) if one.advisory.cause == SUSPECTED.get(step.question)]
+    told = [facts[name].value for name in ("has_engine", "rolls_out") if name in facts]
+    suspected = [one for one in suspected if False not in told or one.advisory.library not in ENGINES]
     if step.answer != UNKNOWN or not suspected:
         return step
-    told = (suspicion(one, facts) for one in suspected[:2])
-    return replace(step, if_unknown=sentences((step.if_unknown, *told)))
+    doubts = (suspicion(one, facts) for one in suspected[:2])
+    return replace(step, if_unknown=sentences((step.if_unknown, *doubts)))
 
 
 def _with_command(step: QuestionStep, crash: Crash) -> QuestionStep:

@@ -75,6 +75,8 @@ BELOW_RAM = 0.95
 ENOUGH_SETTINGS = 3
 """Settings, none of which speaks of rollouts, that show a run without any (judgement)."""
 _TRAINER = "transformers/trainer.py"
+_GIVEN_ONLY = frozenset({"transformers"})
+"""Trainers that generate nothing where no word of a method that does is there."""
 ABSURD = 2
 """Times its whole card, or more than any known card has where its own is not known: a single tensor of this size is of
 no batch that anybody meant to run (judgement)."""
@@ -549,7 +551,9 @@ def _by_reading(crash: Crash) -> dict[str, Fact]:
 def _no_rollouts(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:
     """That nothing is rolled out, where no method is told and neither settings nor a trainer's frames speak of it."""
     run, crash = known.run, known.crash
-    enough = len(run.settings) >= ENOUGH_SETTINGS or any(frame.file.endswith(_TRAINER) for frame in crash.frames)
+    whole = bool(run.settings) and not run.missing_files and not run.no_launch  # all of what starts it was seen
+    enough = whole or len(run.settings) >= ENOUGH_SETTINGS or run.framework in _GIVEN_ONLY
+    enough = enough or any(frame.file.endswith(_TRAINER) for frame in crash.frames)
     given = "rolls_out" in facts or run.algorithm != "unknown" or "has_engine" in facts or "frame.engine" in facts
     written = " ".join((known.text, run.model_name, *(f"{one.key} {one.text}" for one in run.settings)))
     if given or not enough or crash.rolls_out or ROLLS_OUT.search(written):

@@ -54,12 +54,19 @@ COLLECTS = re.compile(r"^(?:nested_(?:concat|gather|truncate)|torch_pad_and_conc
 """Functions of transformers' Trainer that put together what an evaluation keeps of every pass (trainer_pt_utils.py)."""
 DATA_PARALLEL = re.compile(r"torch/nn/parallel/(?:data_parallel|replicate|parallel_apply|scatter_gather)\.py$")
 """torch's DataParallel: one process that keeps a whole copy of the model on every card."""
+TO_CARD = re.compile(
+    r"""\.cuda\(|\.to\(\s*(?:device\s*=\s*)?(?:[\w.]*(?:device|rank|gpu)\w*(?:\(\))?|torch\.device\(.*|f?["'](?:cuda|npu)[^"']*["'])\s*[,)]"""
+)
+"""Source lines of a program's own that put a whole model on a card."""
+MOVES = "torch/nn/modules/module.py"
+READS = re.compile(r"(?:^|/)torch/serialization\.py$")
+"""torch's code that moves a module, and that reads a checkpoint."""
 ENGINES = ("vllm", "sglang")
 
 
 def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
     """frame.attention, .collects, .pass, .matmul, .pins, .makes_states, .gather(s_all), .bucket, .wakes, .loads,
-    .data_parallel, .logits, .engine(_weights).
+    .data_parallel, .to_card, .torch_load, .logits, .engine(_weights).
 
     `frames`: not empty.
     """
@@ -81,6 +88,8 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
         "frame.pins": next((frame for frame in near if PINS.search(f"{frame.function} {frame.text}")), None),
         "frame.makes_states": next((frame for frame in reversed(frames) if MAKES_STATES.match(frame.function)), None),
         "frame.data_parallel": next((frame for frame in frames if DATA_PARALLEL.search(frame.file)), None),
+        "frame.to_card": _puts_on_card(frames),
+        "frame.torch_load": next((frame for frame in reversed(frames) if _reads(frame)), None),
         "frame.loads": next((frame for frame in reversed(frames) if LOADS.match(frame.function)), None),
     }.items():
         if found is not None:
@@ -136,6 +145,19 @@ def _is_attention(frame: Frame) -> bool:
 
 def _collects(frame: Frame) -> bool:
     return COLLECTS.match(frame.function) is not None or "nested_concat(" in frame.text
+
+
+def _puts_on_card(frames: Sequence[Frame]) -> Frame | None:
+    """Where a module was on its way to the card as a whole: torch's own function, or the line that calls it."""
+    moved = frames[-1].function == "convert" and frames[-1].file.replace("\\", "/").endswith(MOVES)
+    called = next((one for one in reversed(frames) if TO_CARD.search(one.text) and MOVES not in one.file), None)
+    if called is not None and (moved or called is frames[-1]) and PASS.match(called.function) is None:
+        return called
+    return frames[-1] if moved else None
+
+
+def _reads(frame: Frame) -> bool:
+    return "torch.load(" in frame.text or READS.search(frame.file.replace("\\", "/")) is not None
 
 
 def _makes_weights(frames: Sequence[Frame]) -> Frame | None:

@@ -68,6 +68,7 @@ def remarks(
         *_beyond_any_card(facts),
         *_unsharded(run),
         *_whole_copies(known, facts),
+        *_whole_on_card(known, facts, cause),
         *(_one_pass(run) if _in_a_pass(facts) else ()),
         *_in_tokens(run, known.attribution if _may_be_logits(facts) else []),
         *_as_weights(known, facts),
@@ -227,6 +228,33 @@ def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
             parts=parts,
             extra=correction.extra / GIB,
         )
+
+
+def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
+    """What the weights take of a card that loads them whole, and of each that shares them: one number decides."""
+    run, phase, card = known.run, facts.get("phase"), known.ledger.gpu_capacity or known.machine.gpu_bytes
+    bits, packed = run.number("actor.quantized_bits"), facts.get("prequantised")
+    loading = phase is not None and phase.value == "model_load"
+    if cause != "states-too-big" or not loading or run.model is None or not card:
+        return
+    if (bits is not None and bits < 8 * BF16) or (packed is not None and packed.value is True):
+        return
+    whole, cards = BF16 * run.model.parameters, len(known.machine.usable) * (known.machine.nodes or 1)
+    told = {
+        "parameters": show_params(run.model.parameters),
+        "whole": show_bytes(whole),
+        "fp32": show_bytes(FP32 * run.model.parameters),
+        "card": show_bytes(card),
+        "count": cards,
+        "share": show_bytes(whole // max(1, cards)),
+    }
+    yield say(
+        "The weights ({parameters} parameters) take {whole} in bf16 ({fp32} in fp32) of each card that loads them "
+        "whole; a card has {card}.",
+        **told,
+    )
+    if cards >= MANY and known.machine.sources.get("gpus") != "log":
+        yield say("Shared over {count} cards they are {share} on each.", **told)
 
 
 def _whole_copies(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:

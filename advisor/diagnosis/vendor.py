@@ -121,6 +121,7 @@ def tree_of(vendor: Vendor, tree: Tree) -> Tree:
             proof=own(one.proof),
             counter=own(one.counter),
             record_next_time=own(one.record_next_time),
+            narrower=tuple(replace(w, title=own(w.title), explains=own(w.explains)) for w in one.narrower),
         )
         for one in tree.causes
     )

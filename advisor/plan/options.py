@@ -72,7 +72,8 @@ def _carrier(remedy: Remedy, before: BuiltRun) -> Native | None:
 def _in_its_file(native: Native, knob: str, natives: Natives) -> Native:
     """The key inside of the file that a setting names, where that is the user's own and not one the framework ships."""
     file = native.text or ""
-    if not _is_file(file) or native.fact is None or file in native.fact.words:
+    shipped = () if native.fact is None else {word.rpartition("/")[2] for word in native.fact.words}
+    if not _is_file(file) or native.fact is None or file.rpartition("/")[2] in shipped:
         return native
     return next((one for one in natives.carriers(knob) if ":" in one.key), native)
 

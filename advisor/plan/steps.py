@@ -114,9 +114,14 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
 
 
 def _no_command(situation: Situation) -> bool:
-    """A config file or a Python file was given, no command: what is added goes into it, under a plain name."""
-    launch = situation.predictor.inputs.launch
-    return launch is not None and not launch.argv and not any(s.key.startswith("-") for s in launch.settings)
+    """A config file or a Python file was given, no command, or the command reads nothing beside a file that was not
+    found: what is added goes into it, under a plain name."""
+    inputs = situation.predictor.inputs
+    launch = inputs.launch
+    if launch is None or any(s.key.startswith("-") for s in launch.settings):
+        return False
+    names_file = any(name.endswith((".yaml", ".yml", ".json", ".toml")) for name in launch.missing)
+    return not launch.argv or (names_file and not launch.settings)
 
 
 def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:

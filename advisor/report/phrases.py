@@ -331,6 +331,8 @@ def _change(change: Change) -> str:
         return say("{key} → {new} (not seen in your launch)", key=change.key, new=change.new)
     if change.bare and change.old is None:
         return say("{key} added", key=change.key)
+    if change.old is None and change.file.endswith((".yaml", ".yml")):
+        return say("{key}: {new} (not set before)", key=change.key, new=change.new)
     if change.old is None and change.file:
         return say("{key} = {new} (not set before)", key=change.key, new=change.new)
     return f"{change.key} → {change.new}" if change.old is None else f"{change.key} {change.old_words} → {change.new}"

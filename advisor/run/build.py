@@ -281,9 +281,7 @@ def _started(launch: Launch, counts: Mapping[CountName, int]) -> int | None:
     return None if started is not None and seen > started else started
 
 
-def _engine_size(
-    knobs: dict[str, Knob], topology: Topology, machine: Machine
-) -> tuple[dict[str, Knob], Topology, str]:
+def _engine_size(knobs: dict[str, Knob], topology: Topology, machine: Machine) -> tuple[dict[str, Knob], Topology, str]:
     """Knobs and topology by the GPUs of one rollout engine, and that the launch gives it more than there are, in words:
     a default that the machine cannot have is none of the run's.
     """

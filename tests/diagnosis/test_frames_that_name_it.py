@@ -88,3 +88,22 @@ def test_the_innermost_frame_of_any_library_does_not_wake_the_engine() -> None:
     assert (step.answer, step.source) == ("unknown", "unknown")
     woken = {**facts, **frame_facts([Frame(VLLM + "worker.py", 5, "wake_up", 6), innermost])}
     assert next(one for one in walk(TREE, woken, {}).steps if one.question == "sync").answer == "wake"
+
+
+@pytest.mark.parametrize(
+    ("frame", "shows"),
+    [
+        (
+            Frame("/w/torch/nn/modules/module.py", 987, "convert", 1, "return t.to(device, dtype, non_blocking)"),
+            "to_card",
+        ),
+        (Frame("/w/main.py", 9, "main", 1, "model = model.to(args.local_rank)"), "to_card"),
+        (Frame("/w/main.py", 9, "main", 1, "critic.cuda()"), "to_card"),
+        (Frame("/w/torch/serialization.py", 265, "_cuda_deserialize", 1, "return obj.cuda(device)"), "torch_load"),
+        (Frame("/w/main.py", 9, "main", 1, "batch = batch.to(torch.long)"), ""),
+    ],
+)
+def test_a_whole_model_on_its_way_to_the_card_is_seen(frame: Frame, shows: str) -> None:
+    found = frame_facts([frame])
+    named = [name for name in ("to_card", "torch_load") if f"frame.{name}" in found]
+    assert named[-1:] == ([shows] if shows else [])

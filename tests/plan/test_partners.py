@@ -56,6 +56,13 @@ def test_generation_steps_that_are_set_follow_and_those_that_are_not_stay_unset(
     assert own.overrides["steps_per_generation"] == "64"
 
 
+@pytest.mark.parametrize(("era", "follows"), [("v0.5", {}), ("v0.7", {"trainer.model.optim_cpu_offload": "false"})])
+def test_a_partner_that_stands_as_it_should_is_no_change(era: str, follows: dict[str, str]) -> None:
+    key = "trainer.model.fsdp_cpu_offload"
+    found = moved(bound("prime-rl", era, **{"trainer.optim.type": "adamw"}), key, "true")[0].overrides
+    assert found == {key: "true", **follows}
+
+
 def test_an_accumulation_that_cannot_follow_exactly_stays() -> None:
     natives = bound("ms-swift", "v4", per_device_train_batch_size=4, gradient_accumulation_steps=2)
     assert [form.kept for form in moved(natives, "per_device_train_batch_size", 3)] == [False]

@@ -100,6 +100,25 @@ def test_eras_with_fewer_strange_keys_come_first() -> None:
     assert not absent(verl, told_era(verl, None, keys, {})[0], keys)
 
 
+@pytest.mark.parametrize(
+    ("framework", "libraries", "era"),
+    [
+        ("llamafactory", {"transformers": "4.40.0"}, "v0.7"),
+        ("llamafactory", {"transformers": "4.44.0", "peft": "0.12.0", "accelerate": "0.30.1"}, "v0.9.0"),
+        ("llamafactory", {"transformers": "4.99.0"}, "v0.9.3"),
+        ("trl", {"transformers": "4.52.1"}, "v0.19"),
+        ("openrlhf", {"transformers": "4.43.3", "vllm": "0.6.0"}, "v0.4"),
+        ("axolotl", {"transformers": "4.53.1"}, "v0.11"),
+    ],
+)
+def test_versions_of_what_a_release_requires_bound_the_era(framework: str, libraries: dict[str, str], era: str) -> None:
+    assert told_era(BY_NAME[framework], None, set(), libraries)[0] == era
+
+
+def test_the_flags_of_an_older_trainer_tell_its_time() -> None:
+    assert told_era(BY_NAME["trl"], None, {"rloo_k", "sft_model_path"}, {})[0] not in ("v0.22", "v0.23", "v0.28")
+
+
 def test_a_setting_without_another_name_is_told_by_its_eras(recognised: Recognise) -> None:
     launch, found = recognised(f"{VERL} +actor_rollout_ref.actor.fsdp_config.grad_offload=True\n", {"verl": "0.6.0"})
     (note,) = version_notes(found, launch)

@@ -1,4 +1,4 @@
-"""A text that begins with what it imports is Python, whatever its name says."""
+"""A text that begins with what it imports is Python, and one of tables TOML, whatever its name says."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ IMPORTS = '# as posted\n\nfrom trl import SFTConfig\nargs = SFTConfig(output_dir
         ("#!/bin/bash\nimport screen.png\n", "shell"),
         ("import -window root screen.png\n", "shell"),
         ("trl sft --max_length 2048\n", "shell"),
+        ('ids = [0,\n  1]\n\n[model]\nname = "Qwen/Qwen3-4B"\n# impl = "x"\n', "toml"),
+        ("[ -f a ] && x=1\nmodel = 3\n", "shell"),
     ],
 )
 @pytest.mark.parametrize("name", ["run.sh", "pasted"])

@@ -10,6 +10,7 @@ from advisor.knowledge.schema.advice import (
     Answer,
     Case,
     Cause,
+    CauseWords,
     KnownAs,
     NewValue,
     Provision,
@@ -56,13 +57,13 @@ from advisor.knowledge.schema.framework import (
 )
 
 __all__ = [
-    "OWN_MARK", "Advisory", "AlgorithmFact", "Allocation", "Answer", "AnswerLength", "Case", "Cause", "Constraint",
-    "CountName", "DataSetFact", "DefaultWhen", "EngineFigure", "EnvironmentFact", "Era", "FrameRule", "FrameTier",
-    "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount",
-    "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress", "Provision",
-    "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact",
-    "Sharding", "ShownByFrame", "Signature", "Signatures", "Start", "StatedMechanics", "Strict", "TopologyFact",
-    "Tree", "VersionMark", "WorstFirst",
+    "OWN_MARK", "Advisory", "AlgorithmFact", "Allocation", "Answer", "AnswerLength", "Case", "Cause", "CauseWords",
+    "Constraint", "CountName", "DataSetFact", "DefaultWhen", "EngineFigure", "EnvironmentFact", "Era", "FrameRule",
+    "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs",
+    "LogCount", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress",
+    "Provision", "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar",
+    "SettingFact", "Sharding", "ShownByFrame", "Signature", "Signatures", "Start", "StatedMechanics", "Strict",
+    "TopologyFact", "Tree", "VersionMark", "WorstFirst",
 ]  # fmt: skip
 
 

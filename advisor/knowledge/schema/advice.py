@@ -57,6 +57,14 @@ class Provision(Strict, frozen=True):
     """Remedy ids in order; those that change results or cost room elsewhere in this run are left out."""
 
 
+class CauseWords(Strict, frozen=True):
+    """What a cause is called, and how it is explained, where a fact makes it a narrower one."""
+
+    when: Expression
+    title: str = ""
+    explains: str = ""
+
+
 class Cause(Strict, frozen=True):
     """A leaf: what was wrong, what proves it, what rules it out, and what relieves it."""
 
@@ -64,6 +72,8 @@ class Cause(Strict, frozen=True):
     title: str
     explains: str
     memory: Memory
+    narrower: tuple[CauseWords, ...] = ()
+    """Other words where one of these holds; the first that does."""
     proved_by: tuple[Expression, ...] = ()
     ruled_out_by: tuple[Expression, ...] = ()
     is_verdict: bool = False
