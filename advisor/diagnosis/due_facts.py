@@ -8,8 +8,11 @@ from advisor.run.run import Knob, Run
 
 LEAST = 4
 """Steps of an interval: what comes with every step or two is due anywhere, and says nothing (judgement)."""
-_EVENTS = (("save", "checkpoint.every", "checkpoint.when"), ("eval", "eval.every", "eval.on"))
-"""What comes now and then: the knobs of its interval, and of what counts it or switches it off."""
+_EVENTS = (
+    ("save.due", "save.first", "checkpoint.every", "checkpoint.when"),
+    ("eval.due", "eval.first", "eval.every", "eval.on"),
+)
+"""What comes now and then: its facts, the knobs of its interval, and of what counts it or switches it off."""
 _OTHERWISE = ("epoch", "best")
 """Intervals that are no number of steps."""
 _NEVER = ("no", "false", "none")
@@ -21,13 +24,13 @@ def due_facts(run: Run, done: int | None) -> dict[str, Fact]:
     Some trainers print a step before what comes with it and some behind it: a step beside the interval counts as due.
     """
     facts: dict[str, Fact] = {}
-    for event, interval, counted_by in _EVENTS:
+    for due, first, interval, counted_by in _EVENTS:
         knob, when = run.knobs.get(interval), run.knobs.get(counted_by)
         switch = str(when.value).lower() if when is not None else ""
         if switch in _NEVER and when is not None and when.source != "default":
-            facts[f"{event}.due"] = Fact(False, "script", f"{when.key} = {when.value}")
+            facts[due] = Fact(False, "script", f"{when.key} = {when.value}")
         elif knob is not None and switch not in _OTHERWISE and _is_known(knob, run):
-            facts.update(_due(event, knob, done))
+            facts.update(_due(due, first, knob, done))
     return facts
 
 
@@ -36,15 +39,15 @@ def _is_known(knob: Knob, run: Run) -> bool:
     return isinstance(knob.value, (int, float)) and (knob.source != "default" or run.seen_whole)
 
 
-def _due(event: str, knob: Knob, done: int | None) -> dict[str, Fact]:
+def _due(due: str, first: str, knob: Knob, done: int | None) -> dict[str, Fact]:
     every = float(knob.value) if isinstance(knob.value, (int, float)) else 0.0
     told = {"key": knob.key, "every": f"{every:g}", "done": done}
     if every <= 0:
-        return {f"{event}.due": Fact(False, "script", f"{knob.key} = {knob.value}")}
-    if done is None or every != int(every) or (event == "eval" and not done):  # some evaluate before the first step
+        return {due: Fact(False, "script", f"{knob.key} = {knob.value}")}
+    if done is None or every != int(every) or (due == "eval.due" and not done):  # some evaluate before the first step
         return {}
     if (done and done % every == 0) or (done + 1) % every == 0:
         because = say("{done} steps were done, and {key} = {every}", **told)
-        first = Fact((done + 1) // every <= 1, "log", because)
-        return {} if every < LEAST else {f"{event}.due": Fact(True, "log", because), f"{event}.first": first}
-    return {f"{event}.due": Fact(False, "log", say("{done} steps were done, and {key} = {every}", **told))}
+        none_before = Fact((done + 1) // every <= 1, "log", because)
+        return {} if every < LEAST else {due: Fact(True, "log", because), first: none_before}
+    return {due: Fact(False, "log", say("{done} steps were done, and {key} = {every}", **told))}
