@@ -144,7 +144,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known))
     facts.update(_scored(facts))
-    facts.update(row_facts(known.run, facts))
+    facts.update(row_facts(known.run))
     if (vendor := vendor_of(known.crash, known.machine, load_knowledge().gpus, known.text)) != "nvidia":
         facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))
     facts.update(_no_rollouts(known, facts))
