@@ -42,7 +42,7 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
     cause names leads its equals; more machines come last.
     """
     remedies = {remedy.id: remedy for remedy in situation.remedies}
-    relieves = [remedies[step.id].relieves if step.id in remedies else "other" for step in steps]
+    relieves = [_kind(remedies.get(step.id), step, situation) for step in steps]
     start = max((i + 1 for i, step in enumerate(steps) if step.selected), default=0)
     while start < len(steps) and relieves[start] == "other":
         start += 1
@@ -81,6 +81,16 @@ def in_turns(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> l
     first = sorted(leads.values(), key=order.__getitem__)
     later = [steps[i] for i in rest if i not in first]
     return [*steps[:start], *unchanged_ahead([steps[i] for i in first], later)]
+
+
+def _kind(remedy: Remedy | None, step: PlanStep, situation: Situation) -> str:
+    """What a step relieves. A batch whose size nobody saw is a kind of its own: it may be any, and everybody can halve
+    it.
+    """
+    if remedy is None:
+        return "other"
+    open_batch = remedy.relieves == "pass" and step.results == "unchanged" and unseen_number(remedy, situation)
+    return "batch" if open_batch and remedy.knob == "actor.micro_batch" else remedy.relieves
 
 
 def unchanged_ahead(leads: Sequence[PlanStep], later: Sequence[PlanStep]) -> list[PlanStep]:
