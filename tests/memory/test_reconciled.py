@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.stories.told import tell
+from tests.stories.told import tell_both
 
 SWIFT = (
     "NPROC_PER_NODE=8 swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-1.5B-Instruct --use_vllm true --vllm_mode "
@@ -45,9 +44,8 @@ def diagnosed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
             if text:
                 Path(name).write_text(text)
                 given += ["--log", name] if name == "train.log" else [name]
-        _, out, _ = tell(["diagnose", *given, *words, "--format", "json"], capsys)
-        _, text, _ = tell(["diagnose", *given, *words], capsys)
-        return json.loads(out), " ".join(text.split())
+        told, text, _ = tell_both(["diagnose", *given, *words], capsys)
+        return told, " ".join(text.split())
 
     return run
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.plan.test_failing_line import LOSS, Frame, crashed
-from tests.stories.told import tell
+from tests.stories.told import tell_both
 
 TRAINER = """from trl import SFTConfig, SFTTrainer
 args = SFTConfig(output_dir="out", per_device_train_batch_size=8, max_length=4096, bf16=True)
@@ -28,9 +27,8 @@ def answered(
     bar = f"  2%|▏         | {steps}/600 [00:44<35:01,  3.57s/it]"  # ends without a line break, as tqdm's bars do
     (folder / "train.log").write_text(crashed([LOOP, LOSS, UPCAST], 18.55, bar))
     words = ["diagnose", str(folder / "run.sh"), "--log", str(folder / "train.log"), "--gpus", "2xA100-80GB", *more]
-    _, out, _ = tell([*words, "--format", "json"], capsys)
-    _, text, _ = tell(words, capsys)
-    return json.loads(out), " ".join(text.split())
+    told, text, _ = tell_both(words, capsys)
+    return told, " ".join(text.split())
 
 
 def test_steps_that_could_not_have_been_leave_the_fit_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

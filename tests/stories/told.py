@@ -14,6 +14,7 @@ import pytest
 
 from advisor import request
 from advisor.cli import main
+from advisor.session import SessionRequest, State, open_session
 from tests.machine import fake_nvml
 
 RUNS = Path(__file__).parent.parent / "runs"
@@ -98,6 +99,22 @@ def tell(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str
         code = int(exit_.code or 0)
     said = capsys.readouterr()
     return code, said.out, said.err
+
+
+def tell_both(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str, set[int]]:
+    """JSON and text of one session, opened once, and the exit codes: both faces are made of the same state."""
+    opened: dict[str, State] = {}
+
+    def once(asked: SessionRequest) -> State:
+        key = repr(asked)
+        return opened[key] if key in opened else opened.setdefault(key, open_session(asked))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("advisor.session.open_session", once)
+        code, out, err = tell([*words, "--format", "json"], capsys)
+        other, text, _ = tell(words, capsys)
+    assert out, err
+    return json.loads(out), text, {code, other}
 
 
 def diagnosis(story: Story, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
