@@ -180,7 +180,7 @@ def state_of(
             no_launch=_nothing_started(script, launch),
             script_notes=script.notes if script is not None else (),
             frames=paths,
-            engine=crash.phase in GENERATING,
+            engine=bool({crash.phase, answers.get("phase")} & GENERATING),
             unread=unread,
         ),
         died_at,

@@ -28,6 +28,8 @@ KILLS = frozenset(
     ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare")
 )
 """Somebody sent SIGKILL, or may have: not proof of a shortage without a second witness."""
+GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
+"""Ray's text for a worker that went away: the same three guesses each time."""
 TOLD = ("oom-told-gpu", "oom-told")
 """A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
 SAID = frozenset(("oom-words", "oom-said", *TOLD))
@@ -123,6 +125,9 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
     ]  # fmt: skip
     if telling:
         first = _closest(telling)
+        if first.id in GUESSES:  # it lists what may have been; a fault that a process printed itself is one of them
+            faults = (one for one in telling if one.role == "cause" and one.verdict == "not_oom" and one.id not in ENDS)
+            first = next(faults, first)
         return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
     told = [one for one in placed if one.id in TOLD]
     if told and not finished and (not going or told[-1] is placed[-1]):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import SettingFact
 from advisor.language import listed, say, sentences
 from advisor.memory.ledger import difference
+from advisor.plan.by_hand import advice_step
 from advisor.plan.patch import pip_install
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.propose import present
@@ -24,24 +25,33 @@ from advisor.run.values import parse_value, spell
 from advisor.units import show_bytes
 from advisor.words import when
 
+RESTORE = "restore-versions"
+"""The remedy that goes back to what ran, whatever changed."""
 MOST_DEFAULTS = 4
 """Defaults that changed, each a step of its own: the largest savings first."""
 
 
 def back_steps(situation: Situation) -> list[PlanStep]:
-    """What takes the run back to where it fitted: defaults that changed since and hold memory, then each version.
+    """What takes the run back to where it fitted: defaults that changed since and hold memory, then each version; the
+    versions that ran, where nobody names one.
 
     A default is switched on where the count sees it hold memory in the phase that died; a version is the user's to
     change.
     """
     if not situation.ran_with:
-        return []
+        return [advice_step(one, situation) for one in situation.remedies if one.id == RESTORE and _updated(situation)]
     then = _then(situation)
     changed = sorted(_changed_defaults(situation, then), key=lambda one: -one.saves.get(situation.fullest, 0))
     versions = [_version(name, old, situation, then) for name, old in situation.ran_with.items()]
     leading = [one for one in changed if one.selected][:MOST_DEFAULTS]
     rest = [one for one in changed if not one.selected]
     return [*leading, *versions, *rest[: MOST_DEFAULTS - len(leading)]]
+
+
+def _updated(situation: Situation) -> bool:
+    """Whether somebody says that libraries were updated since it ran; with which versions nobody says."""
+    told = situation.facts.get("answer.ever_ran")
+    return told is not None and told.value == "versions"
 
 
 def _then(situation: Situation) -> BuiltRun:

@@ -117,7 +117,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     back = back_steps(situation)
     raised = [one for one in _raising(situation) if all(step.id != one.id for step in steps)]
     asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
-    steps = [step for step in steps if step.id not in WITNESSES]
+    steps = [step for step in steps if step.id not in WITNESSES and all(step.id != one.id for one in back)]
     first = [*([mending] if mending is not None else []), *asked, *newly_triggered_steps(awake, chosen), *back, *raised]
     settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
     steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
