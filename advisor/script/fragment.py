@@ -31,6 +31,8 @@ _OPENS = re.compile(rb"[^=]*=[ \t]*\([ \t]*\r?\n?\Z")
 """A line that opens an array."""
 _BLANK_BEHIND = re.compile(rb"\\([ \t]+)\n")
 """A backslash that goes on with nothing, because a blank follows it."""
+_QUOTED = re.compile(rb"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
+"""What stands before a line that was quoted in a mail or in Markdown."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
 
 
@@ -39,7 +41,7 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     called = _python(files.documents[0])
     if called is not None:
         return called
-    data = _BLANK_BEHIND.sub(rb"\1\\\n", files.documents[0].data)
+    data = _BLANK_BEHIND.sub(rb"\1\\\n", _unquoted(files.documents[0].data))
     alone = _settings_alone(data)
     if alone is None:
         return None
@@ -50,6 +52,12 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     unread = (*launch.launcher_unread, *([""] if not launch.program else []))  # nobody sees what starts it
     told = (say(NOTE), *launch.notes)
     return replace(launch, index=0, argv=(), span=None, launcher_unread=unread, notes=told, partial=True)
+
+
+def _unquoted(data: bytes) -> bytes:
+    """A text that was quoted line by line, with blanks for its marks; any other as it is."""
+    lines = [line for line in data.splitlines() if line.strip()]
+    return _QUOTED.sub(lambda mark: b" " * len(mark[0]), data) if all(map(_QUOTED.match, lines)) else data
 
 
 def read_pasted(document: Document, problem: str = "") -> Launch | None:

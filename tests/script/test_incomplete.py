@@ -295,3 +295,10 @@ def test_other_work_and_questions_of_a_launcher_are_no_launch(read: Read, text: 
 def test_a_named_training_stands_before_what_else_a_launcher_starts(read: Read) -> None:
     script = read(f"torchrun run_clm.py {OWN}\ntorchrun train.py --model m\n")
     assert [launch.program for launch in script.launches] == ["train.py"]
+
+
+def test_a_launch_that_was_quoted_line_by_line_is_read_without_its_marks(read: Read) -> None:
+    script = read("> torchrun --nproc_per_node=2 \\\n>   src/grpo.py \\\n>   --bf16 true\n")
+    assert (script.launches[0].program, values(script.launches[0])) == ("src/grpo.py", {"--bf16": "true"})
+    with pytest.raises(EditRefused):
+        rewrite(script, 0, [EditRequest("--bf16", "false")])
