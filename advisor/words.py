@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, get_args
 
 from advisor.language import ENGLISH, Sayings, listed, mark, say, spoken
 
+BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
 _NAMED = re.compile(r"\{(\w{1,40})\}")
 _CHINESE = r"\u3001-\u303f\u4e00-\u9fff\uff01-\uff5e"
 _BETWEEN_CHINESE = re.compile(f"(?<=[{_CHINESE}]) (?=[{_CHINESE}])")

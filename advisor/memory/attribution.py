@@ -43,7 +43,10 @@ LEAST_WEIGHTS = 256 << 20
 USUAL_VOCABULARIES = 2
 """How many of the commonest vocabularies of models.yaml are tried."""
 ROUND = 512
-"""Tokens: lengths and budgets are multiples of it. By chance one size of 70 is one, with 150,000 words in two types."""
+"""Tokens: lengths and budgets are multiples of it, or of a larger power of two."""
+_SELDOM = 64
+"""How many times the numbers of tokens that print alike a round number's step has to be: by chance one size in so many
+has one among them."""
 _CUT = 64
 """Ranks among which a flat buffer of the whole model may be cut (judgement)."""
 _CUT_NEAR = 0.003
@@ -388,8 +391,11 @@ def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Mat
 
 
 def _is_round(least: int, most: int) -> bool:
-    """Whether a multiple of ROUND lies between them."""
-    return most // ROUND > (least - 1) // ROUND
+    """Whether a round number lies between them that is not there by chance: sizes in GiB are printed coarsely."""
+    step = ROUND
+    while step < _SELDOM * (most - least + 1):
+        step *= 2
+    return most // step > (least - 1) // step
 
 
 def usual_vocabularies() -> list[int]:

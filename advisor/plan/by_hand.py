@@ -24,6 +24,7 @@ from advisor.run.natives import OF_ROLLOUTS, Native
 from advisor.run.resume import keys_to_resume
 from advisor.run.run import KnobValue
 from advisor.run.values import spell
+from advisor.words import BETWEEN_SENTENCES
 
 QUANTIZE = "quantize-base"
 ANY_EXCEPTION = "read-the-exception"
@@ -234,6 +235,11 @@ def _of_other_versions(remedy: Remedy, framework: Framework, situation: Situatio
     return f"--{key}" if framework.syntax == "argparse" else key, since(known[key].eras, newest)
 
 
+def _without_numbers(remedy: Remedy) -> str:
+    """What the remedy says, less the sentences whose numbers nobody has."""
+    return sentences(one for one in BETWEEN_SENTENCES.split(" ".join(remedy.says.split())) if "{" not in one)
+
+
 def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str:
     """The remedy's sentences; where it means a setting that no dialect names, which setting to look for."""
     trial = trial_of(situation.now.built, situation.predictor.inputs.launch) if remedy.by_trial else None
@@ -246,7 +252,7 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
         return say(
             "No dialect is known for this launch; by its name this is {key}. {says}",
             key=named.key,
-            says=" ".join(remedy.says.split()) if "{" not in remedy.says else "",
+            says=_without_numbers(remedy),
         ).strip()
     if known is not None:
         return say(
@@ -260,8 +266,10 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
         key, when = elsewhere_called or ("", "")
         told = {"framework": framework.title, "key": key, "since": when}
         if key:
-            return sentences((remedy.says, say("{framework} has {key} for it {since}.", **told)))
-        return sentences((remedy.says, say("No setting of {framework} that is known here carries it.", **told)))
+            return sentences((_without_numbers(remedy), say("{framework} has {key} for it {since}.", **told)))
+        return sentences(
+            (_without_numbers(remedy), say("No setting of {framework} that is known here carries it.", **told))
+        )
     knob = next((k for k in situation.knowledge.knobs if k.id == remedy.knob), None)
     carries = remedy.knob
     if knob is not None:

@@ -25,7 +25,7 @@ from advisor.plan.solve import WITNESSES, contradicting, enough_alone
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.memory_section import memory_section
-from advisor.words import BASIS_TITLES, sentence
+from advisor.words import BASIS_TITLES, BETWEEN_SENTENCES, sentence
 
 if TYPE_CHECKING:
     from advisor.state import State
@@ -65,7 +65,6 @@ _PROVES = ("cause", "victim", "hint", "pointer", "warning")
 UNPROVEN = "unproven"
 """An answer that no evidence contradicts."""
 _OPTION = re.compile(r"--[a-z-]+")
-_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
 _FILE = re.compile(r"[\w./-]+\.(?:ya?ml|json|toml|py|sh)\b")
 _COMMAND = re.compile(r"[`=]|--\w|\w_\w")
 """What a sentence has that says what to type."""
@@ -424,7 +423,7 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
         return wrap(_brief(step.why, 1), 5)
     if step.changes or remedy is None or remedy.knob is not None:
         return []
-    told = _SENTENCES.split(step.why)
+    told = BETWEEN_SENTENCES.split(step.why)
     return wrap(next(filter(_COMMAND.search, told), told[0]), 5)
 
 
@@ -438,7 +437,7 @@ def _named(step: PlanStep, state: State, *more: str) -> str:
 
 def _brief(text: str, columns: int = PARAGRAPH) -> str:
     """The first sentence, and those after it that fit into so many columns."""
-    first, *others = _SENTENCES.split(text)
+    first, *others = BETWEEN_SENTENCES.split(text)
     for one in others:
         if cells(first) + cells(one) > columns:
             break

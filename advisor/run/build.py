@@ -144,7 +144,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     own, era = inputs.recognised.own_program, inputs.recognised.era
     unknown = inputs.tables.once(("unknown keys", era), lambda: unknown_keys(framework, era, launch, own=own))
     read = inputs.tables.once(("read by name", era), lambda: read_by_name(natives))
-    unknown = tuple(one for one in unknown if one.key not in read)
+    unknown = tuple(one for one in unknown if one.meant or one.key not in read)  # what is a slip is told as one
     knobs = {**_knobs(natives, topology, () if missing else _TAKEN_AT_DEFAULT, inputs.tables), **inputs.knobs}
     knobs, topology, wide = _engine_size(knobs, topology, inputs.machine)
     cut = launch.cuts if launch is not None else ()
@@ -171,7 +171,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         notes=(
             *inputs.tables.once("version notes", lambda: version_notes(inputs.recognised, launch)),
             *unknown_note(unknown),
-            *by_name_note(read),
+            *by_name_note({key: meant for key, meant in read.items() if all(key != one.key for one in unknown)}),
             *dict.fromkeys(
                 (*told_first, *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized))
             ),

@@ -105,9 +105,9 @@ def tell_both(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[dic
     """JSON and text of one session, opened once, and the exit codes: both faces are made of the same state."""
     opened: dict[str, State] = {}
 
-    def once(asked: SessionRequest) -> State:
-        key = repr(asked)
-        return opened[key] if key in opened else opened.setdefault(key, open_session(asked))
+    def once(asked: SessionRequest, **how: bool) -> State:
+        key = repr((asked, how))
+        return opened[key] if key in opened else opened.setdefault(key, open_session(asked, **how))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("advisor.session.open_session", once)
