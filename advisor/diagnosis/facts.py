@@ -309,7 +309,13 @@ def _printed(first: Evidence, where: str) -> dict[str, Fact]:
     others = held_by_others(fields)
     if others is not None and free is not None and total:
         sizes = {"size": show_bytes(others), "total": show_bytes(total)}
-        because = say("{size} of {total} held by other processes ({line})", **sizes, line=where)
+        because = (
+            say("{size} of {total} held by other processes ({line})", **sizes, line=where)
+            if "process_bytes" in fields or not others
+            else say(
+                "{size} of {total} held outside torch: its context, NCCL, other processes ({line})", **sizes, line=where
+            )
+        )
         facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
         facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
         mine = total - free - others

@@ -54,8 +54,9 @@ def offload_of(inputs: Inputs, role: TrainedRole) -> Offload:
     everything = role == "actor" and run.is_on("actor.full_cpu_offload")
     weights, for_good = run.is_on(f"{role}.param_offload"), inputs.mechanics.offload_lowers_update
     resting = inputs.mechanics.weights_sleep
+    moves = inputs.stage == 3 or run.mechanics.trainer != "deepspeed"  # ZeRO moves weights that it shards, no others
     return Offload(
-        weights=resting or (weights and (optimizer or not for_good)),
+        weights=resting or (weights and moves and (optimizer or not for_good)),
         weights_sleep=weights and for_good and not optimizer and not resting,
         optimizer=optimizer,
         adam_on_host=everything or (optimizer and for_good),

@@ -16,6 +16,8 @@ UNKNOWN, RL = "unknown", "rl"
 """Words of a method that nothing tells, and of one that rolls out and of which nothing tells more."""
 _LAST_PART = re.compile(r"([^/.\s]+)(?:\.py)?$")
 """Of a path, module or command: "fsdp_sft_trainer" of "verl.trainer.fsdp_sft_trainer", "sft" of "trl sft"."""
+_NEUTRAL = re.compile(r"(?<=\w)/(?:main|train|run|finetune|__main__)\.py$")
+"""A file named as any program may be: its folder is named for what it does."""
 _WORD = re.compile(r"[a-z]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where a word of a class name begins: "DPO" and "Trainer" of DPOTrainer."""
@@ -36,9 +38,14 @@ def _recipes(language: str) -> Mapping[str, RecipeFact]:
 
 
 def method_named(program: str) -> str:
-    """The method that the name of a program or class tells: "sft" of "examples/run_sft.py", "dpo" of "DPOTrainer";
-    "" where it tells none, or several.
+    """The method that the name of a program or class tells: "sft" of "examples/run_sft.py", "dpo" of "DPOTrainer", and
+    of "sft/main.py", whose own name tells nothing; "" where it tells none, or several.
     """
+    named = _NEUTRAL.sub("", program)
+    return _method_of(named) or (_method_of(program) if named != program else "")
+
+
+def _method_of(program: str) -> str:
     last = _LAST_PART.search(program)
     words = set(_WORD.findall(_HUMP.sub(" ", last[1]).lower())) if last is not None else set()
     fitting = [(len(need), one.id) for one in _recipes(spoken()).values() for said in one.words

@@ -84,6 +84,15 @@ def test_zero_below_stage_3_has_whole_weights_on_every_gpu() -> None:
     assert (actor.weights, actor.optimizer) == (2 * PARAMETERS, round(12 * PARAMETERS / 16))
 
 
+@pytest.mark.parametrize("stage", [2, 3])
+def test_zero_moves_to_the_host_only_weights_that_it_shards(stage: int) -> None:
+    knobs: dict[str, KnobValue | None] = {"actor.param_offload": True, "actor.optimizer_offload": True}
+    run = make_run(MODEL, DEEPSPEED, Topology(1, 8, 8, 0), {**BATCH, **knobs, "actor.zero_stage": stage})
+    found = build_ledger(run, box(8, 80, 1000)).phase("gpu", "actor_update")
+    assert found is not None
+    assert (found.of("weights") == 2 * PARAMETERS) is (stage == 2)
+
+
 def test_a_second_shard_within_the_node_is_held_beside_the_one_over_all_nodes() -> None:
     knobs: dict[str, KnobValue | None] = {**BATCH, "actor.zero_stage": 3}
     plain = make_run(MODEL, DEEPSPEED, TWO, knobs)
