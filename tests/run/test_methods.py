@@ -64,7 +64,8 @@ def test_a_run_that_generates_is_told_by_its_program_too(tmp_path: Path, launch:
     ("name", "method"),
     [
         ("verl.trainer.fsdp_sft_trainer", "sft"), ("/x/sft/train_grpo.py", "grpo"), ("run_sft_then_grpo.py", ""),
-        ("train.py", ""), ("sft/main.py", "sft"), ("/ppo/code/train.py", ""), ("online_dpo.py", "online_dpo"), ("trl/trainer/reward_trainer.py", "rm"), ("", ""),
+        ("train.py", ""), ("sft/main.py", "sft"), ("/ppo/code/train.py", ""),
+        ("online_dpo.py", "online_dpo"), ("trl/trainer/reward_trainer.py", "rm"), ("", ""),
     ],
 )  # fmt: skip
 def test_only_whole_words_of_a_programs_own_name_or_of_its_folder_tell_the_method(name: str, method: str) -> None:
