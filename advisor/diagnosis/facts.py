@@ -160,6 +160,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     used = in_use if isinstance(in_use, int) else None
     facts.update(host_user_facts(crash.top_users, parameters, crash.users_cut, used))
     facts.update(ledger_facts(known.ledger, known.run, known.crash, known.attribution, known.ran))
+    if (whole := facts.get("weights.whole")) is not None:
+        facts.setdefault("phase", Fact("model_load", "log", whole.because, whole.evidence))
     if not known.crash.lines_read and known.run.framework == "unknown" and not known.run.settings:
         facts["nothing_given"] = Fact(True, "script", say("neither a log nor a launch script was given"))
     return facts

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.crash.evidence import Crash
+from advisor.crash.holders import is_empty
 from advisor.diagnosis.fact import Fact
 from advisor.language import Sayings, say
-from advisor.memory.attribution import beyond_weights, tried_bytes
+from advisor.memory.attribution import beyond_weights, completes, tried_bytes
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
 from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import implausible, refuted
 from advisor.run.run import Run
-from advisor.units import show_bytes
+from advisor.units import show_bytes, show_params
 from advisor.words import PHASE_NAMES, when
 
 FP32_SHAPE = "fp32 "
 """How the shape of a tensor of 4-byte numbers begins (memory/attribution.py)."""
 
+FP32 = 4
+"""Bytes of a weight in float32."""
 ROOM = 0.8
 """A run whose upper bound takes less of the card fits with room to spare (judgement)."""
 LARGEST_CARD = 288 * 10**9
@@ -130,6 +133,8 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, F
         told = {"size": show_bytes(weights.bytes), "tensor": weights.tensor, "shape": weights.shape}
         because = say("{size} is {tensor} {shape}", **told)
         return {"weights.fp32": Fact(True, "log", because, (0,))}
+    if whole := _whole_model(run, crash):
+        return whole
     if best is None:
         return _likely(attribution, run, crash)
     because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
@@ -141,6 +146,18 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, F
     }
     kind = next((name for name, alone in kinds.items() if alone and here), "tensor")
     return {"attribution": Fact(kind, "log", because, (0,))}
+
+
+def _whole_model(run: Run, crash: Crash) -> dict[str, Fact]:
+    """That what was allocated and what was asked for are together the whole model, in fp32 or in 16 bits: it is being
+    put on this card."""
+    each = completes(crash, run.model.parameters) if run.model is not None else 0
+    if not each or run.model is None or is_empty(crash.evidence[0].fields):
+        return {}
+    told = {"parameters": show_params(run.model.parameters), "bytes": each}
+    because = say("allocated and asked for are the whole model, {parameters} parameters × {bytes} bytes", **told)
+    facts = {"weights.whole": Fact(True, "log", because, (0,))}
+    return {**facts, "weights.fp32": Fact(True, "log", because, (0,))} if each == FP32 else facts
 
 
 def _likely(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, Fact]:

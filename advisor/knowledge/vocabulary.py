@@ -20,11 +20,11 @@ RUN_NAMES = frozenset({
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
     "advisory.checked", "algorithm", "attention.eager", "attention.unsure", "attribution", "attribution.likely",
-    "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended", "engine.free_share", "engine.share",
-    "era", "eval.due", "eval.first", "experts", "failed", "first_step", "flash_attn", "frame.attention",
-    "frame.bucket", "frame.cause", "frame.collects", "frame.data_parallel", "frame.engine", "frame.engine_weights",
-    "frame.gather", "frame.gathers_all", "frame.loads", "frame.logits", "frame.logits_cast", "frame.makes_states",
-    "frame.matmul", "frame.pass", "frame.pins", "frame.to_card", "frame.torch_load", "frame.wakes", "framework",
+    "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended", "engine.free_share", "engine.share", "era",
+    "eval.due", "eval.first", "experts", "failed", "first_step", "flash_attn", "frame.attention", "frame.bucket",
+    "frame.cause", "frame.collects", "frame.data_parallel", "frame.engine", "frame.engine_weights", "frame.gather",
+    "frame.gathers_all", "frame.loads", "frame.logits", "frame.logits_cast", "frame.makes_states", "frame.matmul",
+    "frame.pass", "frame.pins", "frame.to_card", "frame.torch_load", "frame.wakes", "framework",
     "gathered_weights.share", "gpu.absurd_request", "gpu.allocated_share", "gpu.beyond_card", "gpu.empty",
     "gpu.fragmented", "gpu.free_exceeds_request", "gpu.grows", "gpu.missing_share", "gpu.name", "gpu.others_alike",
     "gpu.others_bytes", "gpu.others_dominate", "gpu.others_engine", "gpu.others_minor", "gpu.others_most",
@@ -39,7 +39,7 @@ FACTS = frozenset({
     "right_after", "rolls_out", "rows.equal", "samples.bind", "samples.in_pass", "save.due", "save.first",
     "scores.logits", "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "vendor", "verdict", "weights.fp32",
-    "zero3",
+    "weights.whole", "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""

@@ -94,7 +94,10 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
     # a version nobody named is worth a look before results are given up, and nobody changes it before a setting
     steps = maybe + steps if cause.id in OF_A_VERSION else _behind_light(steps, maybe)
-    told = _each_key_once([advice_step(remedy, situation) for remedy in _advice(situation, cause)])
+    advice = _advice(situation, cause)
+    if situation.now.built.natives.framework is None:  # LoRA by a switch and by a rank is one thing there
+        advice = [*reversed({remedy.title: remedy for remedy in reversed(advice)}.values())]
+    told = _each_key_once([advice_step(remedy, situation) for remedy in advice])
     if situation.now.built.natives.framework is None:  # a list, not a catalogue
         told = in_turns(told, situation, cause) if holder_unknown(situation, cause) else told
         usual_first = sorted(told, key=lambda step: step.id not in _usual(situation) and not stated(step))

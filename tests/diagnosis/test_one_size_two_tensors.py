@@ -34,3 +34,16 @@ def test_what_has_the_size_stays_a_candidate(
     state = open_session(SessionRequest(None, logs=(log,)))
     facts = ledger_facts(state.ledger, state.run, replace(state.crash, phase=phase), matches)
     assert facts["attribution"].value == said
+
+
+@pytest.mark.parametrize(("allocated", "phase"), [("26.33", "model_load"), ("20.00", "unknown")])
+def test_a_sum_that_is_the_whole_model_is_its_loading(tmp_path: Path, allocated: str, phase: Phase) -> None:
+    """Qwen2.5-7B has 28.37 GiB in fp32, its embedding 2.03 GiB."""
+    log = tmp_path / "run.log"
+    log.write_text(
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.03 GiB (GPU 0; 31.74 GiB total capacity; "
+        f"{allocated} GiB already allocated; 1.20 GiB free; {allocated} GiB reserved in total by PyTorch)\n"
+    )
+    state = open_session(SessionRequest(None, logs=(log,), model="Qwen/Qwen2.5-7B-Instruct"))
+    assert state.diagnosis.phase == phase
+    assert (state.plan.steps[0].id == "load-16-bits") is (phase == "model_load")
