@@ -179,6 +179,7 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     if False in told:
         return "missing"
     shown = any(name in facts and facts[name].value is not False for name in _SIGNS_OF_ENGINE)
+    shown = shown or situation.phase in ("rollout_init", "weight_sync")  # nothing else starts or wakes
     if (run := situation.now.run).framework != "unknown":
         sure = remedy.relieves != "engine" or run.seen_whole or has_engine(run)
         return "seen" if shown or sure else "unseen"

@@ -184,7 +184,8 @@ def _uncounted(tried: Sequence[Option], rule: NewValue, situation: Situation) ->
     """The first value with which the request that failed would have found room, or the first that is `low`."""
     low = rule.low
     if low is not None:
-        return next((o for o in tried if isinstance(o.value, (int, float)) and o.value <= low), tried[0])
+        ordinary = [o for o in tried if isinstance(o.value, (int, float)) and o.value <= low]
+        return next((o for o in ordinary if o is not tried[0]), tried[0])  # the mildest moves too little
     asked, free = (situation.facts.get(name) for name in ("gpu.tried_bytes", "gpu.free_bytes"))
     if not rule.request_follows or asked is None or free is None:
         return tried[0]
