@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Reading
+from advisor.crash.holders import idle_in_pool
 from advisor.language import mark, say, sentences
 from advisor.memory.amount import Amount, in_bytes
 from advisor.memory.cells import ENGINE, Cell, Ledger, Note, Owner, PhaseSum, Place, note
@@ -39,6 +40,10 @@ _ENGINE_STAYED = mark(
     "This run's own rollout engine ({name}) still held {held} of the card in {phase}, {over} more than it leaves there "
     "by the settings: it had not given its memory back."
 )
+
+
+_IN_PIECES = 0.25
+"""Part of a card in pieces from which they are no ordinary rest, which the sums count (judgement)."""
 
 
 class Correction(Struct, frozen=True):
@@ -107,10 +112,15 @@ Fields = Mapping[str, int | float | str]
 
 
 def needed_on_gpu(fields: Fields) -> Amount | None:
-    """Bytes of a card that were needed when it ran out: in use and asked for; None where no message tells."""
+    """Bytes of a card that were needed when it ran out: in use and asked for; None where no message tells.
+
+    Much that torch held without giving it out was not needed: it lay in pieces.
+    """
     total, free, tried = (fields.get(name) for name in ("total_bytes", "free_bytes", "tried_bytes"))
     if isinstance(total, int) and isinstance(free, int) and isinstance(tried, int) and free <= tried:
-        return _read(mark("of the card"), total) - _read(mark("free"), free) + _read(mark("asked for"), tried)
+        needed = _read(mark("of the card"), total) - _read(mark("free"), free) + _read(mark("asked for"), tried)
+        idle = idle_in_pool(fields) or 0
+        return needed - _read(mark("in pieces"), idle) if idle > _IN_PIECES * total else needed
     return None
 
 
