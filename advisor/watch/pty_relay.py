@@ -157,6 +157,7 @@ class _PtyRelayProcess:
                 with suppress(BlockingIOError):
                     os.read(signals, 512)
                 self._wait()
+                ready = dict(poll.poll(0))  # the wait may have read what was there: another read would not return
             if self.master in ready:
                 if not self._copy():  # all have closed the terminal; the command may have done so long before its end
                     poll.unregister(self.master)
