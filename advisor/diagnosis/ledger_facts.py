@@ -10,6 +10,7 @@ from advisor.diagnosis.fact import Fact
 from advisor.language import Sayings, say
 from advisor.memory.attribution import beyond_weights, completes, tried_bytes
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
+from advisor.memory.constants import FP32
 from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import implausible, refuted
 from advisor.run.run import Run
@@ -19,8 +20,6 @@ from advisor.words import PHASE_NAMES, when
 FP32_SHAPE = "fp32 "
 """How the shape of a tensor of 4-byte numbers begins (memory/attribution.py)."""
 
-FP32 = 4
-"""Bytes of a weight in float32."""
 ROOM = 0.8
 """A run whose upper bound takes less of the card fits with room to spare (judgement)."""
 LARGEST_CARD = 288 * 10**9
