@@ -16,6 +16,7 @@ from advisor.memory.fit import capacity_of
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact
 from advisor.report import phrases
+from advisor.report.machine_line import machine_line
 from advisor.report.sharing import shareable
 from advisor.units import show_gib
 from advisor.words import BASIS_TITLES, PHASE_TITLES, sentence
@@ -88,7 +89,7 @@ def _head(state: State, wrote: str) -> str:
         "",
         "- " + say("Run: {run}", run=text(phrases.subject(state.run))),
         *(["- " + text(told)] if (told := phrases.recognised(state.run)) else []),
-        "- " + say("Machine: {machine}", machine=text(phrases.machine_line(state.machine, state.run.topology))),
+        "- " + say("Machine: {machine}", machine=text(machine_line(state.machine, state.run.topology))),
     ]
     lines += ["- " + say("Note: {note}", note=text(note)) for note in (*state.run.notes, *state.machine.problems)]
     return "\n".join([*lines, ""])

@@ -10,7 +10,6 @@ from advisor.crash.verdict import TOLD
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
-from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.memory.fit import (
     ROOM_WORDS,
@@ -23,7 +22,7 @@ from advisor.memory.fit import (
     worst_of_each_place,
 )
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep, grouped
-from advisor.run.run import Run, Topology
+from advisor.run.run import Run
 from advisor.run.values import parse_value
 from advisor.units import GIB, show_bytes, show_gib, show_params
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when, when_either
@@ -229,47 +228,6 @@ def recognised(run: Run) -> str:
         return say("Recognised by {because}.", **told)
     told |= {"version": read.name, "month": read.month}
     return say("Recognised by {because}; {framework} is known up to {version} ({month}).", **told)
-
-
-def machine_line(machine: Machine, topology: Topology) -> str:
-    """ "2 nodes · 8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0".
-
-    By the launch's topology the nodes that nobody states, and how many GPUs where nobody knows of which kind they are.
-    """
-    parts = []
-    nodes = machine.nodes or (topology.nodes if topology.known else 1)
-    if nodes > 1:
-        parts.append(say("{count} nodes", count=nodes))
-    parts.append(_cards(machine, topology.counted))
-    host = machine.host
-    if host.total_bytes is not None and host.limit_bytes is not None:
-        sizes = {"size": show_bytes(host.total_bytes), "limit": show_bytes(host.limit_bytes)}
-        if machine.sources.get("host.limit") == "script":
-            parts.append(say("{size} RAM, limited to {limit} by {source}", **sizes, source=host.limit_source))
-        else:
-            parts.append(say("{size} RAM, limited to {limit}", **sizes))
-    elif host.limit_bytes is not None:
-        source = host.limit_source or say("a limit")
-        parts.append(say("RAM limited to {limit} by {source}", limit=show_bytes(host.limit_bytes), source=source))
-    elif host.total_bytes is not None:
-        parts.append(say("{size} RAM", size=show_bytes(host.total_bytes)))
-    if host.shm_bytes is not None:
-        parts.append(say("{size} shared memory", size=show_bytes(host.shm_bytes)))
-    told = ("torch", "vllm", "sglang", "ray", "deepspeed", "verl", "openrlhf", "ms-swift", "trl", "transformers")
-    versions = [f"{name} {machine.libraries[name]}" for name in told if name in machine.libraries]
-    if versions:
-        parts.append(listed(versions))
-    return " · ".join(parts)
-
-
-def _cards(machine: Machine, asked: int | None) -> str:
-    if not machine.gpus:
-        return say("{count} GPUs of unknown size", count=asked) if asked else say("no GPU known")
-    names = sorted({gpu.name for gpu in machine.usable})
-    told = {"count": len(machine.usable), "names": " / ".join(names), "size": show_bytes(machine.gpu_bytes)}
-    if machine.more_gpus and len(machine.usable) == 1:
-        return say("{names} ({size}), number not known", **told)
-    return say("at least {count} × {names} ({size})" if machine.more_gpus else "{count} × {names} ({size})", **told)
 
 
 def because(step: QuestionStep) -> str:

@@ -24,6 +24,7 @@ from advisor.plan.plan import Plan, PlanStep
 from advisor.plan.solve import WITNESSES, contradicting, enough_alone
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
+from advisor.report.machine_line import machine_line
 from advisor.report.memory_section import memory_section
 from advisor.words import BASIS_TITLES, BETWEEN_SENTENCES, sentence
 
@@ -138,7 +139,7 @@ def _head(state: State) -> list[str]:
     lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
-    run = f"{phrases.subject(state.run)} · {phrases.machine_line(state.machine, state.run.topology)}"
+    run = f"{phrases.subject(state.run)} · {machine_line(state.machine, state.run.topology)}"
     told = [line for sentence in state.run.told_first for line in wrap(sentence, 2, 4)]
     return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *told]
 

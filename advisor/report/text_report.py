@@ -17,6 +17,7 @@ from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.cluster_report import nodes_section
 from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
+from advisor.report.machine_line import machine_line
 from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
 from advisor.run.run import Run
@@ -157,7 +158,7 @@ def _entry(entry: Evidence, quote: bool) -> list[str]:
 
 
 def _subject(run: Run, machine: Machine) -> list[str]:
-    lines = wrap(phrases.subject(run), 2, 4) + wrap(phrases.machine_line(machine, run.topology), 2, 4)
+    lines = wrap(phrases.subject(run), 2, 4) + wrap(machine_line(machine, run.topology), 2, 4)
     lines += wrap(phrases.recognised(run), 2, 4)
     for note in (*run.notes, *machine.problems):
         lines += wrap(note, 2, 4)

@@ -20,6 +20,7 @@ from advisor.plan.solve import finish
 from advisor.redact import redact
 from advisor.report import phrases
 from advisor.report.layout import plain_ascii, wrap
+from advisor.report.machine_line import machine_line
 from advisor.report.sharing import ADDRESS, HOST, MAIL
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _in_english(state: State) -> State:
 def _ticket(state: State) -> str:
     lines = [f"rl-oom-advisor {__version__}, knowledge {state.knowledge.digest[:8]}"]
     lines += _said(phrases.verdict(state))
-    box = phrases.machine_line(state.machine, state.run.topology)
+    box = machine_line(state.machine, state.run.topology)
     lines += _said(f"Run: {phrases.subject(state.run)}") + _said(f"Box: {box}")
     for evidence in _told(state):
         lines += _said(_quoted(evidence), 2)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.hostile import cells
 from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
+from advisor.report.machine_line import cards
 from advisor.run.run import Run
 from advisor.script.document import Setting
 from advisor.units import GIB
@@ -47,15 +48,11 @@ def gpu_words(machine: Machine, asked: int | None = None) -> str:
     `asked`: GPUs of a node that the launch asks for, told where nobody counted them.
     """
     if not machine.gpus:
-        return say("{count} GPUs of unknown size", count=asked) if asked else say("no GPU known")
-    name = machine.usable[0].name.removeprefix("NVIDIA ")
-    sized = _SIZED.search(name) is not None
-    cards = f"{len(machine.usable)} × {name}" + ("" if sized else f" {size(machine.gpu_bytes)}")
-    if machine.more_gpus and (asked or 0) > len(machine.usable):
-        return say("{count} GPUs by the script, one of {size} by the log", count=asked, size=size(machine.gpu_bytes))
-    if machine.more_gpus:
-        return say("at least {cards}", cards=cards)
-    return say("{nodes} nodes, each {cards}", nodes=machine.nodes, cards=cards) if (machine.nodes or 1) > 1 else cards
+        return cards(machine, asked)
+    name, each = machine.usable[0].name.removeprefix("NVIDIA "), size(machine.gpu_bytes)
+    told = cards(machine, asked, name if _SIZED.search(name) else f"{name} {each}", each)
+    nodes = machine.nodes or 1
+    return say("{nodes} nodes, each {cards}", nodes=nodes, cards=told) if nodes > 1 and not machine.more_gpus else told
 
 
 def host_words(machine: Machine) -> str:

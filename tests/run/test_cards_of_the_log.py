@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.report.phrases import machine_line
+from advisor.report.machine_line import machine_line
 from advisor.session import SessionRequest, open_session
 
 OOM = (
@@ -45,3 +45,11 @@ def test_a_log_alone_does_not_say_that_one_process_trains(tmp_path: Path, index:
     asked = SessionRequest(logs=(tmp_path / "train.log",), gpus="4xA100-40GB", answers={"framework": "trl"})
     state = open_session(asked)
     assert "process-per-card" not in [step.id for step in state.plan.steps]
+
+
+def test_a_launch_says_how_many_cards_where_the_log_names_one_of_them(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(OOM.format(index=3))
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 8 sft.py --output_dir out\n")
+    state = open_session(SessionRequest(tmp_path / "run.sh", logs=(tmp_path / "train.log",), planned=False))
+    said = "8 GPUs by the script, one of 39.59 GiB by the log"
+    assert machine_line(state.machine, state.run.topology) == said
