@@ -56,13 +56,13 @@ def remarks(
     crash, run, ledger = known.crash, known.run, known.ledger
     return (
         *_nearly_full(crash),
+        *(_loading(known) if cause == LOADING else ()),
         *ledger.doubts,
         *(_made(made, facts) if made is not None and made.leads else ()),  # else its cause has said it
         *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
         *_address(crash),
         *_victim(crash, facts),
         *_growing(crash, ledger),
-        *(_loading(known) if cause == LOADING else ()),
         *_explained(ledger, found),
         *_contradiction(crash, facts),
         *_beyond_any_card(facts),
@@ -302,13 +302,15 @@ def _loading(known: DiagnosisInputs) -> Iterator[str]:
     if held is None or run.model is None:
         return
     ranks = min(run.topology.gpus_per_node, run.topology.actor_gpus)
-    every = FP32 * run.model.parameters * ranks
-    told = {"formula": held.formula, "size": show_bytes(held.expected), "count": ranks, "every": show_bytes(every)}
+    least, every = (width * run.model.parameters * ranks for width in (BF16, FP32))
+    told = {"formula": held.formula, "size": show_bytes(held.expected), "count": ranks}
     if held.expected < every and ranks > 1:
         yield say(
-            "By how it loads: {formula}, {size} on a node. A copy of 4 bytes per parameter in each of its {count} "
-            "processes would be {every}: the table of memory users tells which of both it was.",
+            "A copy of the model in each of the {count} processes of a node is {least} in 16 bits, {every} in 32; "
+            "shared out while it loads, {size}. The table of memory users tells which of both it was.",
             **told,
+            least=show_bytes(least),
+            every=show_bytes(every),
         )
     else:
         yield say("By how it loads: {formula}, {size} on a node.", **told)

@@ -109,9 +109,9 @@ def _power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def _pinned(inputs: Inputs, size: Amount, least_factor: float = 1) -> Amount:
+def _pinned(inputs: Inputs, size: Amount, alonefactor: float = 1) -> Amount:
     """`size` in pinned memory."""
-    factor = max(least_factor, pinned_rounding(inputs))
+    factor = max(alonefactor, pinned_rounding(inputs))
     return size.within(low=size.low, high=in_bytes(_PINNED, size.value * factor)) if factor > 1 else size
 
 
@@ -301,7 +301,10 @@ def loading_cells(inputs: Inputs) -> list[Cell]:
         loading = cell("loading", whole, mark("rank 0 loads the model"))
     else:
         file = least(model, in_bytes("of one checkpoint file", c.SHARD_FILE, basis="estimated"))
-        ends = (file.value, file.value * ranks.value) if inputs.stage == 3 else (model.value, model * ranks)
+        seen = inputs.stage_known and inputs.run.unread is None  # else nothing says that they share while they load
+        ends = (
+            (file.value, file * ranks if seen else model * ranks) if inputs.stage == 3 else (model.value, model * ranks)
+        )
         size = (file * ranks).rests_on("estimated").within(*ends)
         loading = cell("loading", size, mark("each rank reads one checkpoint file"))
     cache = in_bytes("of page cache", 0).within(high=model)

@@ -162,3 +162,21 @@ def test_the_limit_that_the_log_prints_is_the_jobs_of_then(asked: SessionRequest
     assert not any("its job was ended" in doubt for doubt in open_session(asked).ledger.doubts)
     alone = open_session(replace(asked, script=None)).machine.host
     assert (alone.total_bytes, alone.limit_bytes) == (None, 160 * GIB)
+
+
+def test_a_job_that_its_limit_ended_while_loading_has_a_holder_and_no_made_up_number(
+    asked: SessionRequest, tmp_path: Path
+) -> None:
+    """The limit is the wall; what filled it is each process's copy, and nobody knows how much more it needs."""
+    (tmp_path / "job.out").write_text(
+        "Loading checkpoint shards:  77%|███████▋  | 23/30 [03:11<00:58,  8.36s/it]\n" + KILL
+    )
+    (tmp_path / "zero3.yaml").unlink()
+    state = open_session(asked)
+    assert state.diagnosis.cause == "loading-per-rank"
+    steps = {step.id: step for step in state.plan.steps}
+    assert steps["raise-host-limit"].title == "Raise --mem=160G (dpo.sbatch:3)"
+    assert not steps["raise-host-limit"].host_limit
+    assert "load-once" in steps
+    assert "load-once-switch" not in steps
+    assert any("in each of the 4 processes" in remark for remark in state.diagnosis.remarks)
