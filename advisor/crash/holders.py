@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -69,8 +69,10 @@ def held_by_others(fields: Mapping[str, FieldValue]) -> int | None:
     """
     total, free = _bytes(fields, "total_bytes"), _bytes(fields, "free_bytes")
     process, pool = _bytes(fields, "process_bytes"), _pool(fields)
-    if total is None or free is None or (process is None and pool is None):
+    if total is None or free is None:
         return None
+    if process is None and pool is None:
+        return _bytes(fields, "other_process_bytes")
     others = total - free - max(process or 0, pool or 0)
     return others if others > (ROUNDED if process else OWN_CONTEXT) else 0
 
@@ -111,14 +113,20 @@ def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, Fie
     mine = read_size(own.group(1)) if own else None
     if mine is None:
         pool = sum(size for name in _POOL if (size := _bytes(fields, name)) is not None)
+        if not pool and len(known) > 1:  # cut before it says what is this process's: the others hold at least this much
+            return {"other_process_bytes": sum(sizes) - max(sizes), "card_processes": _named(known)}
         holders = [size for size in sizes if size >= pool > 0]
-        if not holders:  # the message was cut before it says what this process allocated
+        if not holders:
             return {}
         mine = min(holders)
         known.pop(sizes.index(mine))
         sizes.remove(mine)
     alike = sum(abs(size - mine) <= _ALIKE * mine for size in sizes)
-    named = ", ".join(f"{show_bytes(size)} (pid {pid})" for size, pid in sorted(known, reverse=True)[:_NAMED])
+    named = _named(known)
     others: dict[str, FieldValue] = {"other_process_bytes": sum(sizes)} if sizes else {}
     named_too = {"other_processes": named} if named else {}
     return {"process_bytes": mine, **others, **named_too, **({"alike_processes": alike} if alike else {})}
+
+
+def _named(processes: Sequence[tuple[int, str]]) -> str:
+    return ", ".join(f"{show_bytes(size)} (pid {pid})" for size, pid in sorted(processes, reverse=True)[:_NAMED])

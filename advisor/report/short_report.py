@@ -132,8 +132,9 @@ def _head(state: State) -> list[str]:
         sizes = phrases.printed(proof, SIZES)
         quoted = _excerpt(proof, _anchors(state, proof), BRIEFLY if sizes else QUOTED)
         lines += wrap(f"{cut_front(phrases.quote_place(proof), 60)}  {quoted}", 2, 4) + wrap(sizes, 4)
-        beside = proof.fields.get("other_processes")
+        beside, every = proof.fields.get("other_processes"), proof.fields.get("card_processes")
         lines += wrap(say("Held beside it: {held}", held=beside), 2, 4) if beside else []
+        lines += wrap(say("On the card: {held}", held=every), 2, 4) if every else []
         lines += wrap(_tensor(state), 4) if crash.phase == "unknown" else []
     held = phrases.holders(crash, 1)
     lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []

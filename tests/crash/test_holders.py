@@ -20,6 +20,14 @@ def fields_of(text):
     return judge(text).evidence[0].fields
 
 
+def test_of_processes_of_which_none_is_known_to_be_this_one_the_others_hold_all_but_the_largest():
+    text = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 742.00 MiB.\nGPU 0 has a total capacity of 32.00 GiB of which 301.06 MiB is free.\nProcess 57 has 20.00 GiB memory in use.\nProcess 91 has 8.00 GiB memory in use.\n"
+    fields = fields_of(text)
+    assert held_by_others(fields) == 8 * GIB
+    assert fields["card_processes"] == "20.00 GiB (pid 57), 8.00 GiB (pid 91)"
+    assert "process_bytes" not in fields
+
+
 @pytest.mark.parametrize(("device", "unit"), [("CUDA", "GPU"), ("NPU", "NPU"), ("HIP", "GPU")])
 def test_the_older_wording_leaves_to_others_what_is_neither_free_nor_reserved(device, unit):
     assert held_by_others(fields_of("RuntimeError: " + OLD.format(device=device, unit=unit))) == 55 * GIB

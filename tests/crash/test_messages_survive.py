@@ -77,6 +77,7 @@ MESSAGES = {
         "host",
         {"pid": 4242, "task_bytes": 198765432 * KIB, "shared_bytes": 5678 * KIB},
     ),
+    "cumem-named": Message("cumem_allocator.cpp:62 (CuMemAllocator wake_up: create_and_map failed)", "gpu", {}),
     "cumem": Message("RuntimeError: CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62", "gpu", {}),
     "torch_memory_saver": Message(
         "[torch_memory_saver.cpp] CUresult error: 2 (out of memory)  file=csrc/utils.h func=cu_mem_create line=194",
