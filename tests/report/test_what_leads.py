@@ -47,7 +47,7 @@ def test_what_stands_before_the_switched_on_steps_is_printed_before_them(tmp_pat
     first, second, *rest = state.plan.steps
     steps = (first, replace(second, selected=True), *(replace(step, selected=False) for step in rest))
     steps = (replace(steps[0], selected=False), *steps[1:])
-    told = change(replace(state, plan=replace(state.plan, steps=steps)))
+    told = change(state.with_plan(replace(state.plan, steps=steps)))
     assert told.index("First:") < told.index(f"{first.id})") < told.index(f"{second.id})")
 
 
@@ -64,7 +64,7 @@ def test_a_step_that_overfills_the_other_place_is_not_offered_beside_one_that_do
     state = planned(tmp_path, FSDP2, BARE, answers={"phase": "weight_sync"})
     first, *rest = (replace(step, selected=False) for step in state.plan.steps)
     steps: tuple[PlanStep, ...] = (replace(first, spills=1 << 30), *rest)
-    assert first.id not in printed(replace(state, plan=replace(state.plan, steps=steps)))
+    assert first.id not in printed(state.with_plan(replace(state.plan, steps=steps)))
 
 
 def test_a_bare_kill_is_first_asked_who_killed(tmp_path: Path) -> None:
