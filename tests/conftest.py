@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from advisor.language import ENGLISH, rename, speak, spoken
+from advisor.knowledge import load_knowledge
+from advisor.language import ENGLISH, LANGUAGES, rename, speak, spoken
 from advisor.words import speak_of
 
 # A slow first draw on a loaded two-core machine is no defect of the code under test.
@@ -34,6 +35,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
         os.environ["XDG_CACHE_HOME"] = folder
         compileall.compile_dir(Path(__file__).parents[1] / "advisor", quiet=2)
+        if getattr(config.option, "numprocesses", None):  # else each process would compile the knowledge for itself
+            for language in LANGUAGES:
+                load_knowledge(language=language)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
