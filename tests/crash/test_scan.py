@@ -17,7 +17,7 @@ from advisor.crash import scan as scanning
 from advisor.crash.patterns import Catalogue
 from advisor.crash.scan import Scanned, scan
 from advisor.crash.sources import LogSource, open_sources
-from tests.heavy import sampled
+from tests.heavy import examples, sampled
 
 from .known import SIGNATURES
 
@@ -55,7 +55,7 @@ def scanned(data: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch) -> Scanned
         return scan(LogSource("made", lambda: io.BytesIO(data)), READY)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=logs(), chunk=st.integers(1, 4_000))
 def test_all_is_the_same_wherever_the_log_is_cut(data, chunk):
     with pytest.MonkeyPatch.context() as monkeypatch:
