@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from advisor.plan.plan import PlanStep
 from advisor.report.short_report import short_report
 from advisor.state import State
+from tests.heavy import sampled
 from tests.plan.test_short_plans import planned
 
 BARE = "torch.OutOfMemoryError: CUDA out of memory. \n"
@@ -33,7 +34,9 @@ def printed(state: State) -> list[str]:
     return sorted((name for name, at in found.items() if at >= 0), key=found.__getitem__)
 
 
-@pytest.mark.parametrize("answers", [{}, {"phase": "actor_update"}, {"phase": "weight_sync"}, {"phase": "model_load"}])
+@pytest.mark.parametrize(
+    "answers", sampled([{}, {"phase": "weight_sync"}, {"phase": "actor_update"}, {"phase": "model_load"}], 2)
+)
 def test_the_order_on_paper_is_the_order_of_the_plan(tmp_path: Path, answers: dict[str, str]) -> None:
     state = planned(tmp_path, FSDP2, BARE, answers=answers)
     ranks = {step.id: step.rank for step in state.plan.steps}
