@@ -18,6 +18,7 @@ ENGLISH, CHINESE, AUTO = "en", "zh", "auto"
 LANGUAGES = (ENGLISH, CHINESE)
 _TRADITIONAL = ("zh_tw", "zh_hk", "zh_mo", "zh_hant")
 K = TypeVar("K")
+T = TypeVar("T")
 
 
 class _Spoken:
@@ -61,6 +62,21 @@ def speaking(language: str) -> Iterator[None]:
         yield
     finally:
         _Spoken.language, _Spoken.catalogue, _Spoken.unsaid = before
+
+
+def as_now(work: Callable[[], T]) -> Callable[[], T]:
+    """`work`, done later in the language and names that are in force now."""
+    language, catalogue, renamed = _Spoken.language, _Spoken.catalogue, _Spoken.renamed
+
+    def later() -> T:
+        before = _Spoken.language, _Spoken.catalogue, _Spoken.renamed
+        _Spoken.language, _Spoken.catalogue, _Spoken.renamed = language, catalogue, renamed
+        try:
+            return work()
+        finally:
+            _Spoken.language, _Spoken.catalogue, _Spoken.renamed = before
+
+    return later
 
 
 def spoken() -> str:

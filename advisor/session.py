@@ -122,17 +122,17 @@ def toggle(state: State, step_id: str, selected: bool | None = None) -> State:
 def give_number(state: State, step_id: str, text: str) -> State:
     """The same session with a step on, at a number that the user wrote. Raises ValueError with the rule it breaks."""
     step, others = _with_what_stays_on(state, step_id)
-    if state.situation is None:
+    if state.planned_for is None:
         raise ValueError(_no_step(step_id, ()))
-    given = with_number(step, text, state.situation, others)
+    given = with_number(step, text, state.planned_for, others)
     steps = tuple(given if one.id == step_id else one for one in state.plan.steps)
-    return toggle(replace(state, plan=replace(state.plan, steps=steps)), step_id, True)
+    return toggle(state.with_plan(replace(state.plan, steps=steps)), step_id, True)
 
 
 def numbers_of(state: State, step_id: str) -> Fitting:
     """The numbers that a step may have beside those that are on, and whether the run fits with each."""
     step, others = _with_what_stays_on(state, step_id)
-    return Fitting() if state.situation is None else fitting_numbers(step, state.situation, others)
+    return Fitting() if state.planned_for is None else fitting_numbers(step, state.planned_for, others)
 
 
 def _with_what_stays_on(state: State, step_id: str) -> tuple[PlanStep, list[PlanStep]]:
@@ -245,8 +245,8 @@ def _again(state: State, answers: dict[str, str]) -> State:
 
 
 def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
-    if state.situation is None:
+    if state.planned_for is None:
         return state
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
-    plan = finish(state.situation, steps, state.plan.not_proposed, state.plan.beyond)
-    return replace(state, plan=settled(plan, state.situation, state.script, state.launch_index))
+    plan = finish(state.planned_for, steps, state.plan.not_proposed, state.plan.beyond)
+    return state.with_plan(settled(plan, state.planned_for, state.script, state.launch_index))

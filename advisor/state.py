@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -61,12 +61,35 @@ from advisor.run.run import Run
 from advisor.run.unread import accelerates_own, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
-from advisor.words import GENERATING, PHASES, Full, speak_of
+from advisor.words import GENERATING, PHASES, Full, speak_of, spoken_of_now
 
 OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
 """Questions of which an answer says that the run died."""
 MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
+
+
+class Planned:
+    """A plan that is made when it is first read, and the situation that it was made for in the end: what it chose and
+    no file can carry is barred there. A plan is two thirds of a session's time, and many a session needs none."""
+
+    def __init__(self, make: Callable[[], tuple[Plan, Situation | None]]) -> None:
+        self._make = make
+
+    @classmethod
+    def as_given(cls, plan: Plan, situation: Situation | None = None) -> Planned:
+        """A plan that was made before."""
+        return cls(lambda: (plan, situation))
+
+    @cached_property
+    def made(self) -> tuple[Plan, Situation | None]:
+        """Both."""
+        return self._make()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Planned) and (other is self or other.made[0] == self.made[0])
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class State(Struct, frozen=True):
@@ -82,13 +105,27 @@ class State(Struct, frozen=True):
     ledger: Ledger
     attribution: tuple[Match, ...]
     diagnosis: Diagnosis
-    plan: Plan
+    planned: Planned
     answers: Mapping[str, str]
     """Question id → the user's own answer."""
     situation: Situation | None = None
-    """What the plan was made for; toggles compute with it."""
+    """What the plan is made for."""
     measured: Measured | None = None
     """What the record of `watch` says, where one was given."""
+
+    @property
+    def plan(self) -> Plan:
+        """The steps, made when they are first asked for."""
+        return self.planned.made[0]
+
+    @property
+    def planned_for(self) -> Situation | None:
+        """The situation without what no file can carry; toggles compute with it."""
+        return self.planned.made[1]
+
+    def with_plan(self, plan: Plan) -> State:
+        """The same session with another plan for the same situation."""
+        return replace(self, planned=Planned.as_given(plan, self.planned_for))
 
     @property
     def launch(self) -> Launch | None:
@@ -225,8 +262,9 @@ def state_of(
         plan = _no_plan(predictor)
         if asked.planned and (steps := elsewhere(situation)):
             plan = replace(plan, steps=steps, before=None)  # what the card holds is beside the point
+        planned = Planned.as_given(plan, situation)
     else:
-        plan, situation = _planned(situation, done, script, index)
+        planned = Planned(spoken_of_now(partial(_planned, situation, done, script, index)))
     state = State(
         asked,
         knowledge,
@@ -238,7 +276,7 @@ def state_of(
         now.ledger,
         matches,
         done.diagnosis,
-        plan,
+        planned,
         answers,
         situation,
     )

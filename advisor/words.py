@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeVar, get_args
 
-from advisor.language import ENGLISH, Sayings, listed, mark, say, spoken
+from advisor.language import ENGLISH, Sayings, as_now, listed, mark, say, spoken
 
+T = TypeVar("T")
 BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
 _NAMED = re.compile(r"\{(\w{1,40})\}")
 _CHINESE = r"\u3001-\u303f\u4e00-\u9fff\uff01-\uff5e"
@@ -106,6 +107,20 @@ class _RunSpokenOf:
 def speak_of(answers: str) -> None:
     """Speak of a run whose answers are "given" (SFT, DPO, reward models) or "generated" from now on."""
     _RunSpokenOf.given = answers == "given"
+
+
+def spoken_of_now(work: Callable[[], T]) -> Callable[[], T]:
+    """`work`, done later in the language, the names and the words for a run that are in force now."""
+    given = _RunSpokenOf.given
+
+    def later() -> T:
+        before, _RunSpokenOf.given = _RunSpokenOf.given, given
+        try:
+            return work()
+        finally:
+            _RunSpokenOf.given = before
+
+    return as_now(later)
 
 
 def _of_run(row: PhaseRow) -> tuple[str, str, str]:

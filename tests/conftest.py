@@ -15,12 +15,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from advisor.language import ENGLISH, rename, speak, spoken
+from advisor.knowledge import load_knowledge
+from advisor.language import ENGLISH, LANGUAGES, rename, speak, spoken
 from advisor.words import speak_of
-
-# A slow first draw on a loaded two-core machine is no defect of the code under test.
-settings.register_profile("any_machine", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any_machine")
+from tests.heavy import ASKED, examples, heavy
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,17 +26,31 @@ def pytest_configure(config: pytest.Config) -> None:
 
     What pytest makes of the tests is kept as well: seven seconds of each process.
     """
+    if config.option.markexpr == "heavy":
+        os.environ[ASKED] = "1"
+    # A slow first draw on a loaded two-core machine is no defect of the code under test.
+    checks = [HealthCheck.too_slow]
+    settings.register_profile("any_machine", deadline=None, max_examples=examples(60), suppress_health_check=checks)
+    settings.load_profile("any_machine")
     sys.dont_write_bytecode = False
     if "PYTEST_XDIST_WORKER" not in os.environ:
         folder = tempfile.mkdtemp(prefix="tests-cache-")
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
         os.environ["XDG_CACHE_HOME"] = folder
         compileall.compile_dir(Path(__file__).parents[1] / "advisor", quiet=2)
+        if getattr(config.option, "numprocesses", None):  # else each process would compile the knowledge for itself
+            for language in LANGUAGES:
+                load_knowledge(language=language)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what is marked `heavy` where no `-m` was given."""
+    """Deselect what is marked `heavy` where no `-m` was given; properties are tried on more where heavy ones are asked
+    for."""
     if config.option.markexpr:
+        for item in items if ASKED in os.environ else ():
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+                item.add_marker(heavy)
         return
     left_out = [item for item in items if item.get_closest_marker("heavy")]
     if left_out:

@@ -5,12 +5,15 @@ The tests of a change stay within four minutes on two cores. `python -m pytest -
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
 heavy = pytest.mark.heavy
+ASKED = "HEAVY_TESTS"
+"""Environment variable of the test processes that is set where heavy tests are asked for."""
 
 
 def sampled(rows: Iterable[Any], kept: int | Sequence[int]) -> list[Any]:
@@ -18,6 +21,12 @@ def sampled(rows: Iterable[Any], kept: int | Sequence[int]) -> list[Any]:
     heavy ones are asked for."""
     places = range(kept) if isinstance(kept, int) else kept
     return [row if place in places else pytest.param(*_values(row), marks=heavy) for place, row in enumerate(rows)]
+
+
+def examples(count: int) -> int:
+    """How many examples a property is tried on: `count` where heavy tests are asked for, a third of them in every run,
+    which draws others each time."""
+    return count if os.environ.get(ASKED) else max(4, count // 3)
 
 
 def _values(row: Any) -> Sequence[Any]:

@@ -1,7 +1,8 @@
-"""The door: usage, exit codes, streams. Run as users run it, in a process of its own."""
+"""The door: usage, exit codes, streams; where the process is what is shown, in one of its own, as users run it."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -26,14 +27,31 @@ def advisor(*arguments, **options):
     )
 
 
+@pytest.fixture
+def here(capsys, monkeypatch):
+    """(words) → exit code and both streams of the door in this process; standard input is empty."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        try:
+            code = cli.main(arguments)
+        except SystemExit as leaving:
+            code = int(leaving.code or 0)
+        told = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, code, told.out, told.err)
+
+    return run
+
+
 def test_version_is_data():
     done = advisor("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"rl-oom-advisor {__version__}\n", "")
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in cli.COMMANDS)], ids=lambda c: c[0] if c else "app")
-def test_help_is_data_and_fits_a_terminal(command):
-    done = advisor(*command, "--help", env={**os.environ, "COLUMNS": "80"})
+def test_help_is_data_and_fits_a_terminal(command, here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = here(*command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 96
 
@@ -61,15 +79,15 @@ def test_help_names_every_command_and_no_other():
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_one_sentence_on_stderr(arguments):
-    done = advisor(*arguments)
+def test_wrong_usage_is_one_sentence_on_stderr(arguments, here):
+    done = here(*arguments)
     assert (done.returncode, done.stdout) == (Exit.UNUSABLE, "")
     assert done.stderr.startswith("rl-oom-advisor: ")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_word_that_is_no_command_is_a_script():
-    done = advisor("observe")
+def test_a_word_that_is_no_command_is_a_script(here):
+    done = here("observe")
     assert done.returncode == Exit.UNUSABLE
     assert "observe" in done.stderr
 
@@ -132,14 +150,14 @@ def test_machine_json_is_one_object_whatever_the_locale():
     assert {"nodes", "gpus", "host", "libraries", "sources"} <= set(json.loads(done.stdout))
 
 
-def test_explain_of_nothing_known_gives_close_names():
-    done = advisor("explain", "rollout.memory_shar")
+def test_explain_of_nothing_known_gives_close_names(here):
+    done = here("explain", "rollout.memory_shar")
     assert (done.returncode, done.stdout) == (Exit.UNUSABLE, "")
     assert "rollout.memory_share" in done.stderr
 
 
-def test_explain_of_a_knob_is_data_even_in_ascii():
-    done = advisor("explain", "rollout.memory_share", "--ascii")
+def test_explain_of_a_knob_is_data_even_in_ascii(here):
+    done = here("explain", "rollout.memory_share", "--ascii")
     assert done.returncode == 0
     assert done.stdout.isascii()
     assert done.stdout.startswith("rollout.memory_share: a knob")
@@ -153,14 +171,14 @@ def test_without_any_file_there_is_nothing_to_diagnose(arguments):
     assert done.stderr.count("\n") == 1
 
 
-def test_control_sequences_in_an_argument_do_not_reach_the_terminal():
-    done = advisor("diagnose", "--\x1b[31mred\x07")
+def test_control_sequences_in_an_argument_do_not_reach_the_terminal(here):
+    done = here("diagnose", "--\x1b[31mred\x07")
     assert done.returncode == Exit.UNUSABLE
     assert not set("\x1b\x07") & set(done.stderr)
 
 
-def test_questions_can_be_answered_without_any_file():
-    done = advisor("diagnose", "--answer", "memory=host", "--format", "json")
+def test_questions_can_be_answered_without_any_file(here):
+    done = here("diagnose", "--answer", "memory=host", "--format", "json")
     told = json.loads(done.stdout)
     assert (told["diagnosis"]["memory"], told["diagnosis"]["path"][0]["source"]) == ("host", "user")
 

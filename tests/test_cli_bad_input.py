@@ -38,9 +38,9 @@ class Done:
     stderr: str
 
 
-def advisor(*arguments: str, cwd: Path) -> Done:
-    """`diagnose` runs in a process of its own, as users run it; the others through the same door in this one."""
-    if arguments[0] == "diagnose":
+def advisor(*arguments: str, cwd: Path, apart: bool = False) -> Done:
+    """Through the program's door in this process; `apart`: in one of its own, as users run it."""
+    if apart:
         done = subprocess.run(
             [sys.executable, "-m", "advisor", *arguments],
             cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
@@ -92,7 +92,8 @@ def test_a_script_that_cannot_be_read(kind, command, tmp_path):
     if data is not None:
         (tmp_path / name).write_bytes(data)
     before = everything_in(tmp_path)
-    refused(advisor(*(word.format(file=name) for word in SCRIPT_COMMANDS[command]), cwd=tmp_path), name)
+    words, apart = SCRIPT_COMMANDS[command], (command, kind) == ("diagnose", "binary")
+    refused(advisor(*(word.format(file=name) for word in words), cwd=tmp_path, apart=apart), name)
     assert everything_in(tmp_path) == before
 
 
@@ -143,7 +144,8 @@ def test_a_log_that_cannot_be_read(kind, command, tmp_path):
     data = LOGS[kind]
     if data is not None:
         (tmp_path / "train.log").write_bytes(data)
-    refused(advisor(*(word.format(file="train.log") for word in LOG_COMMANDS[command]), cwd=tmp_path), "train.log")
+    words, apart = LOG_COMMANDS[command], (command, kind) == ("diagnose", "binary")
+    refused(advisor(*(word.format(file="train.log") for word in words), cwd=tmp_path, apart=apart), "train.log")
 
 
 @pytest.mark.parametrize("command", LOG_COMMANDS)

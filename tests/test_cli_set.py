@@ -92,22 +92,22 @@ def test_the_value_that_is_there_already_changes_nothing(two):
 
 def test_mode_bits_are_kept(two):
     two.chmod(0o750)
-    assert advisor("set", two, "trainer.nnodes=2").returncode == 0
+    assert edited(two, "trainer.nnodes=2")
     assert two.with_name("run.fits.sh").stat().st_mode & 0o777 == 0o750
 
 
-def test_a_launch_that_is_not_there_is_refused(two):
-    done = advisor("set", two, "trainer.nnodes=2", "--launch", "3")
-    assert (done.returncode, done.stdout) == (Exit.UNUSABLE, b"")
-    assert b"has 2" in done.stderr
+def test_a_launch_that_is_not_there_is_refused(two, capsys):
+    assert cli.main(["set", str(two), "trainer.nnodes=2", "--launch", "3"]) == Exit.UNUSABLE
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "has 2" in told.err
     assert not two.with_name("run.fits.sh").exists()
 
 
-def test_a_script_without_a_training_command_is_refused(tmp_path):
+def test_a_script_without_a_training_command_is_refused(tmp_path, capsys):
     (tmp_path / "notes.sh").write_bytes(b"echo hello\n")
-    done = advisor("set", tmp_path / "notes.sh", "a.b=1")
-    assert done.returncode == Exit.UNUSABLE
-    assert b"no training command" in done.stderr
+    assert cli.main(["set", str(tmp_path / "notes.sh"), "a.b=1"]) == Exit.UNUSABLE
+    assert "no training command" in capsys.readouterr().err
 
 
 def test_a_log_may_come_through_a_pipe_or_compressed(tmp_path):

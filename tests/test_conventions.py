@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.loops import each
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "advisor").rglob("*.py"))
@@ -82,7 +82,7 @@ def test_a_type_name_means_one_thing() -> None:
     assert shared == {}
 
 
-@pytest.mark.parametrize("path", GOLDENS, ids=lambda path: path.name)
+@each("path", GOLDENS, ids=lambda path: path.name)
 def test_a_golden_is_short_enough_to_be_read(path: Path) -> None:
     assert len(path.read_text("utf-8").splitlines()) <= LONGEST
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
+from advisor.cli import main
 from advisor.exits import Exit
 from advisor.run_file import size_run_file
 from advisor.session import SessionRequest
@@ -31,10 +33,11 @@ def written(tmp_path, text):
 
 
 def estimate(file, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "advisor", "estimate", "--run", str(file), *arguments],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    """Exit code and both streams of the command, through the door in this process."""
+    words, out, err = ["estimate", "--run", str(file), *arguments], io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(words)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 def test_it_is_sized_like_a_script_with_these_settings(tmp_path):

@@ -60,6 +60,6 @@ def test_switched_steps_are_carried_over_and_nothing_else(demo):
 def test_a_step_that_the_whole_log_no_longer_proposes_is_let_go(demo):
     gone = demo.plan.steps[0]
     rest = tuple(one for one in demo.plan.steps if one.id != gone.id)
-    now = replace(demo, plan=replace(demo.plan, steps=rest))
+    now = demo.with_plan(replace(demo.plan, steps=rest))
     carried = carry_over(toggle(demo, gone.id), now).plan.steps
     assert [(one.id, one.selected) for one in carried] == [(one.id, one.selected) for one in now.plan.steps]

@@ -32,9 +32,11 @@ from advisor.knowledge.schema import Signature
 from advisor.language import say
 
 CHUNK = 256 << 10
-"""Bytes read and searched at a time."""
+"""Bytes read and searched at a time, once a log has shown that it is long."""
+_FIRST = 64 << 10
+"""Bytes read at first: most of what is read is a few lines, and room is not had for nothing."""
 _ROOM = 8 * CHUNK
-"""Bytes of the window: what is still of use is moved to its beginning only where this is used up."""
+"""Bytes of the window at most: what is still of use is moved to its beginning only where this is used up."""
 LINE_INDEX_STEP = 64 << 20
 """Bytes between two places of which it is remembered how many lines stand before them."""
 HEAD = 512 << 10
@@ -107,7 +109,6 @@ class _Scan:
         """`head`: bytes of the beginning whose lines are kept; none where the log does not begin there."""
         self.catalogue, self.longest_head = catalogue, head
         self.window = ByteWindow()
-        self.window.room(_ROOM).release()
         self.head = bytearray()
         self.pending: deque[int] = deque()
         self.searched = 0
@@ -131,10 +132,11 @@ class _Scan:
     def step(self, reader: LogReader, searcher: Searcher) -> bool:
         """Go on with what can be read next; False at the end of the log."""
         window = self.window
-        if len(window.data) - window.size < CHUNK:
+        length = min(CHUNK, max(_FIRST, window.end))
+        if window.size + length > _ROOM:
             self._forget()
         begin = window.size
-        room = window.room(CHUNK)
+        room = window.room(length)
         window.extend(reader.read_into(room))
         if len(self.head) < self.longest_head:
             self.head += room[: min(self.longest_head - len(self.head), window.size - begin)]

@@ -41,7 +41,7 @@ class ByteWindow:
     def room(self, length: int) -> memoryview:
         """Place for `length` bytes behind the last one."""
         if len(self.data) < self.size + length:
-            larger = bytearray(self.size + length)
+            larger = bytearray(max(self.size + length, 2 * len(self.data)))
             larger[: self.size] = memoryview(self.data)[: self.size]
             self.data = larger
         return memoryview(self.data)[self.size : self.size + length]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
+from functools import lru_cache
 from typing import Protocol
 
 from advisor.hostile import clean_line
@@ -124,7 +126,8 @@ def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
         raise ValueError(say(_COUNTED, part=part, count=count, examples=EXAMPLES))
     if not name or not re.search(r"[A-Za-z0-9]", name):
         raise ValueError(say("no GPU is named in {part!r}; write it like {examples}", part=part, examples=EXAMPLES))
-    return [_gpu(first + place, name, gpus) for place in range(count)]
+    one = _gpu(first, name, gpus)
+    return [replace(one, index=first + place) for place in range(count)]
 
 
 def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
@@ -174,11 +177,13 @@ def _words(name: str) -> list[str]:
     return [word for word in re.split(r"[\s_/()-]+", name.lower()) if word and word not in _MAKERS]
 
 
+@lru_cache(maxsize=1024)
 def _full_key(name: str) -> str:
     """Everything but the maker, glued: "NVIDIA A100-SXM4-80GB" → "a100sxm480gb"."""
     return "".join(_words(name))
 
 
+@lru_cache(maxsize=1024)
 def _chip_key(name: str) -> str:
     """The chip alone, without maker, size and form factor: "NVIDIA A100-SXM4-80GB" → "a100"."""
     return "".join(word for word in _words(_SIZE.sub(" ", name.lower())) if word not in _FORMS)

@@ -165,7 +165,9 @@ class Cell(Struct, frozen=True):
     @property
     def by_data(self) -> tuple[int, int]:
         """Bytes where the run's data are as small as they may be, and where they are as large."""
-        low, high = self.amount.by_data or (self.expected, self.expected)
+        if self.amount.by_data is None:
+            return self.expected, self.expected
+        low, high = self.amount.by_data
         return max(0, round(low)), max(0, round(high))
 
     @property
@@ -218,15 +220,21 @@ def fullest(instants: dict[Instant, list[Cell]]) -> list[Cell]:
     if beyond > 0:
         ceiling = in_bytes(_AS_IN[most], last.amount.high + beyond)
         cells[-1] = last = replace(last, amount=last.amount.within(high=ceiling))
-    above = [
-        max(sum(each.by_data[end] for each in instant) for instant in instants.values())
-        - sum(each.by_data[end] for each in cells)
-        for end in (0, 1)
-    ]
+    if all(each.amount.by_data is None for instant in instants.values() for each in instant):
+        return cells
+    ends = [_by_data(instant) for instant in instants.values()]
+    own = _by_data(cells)
+    above = [max(end[which] for end in ends) - own[which] for which in (0, 1)]
     if any(above):
         low, high = (last.by_data[end] + above[end] for end in (0, 1))
         cells[-1] = replace(last, amount=last.amount.moved(low, high))
     return cells
+
+
+def _by_data(cells: Iterable[Cell]) -> tuple[int, int]:
+    """Bytes of all cells where the run's data are as small as they may be, and where they are as large."""
+    ends = [each.by_data for each in cells]
+    return sum(end[0] for end in ends), sum(end[1] for end in ends)
 
 
 class Rows(Struct, frozen=True):
@@ -281,8 +289,7 @@ class PhaseSum(Struct, frozen=True):
         """
         if self.measured:
             return self.expected, self.expected
-        ends = [each.by_data for each in self.cells]
-        return sum(end[0] for end in ends), sum(end[1] for end in ends)
+        return _by_data(self.cells)
 
     @property
     def has_trainer(self) -> bool:

@@ -8,9 +8,10 @@ added; Ray's threshold lowers the host's wall. What was measured was measured on
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from copy import copy
 from functools import cached_property
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -151,6 +152,8 @@ class Predictor:
         self._said = said
         self._built: dict[_PredictionKey, BuiltRun] = {}
         self._known: dict[_PredictionKey, Prediction] = {}
+        self.proposed: dict[Hashable, tuple[object, Any]] = {}
+        """What a plan has proposed on these predictions (see plan/propose.py)."""
 
     @property
     def margin(self) -> float:
@@ -279,7 +282,7 @@ class Predictor:
     def _again(self, **changes: object) -> Predictor:
         other = copy(self)
         other.measured = self.measured
-        other._built, other._known = {}, {}
+        other._built, other._known, other.proposed = {}, {}, {}
         other.__dict__.pop("walls", None)
         for name, value in changes.items():
             setattr(other, "_leaks" if name == "leaks" else name, value)

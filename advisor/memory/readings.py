@@ -128,6 +128,8 @@ def _in_phase(phase: PhaseSum, found: Replaced) -> PhaseSum:
         return phase
     if found.owner == "fragmentation":
         return _with_fragmentation(phase, found)
+    if not any(_fits(cell, found) for cell in phase.cells):
+        return phase
     return replace(phase, cells=tuple(_read_cell(cell, found) if _fits(cell, found) else cell for cell in phase.cells))
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Case, NewValue, Remedy, SettingFact
-from advisor.language import say
+from advisor.language import say, spoken
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
 from advisor.memory.predict import Overrides, Prediction
@@ -73,7 +73,20 @@ class Proposal(Struct, frozen=True):
 
 
 def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal | NotProposed | None:
-    """The remedy applied on top of `base`; why not; or None where this framework simply has no such lever."""
+    """The remedy applied on top of `base`; why not; or None where this framework simply has no such lever.
+
+    A search for a set asks the same many times over: what was answered is kept with the predictions it rests on.
+    """
+    seen = situation.place, situation.phase, situation.cause, situation.barred, id(situation.facts)
+    asked = remedy.id, remedy.title, *seen, spoken(), frozenset(base.items())
+    known = situation.predictor.proposed
+    if asked not in known:
+        known[asked] = situation.facts, _proposed(remedy, situation, base)
+    found: Proposal | NotProposed | None = known[asked][1]
+    return found
+
+
+def _proposed(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal | NotProposed | None:
     against = _against(remedy, situation)
     if against:
         return NotProposed(remedy.id, remedy.title, against)

@@ -393,9 +393,9 @@ def _further(step: PlanStep) -> str:
 def _only_helps(step: PlanStep, state: State) -> str:
     """That another way is none by itself, where the chosen steps are one."""
     fit = state.plan.fit
-    if state.situation is None or (fit.verdict != "fits" and fit.fits_beside is None):
+    if state.planned_for is None or (fit.verdict != "fits" and fit.fits_beside is None):
         return ""
-    return say("not enough alone") if enough_alone(step, state.situation) is False else ""
+    return say("not enough alone") if enough_alone(step, state.planned_for) is False else ""
 
 
 def _offered(mark: str, step: PlanStep, state: State, *more: str) -> list[str]:

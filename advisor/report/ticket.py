@@ -61,9 +61,9 @@ def _in_english(state: State) -> State:
     )
     run, plan = state.run, state.plan
     run = replace(run, title=frameworks.get(run.framework, run.title))
-    if plan.shortfall and state.situation is not None:
-        plan = replace(plan, shortfall=finish(state.situation, list(plan.steps), plan.not_proposed).shortfall)
-    return replace(state, diagnosis=diagnosis, run=run, plan=plan)
+    if plan.shortfall and state.planned_for is not None:
+        plan = replace(plan, shortfall=finish(state.planned_for, list(plan.steps), plan.not_proposed).shortfall)
+    return replace(state, diagnosis=diagnosis, run=run).with_plan(plan)
 
 
 def _ticket(state: State) -> str:

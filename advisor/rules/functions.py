@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
 from advisor.rules.tree import FUNCTIONS, Branch, Name, RuleFunction, RuleValue, Scope, as_number, truth
 
 if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
 _RANGE = re.compile(r"list\(range\((?:(\d{1,6}),)?(\d{1,6})(?:,(\d{1,6}))?\)\)\Z")
@@ -160,6 +162,7 @@ def parallel_sizes(text: object) -> dict[str, int] | None:
     return None if match is None else {letter: int(size) for letter, size in _SIZE.findall(match[1])}
 
 
+@lru_cache(maxsize=512)
 def release_of(text: str) -> Version | None:
     """The release that a version people have belongs to: 0.17.0.dev0, 0.17.0rc1, v0.17.0+cu124 and the git describe
     v0.17.0-12-gabc1234 all are 0.17.0. None where no number is in it.
@@ -180,10 +183,17 @@ def release_of(text: str) -> Version | None:
 
 def version_in(specifier: str, version: str) -> bool:
     """Whether a version lies in a packaging specifier; a pre-release counts as the release that it leads to."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.specifiers import InvalidSpecifier
 
     release = release_of(version)
     try:
-        return release is not None and SpecifierSet(specifier, prereleases=True).contains(release)
+        return release is not None and _range(specifier).contains(release)
     except InvalidSpecifier:
         return False
+
+
+@lru_cache(maxsize=512)
+def _range(specifier: str) -> SpecifierSet:
+    from packaging.specifiers import SpecifierSet
+
+    return SpecifierSet(specifier, prereleases=True)

@@ -113,6 +113,7 @@ def _components(name: str) -> list[str]:
     return [_plain(part) for part in reversed(re.split(r"[/\\]|--", name)) if part]
 
 
+@lru_cache(maxsize=4096)
 def _plain(text: str) -> str:
     return _SIZE_SPLIT.sub(r"\1.", re.sub(r"[_\s]+", "-", text.strip().lower()))
 

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
@@ -266,11 +267,16 @@ def read_yaml(document: Document) -> Keyed:
 
     Raises ScriptError with the line of a syntax error (tabs among them).
     """
+    return _yaml_read(clean_line(str(document.path)), document.data)
+
+
+@lru_cache(maxsize=16)
+def _yaml_read(name: str, data: bytes) -> Keyed:
+    """A plan reads the file that it does not change once more for each step; nobody adds to what was read."""
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    name = clean_line(str(document.path))
-    body = document.data.removeprefix(_BOM)
+    body = data.removeprefix(_BOM)
     try:
         text = body.decode("utf-8")
         check_bounds(text)
@@ -279,11 +285,11 @@ def read_yaml(document: Document) -> Keyed:
         line = body.count(b"\n", 0, error.start) + 1
         raise ScriptError(say("{file}, line {line}: not UTF-8 text.", file=name, line=line)) from error
     except yaml.YAMLError as error:
-        raise ScriptError(_sentence(name, document.data, error)) from error
+        raise ScriptError(_sentence(name, data, error)) from error
     except UnboundedYamlError as error:
         where = {"file": name, "line": error.line}
         raise ScriptError(say("{file}, line {line}: {problem}.", **where, problem=error.reason)) from error
-    reader = _YamlReader(name, document.data, text, len(document.data) - len(body))
+    reader = _YamlReader(name, data, text, len(data) - len(body))
     for node in nodes:
         reader.node("", node, node, 0)
     return reader.keyed

@@ -64,8 +64,14 @@ class Saved(Struct, frozen=True):
     """What is worth a word about the file: a link that was followed, attributes that were not copied."""
 
 
+def _planned(state: State) -> State:
+    """The same, its plan made: in the thread that may take its time, not while a screen is drawn."""
+    _ = state.plan
+    return state
+
+
 class SessionDriver(Struct, frozen=True):
-    """A session on what was asked for. Each call gives a new State and may take seconds.
+    """A session on what was asked for. Each call gives a new State with its plan and may take seconds.
 
     Raises what `expected_trouble` names, one sentence for the user.
     """
@@ -97,20 +103,21 @@ class SessionDriver(Struct, frozen=True):
         """Read and diagnose, telling `notice` what is being read; `early` gets a first State of what `ends` proves."""
         from advisor import session, session_store
 
-        state = session.open_session(self.asked, notice, early, ends)
-        return session_store.with_switches(state, self.switched, self.numbers)
+        first = None if early is None else lambda state: early(_planned(state))
+        state = session.open_session(self.asked, notice, first, ends)
+        return _planned(session_store.with_switches(state, self.switched, self.numbers))
 
     def carry_over(self, before: State, now: State) -> State:
         """`now` with the answers and switches that the user made in `before`."""
         from advisor import session
 
-        return session.carry_over(before, now)
+        return _planned(session.carry_over(before, now))
 
     def answer(self, state: State, question: str, choice: str | None) -> State:
         """Answer one question; None takes the user's answer back."""
         from advisor import session
 
-        return session.answer(state, question, choice)
+        return _planned(session.answer(state, question, choice))
 
     def toggle(self, state: State, step_id: str) -> State:
         """Switch one step of the plan on or off."""
@@ -126,7 +133,7 @@ class SessionDriver(Struct, frozen=True):
         framework = next((one for one in state.knowledge.frameworks if one.framework == state.run.framework), None)
         now = replace(state.asked, answers=dict(state.answers))
         asked = with_text(now, name, text, framework.package if framework is not None else "")
-        return session.asked_otherwise(state, asked)
+        return _planned(session.asked_otherwise(state, asked))
 
     def give_number(self, state: State, step_id: str, text: str) -> State:
         """Switch a step on at a number that the user wrote."""

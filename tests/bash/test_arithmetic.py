@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from advisor.bash.arithmetic import Undecided, evaluate
+from tests.heavy import examples
 
 LEAVES = st.sampled_from(["0", "1", "2", "7", "010", "0x1f", "16#ff", "a", "b", "-3", "9223372036854775807"])
 BINARY = ["+", "-", "*", "/", "%", "**", "<<", ">>", "&", "|", "^", "&&", "||", "==", "!=", "<", ">", "<=", ">=", ","]
@@ -31,7 +32,7 @@ def _ours(expression: str) -> int | None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.recursive(LEAVES, _larger, max_leaves=6), min_size=25, max_size=25))
 @example(["1 >> 64", "1 << 64", "1 >> 63", "1 << 62", "2 ** 62"])
 def test_a_value_that_is_given_is_the_one_of_bash(expressions: list[str]) -> None:

@@ -1,9 +1,8 @@
 """A log that breaks off inside a message is read by what is left of it, and never as something else."""
 
-import pytest
-
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Signature
+from tests.loops import each
 
 from .known import judge
 
@@ -27,7 +26,7 @@ def test_a_few_words_that_many_messages_have_tell_nothing() -> None:
     assert judge(STEPS + "\nRuntimeError: CUDA").verdict == "unclear"
 
 
-@pytest.mark.parametrize("signature", ONE_LINE, ids=lambda one: one.id)
+@each("signature", ONE_LINE, ids=lambda one: one.id)
 def test_a_message_cut_in_the_middle_is_never_taken_for_another_verdict(signature: Signature) -> None:
     crash = judge(f"{STEPS}\n{signature.sample[: len(signature.sample) * 2 // 3]}")
     assert crash.verdict in (signature.verdict, "unclear")

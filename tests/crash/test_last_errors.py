@@ -3,6 +3,8 @@
 
 import pytest
 
+from tests.loops import each
+
 from .known import judge
 
 TRACE = 'Traceback (most recent call last):\n  File "/x/lib/python3.11/site-packages/some/module.py", line 3, in run\n    step()\n'
@@ -91,7 +93,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("text", NO_SHORTAGE)
+@each("text", NO_SHORTAGE)
 def test_an_error_that_says_nothing_of_memory_is_named_as_no_shortage(text):
     crash = judge(f"INFO starting\n{TRACE}{text}\n")
     assert (crash.verdict, crash.memory) == ("not_oom", "none")

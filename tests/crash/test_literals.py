@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 
 from advisor.crash.literals import FAST, TRIGGERS, passes, uncovered
 from advisor.crash.patterns import Catalogue
+from tests.loops import each
 
 from .known import SIGNATURES
 
 ANCHORED = [pytest.param(entry, id=entry.id) for entry in SIGNATURES.signatures if entry.anchors]
 
 
-@pytest.mark.parametrize("entry", ANCHORED)
+@each("entry", ANCHORED)
 def test_every_anchor_and_every_sample_holds_a_literal_of_the_search(entry):
     literals = [*TRIGGERS, *uncovered(entry.anchors)]
     assert all(any(literal in text for literal in literals) for text in [*entry.anchors, entry.sample])

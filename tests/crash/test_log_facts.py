@@ -8,6 +8,7 @@ from advisor.crash.config_dump import flatten, settings_in
 from advisor.crash.lines import peel
 from advisor.crash.log_facts import gpu_names_in, listed_users
 from advisor.units import GIB
+from tests.heavy import examples
 
 from .known import judge
 
@@ -108,7 +109,7 @@ trees = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(trees.filter(lambda tree: any(isinstance(value, dict) for value in tree.values())))
 def test_any_dictionary_pythons_pprint_writes_comes_back(tree):
     import pprint

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.units import GIB, KIB, MIB
+from tests.heavy import examples
 
 from .known import judge
 
@@ -128,7 +129,7 @@ def assert_told(log: str, message: Message) -> None:
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(name=st.sampled_from(sorted(MESSAGES)))
 def test_a_message_is_found_behind_any_prefix(prefix, name):
     message = MESSAGES[name]
@@ -136,7 +137,7 @@ def test_a_message_is_found_behind_any_prefix(prefix, name):
 
 
 @pytest.mark.parametrize("name", WRAPPABLE)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(prefix=st.sampled_from(PREFIXES), colour=st.sampled_from(COLOURS), data=st.data())
 def test_coloured_between_any_two_words(name, prefix, colour, data):
     message = MESSAGES[name]
@@ -147,7 +148,7 @@ def test_coloured_between_any_two_words(name, prefix, colour, data):
 
 
 @pytest.mark.parametrize("name", WRAPPABLE)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(prefix=st.sampled_from(PREFIXES[:10]), column=st.integers(20, 240), each=st.booleans())
 def test_wrapped_at_any_column(name, prefix, column, each):
     message = MESSAGES[name]
@@ -157,7 +158,7 @@ def test_wrapped_at_any_column(name, prefix, column, each):
 
 
 @pytest.mark.parametrize("name", WRAPPABLE)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(column=st.integers(20, 240), data=st.data())
 def test_with_lines_of_other_ranks_in_between(name, column, data):
     message = MESSAGES[name]

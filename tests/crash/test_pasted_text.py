@@ -6,6 +6,7 @@ import re
 import pytest
 
 from advisor.units import GIB
+from tests.heavy import heavy
 
 from .known import SIGNATURES, judge
 
@@ -23,17 +24,32 @@ DIED = "(raylet) A worker died or was killed while executing a task by an unexpe
 TIMEOUT = "[Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600005 milliseconds before timing out."
 
 
-@pytest.mark.parametrize("entry", SHORTAGES, ids=lambda entry: entry.id)
-def test_a_shortage_cut_at_any_word_is_never_taken_for_something_else(entry):
-    words = [match.span() for match in re.finditer(r"\S+", entry.sample)]
-    for half in {entry.sample[begin:] for begin, _ in words} | {entry.sample[:end] for _, end in words}:
-        if "avoid running" in half and half in "to avoid running out of memory.":
-            continue  # that much is advice
-        crash = judge(half + "\n")
-        assert crash.verdict != "not_oom" or "avoid running" in half, half
-        ours = (entry.memory, "unknown") if entry.id != "bad-alloc-gpu" else ("gpu", "host", "unknown")
-        assert crash.verdict != "oom" or crash.memory in ours, half
-        assert crash.signature or not IN_WORDS.search(half), half
+def test_a_shortage_cut_at_any_word_is_never_taken_for_something_else():
+    """Of every message the first words, the last ones and each fourth cut between them; the others where heavy ones run."""
+    _cut_anywhere(every=4)
+
+
+@heavy
+def test_at_every_word():
+    _cut_anywhere(every=1)
+
+
+def _cut_anywhere(every: int) -> None:
+    for place, entry in enumerate(SHORTAGES):
+        words = [match.span() for match in re.finditer(r"\S+", entry.sample)]
+        halves = [entry.sample[begin:] for begin, _ in words] + [entry.sample[:end] for _, end in words]
+        for half in dict.fromkeys((*halves[place % every :: every], halves[0], halves[len(words)], halves[-1])):
+            _is_no_other(entry, half)
+
+
+def _is_no_other(entry, half):
+    if "avoid running" in half and half in "to avoid running out of memory.":
+        return  # that much is advice
+    crash = judge(half + "\n")
+    assert crash.verdict != "not_oom" or "avoid running" in half, (entry.id, half)
+    ours = (entry.memory, "unknown") if entry.id != "bad-alloc-gpu" else ("gpu", "host", "unknown")
+    assert crash.verdict != "oom" or crash.memory in ours, (entry.id, half)
+    assert crash.signature or not IN_WORDS.search(half), (entry.id, half)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from advisor.crash.patterns import Catalogue
 from advisor.crash.read import read_logs
 from advisor.crash.scan import scan
 from advisor.crash.sources import LogError, LogSource, open_sources
+from tests.heavy import examples
 
 from .known import SIGNATURES, judge
 
@@ -160,14 +161,14 @@ def test_a_flood_of_one_signature_is_counted_and_not_kept():
     assert len(crash.evidence) < 10
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(TEXT, TEXT)
 def test_any_text_around_a_message_neither_hides_it_nor_breaks_the_reader(before, after):
     crash = judge(f"{before}\n\n{OOM}\n\n{after}")
     assert crash.evidence
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.binary(max_size=600))
 def test_any_bytes_give_a_crash_or_one_sentence(data):
     source = LogSource("bytes", lambda: io.BytesIO(data))

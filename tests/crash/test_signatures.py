@@ -12,6 +12,8 @@ from advisor.crash.patterns import Catalogue, expand
 from advisor.crash.scan import scan
 from advisor.crash.sources import text_source
 from advisor.crash.verdict import TOLD
+from tests.heavy import examples
+from tests.loops import each
 
 from .known import SIGNATURES, judge
 
@@ -22,7 +24,7 @@ NO_SHORTAGE = [
 ]
 
 
-@pytest.mark.parametrize("ready", EVERY)
+@each("ready", EVERY)
 def test_every_pattern_matches_its_own_sample(ready):
     assert ready.regex.search(ready.signature.sample)
 
@@ -46,13 +48,13 @@ def test_other_wordings_of_a_failure_are_found_under_its_name(name: str, said: s
     assert name in [find.signature.id for find in finds]
 
 
-@pytest.mark.parametrize("ready", [one for one in EVERY if one.values[0].signature.anchors])
+@each("ready", [one for one in EVERY if one.values[0].signature.anchors])
 def test_every_sample_is_found_by_the_literal_search_under_its_own_name(ready):
     scanned = scan(text_source(f"before\n{ready.signature.sample}\nafter\n", "x"), CATALOGUE)
     assert ready.signature.id in [find.signature.id for find in scanned.finds]
 
 
-@pytest.mark.parametrize("ready", [one for one in EVERY if one.values[0].signature.role in ("cause", "hint")])
+@each("ready", [one for one in EVERY if one.values[0].signature.role in ("cause", "hint")])
 def test_a_failure_is_found_whichever_of_its_words_is_printed_in_colour(ready):
     sample = ready.signature.sample
     for word in re.finditer(r"\S+", sample if ready.signature.anchors else ""):
@@ -62,7 +64,7 @@ def test_a_failure_is_found_whichever_of_its_words_is_printed_in_colour(ready):
         assert ready.signature.id in [find.signature.id for find in finds], coloured
 
 
-@pytest.mark.parametrize("ready", EVERY)
+@each("ready", EVERY)
 def test_every_entry_says_what_it_is_and_where_it_was_seen(ready):
     entry = ready.signature
     assert entry.title
@@ -72,12 +74,12 @@ def test_every_entry_says_what_it_is_and_where_it_was_seen(ready):
     assert entry.settle_by or not (entry.role == "hint" and entry.verdict is None)
 
 
-@pytest.mark.parametrize("ready", NO_SHORTAGE)
+@each("ready", NO_SHORTAGE)
 def test_no_sample_of_a_look_alike_is_taken_for_a_shortage(ready):
     assert judge(ready.signature.sample).verdict != "oom"
 
 
-@pytest.mark.parametrize("ready", [one for one in EVERY if one.values[0].signature.verdict == "oom"])
+@each("ready", [one for one in EVERY if one.values[0].signature.verdict == "oom"])
 def test_every_sample_of_a_shortage_is_one_and_names_its_memory(ready):
     crash = judge(ready.signature.sample)
     assert (crash.verdict, crash.memory) == ("oom", ready.signature.memory)
@@ -101,7 +103,7 @@ def test_regexes_of_frames_progress_versions_and_marks_compile():
 
 
 @pytest.mark.parametrize("mark", [*SIGNATURES.versions, *SIGNATURES.framework_marks], ids=lambda mark: mark.pattern)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_a_mark_matches_holds_one_of_its_literals(mark, data):
     text = data.draw(st.from_regex(re.compile(mark.pattern, re.ASCII)))

@@ -13,6 +13,7 @@ from advisor.crash.read import read_logs
 from advisor.crash.snapshot import LIMIT, RefusedPickleError, is_pickle, plain_data, snapshot_text
 from advisor.crash.sources import LogError
 from advisor.units import GIB
+from tests.heavy import examples
 
 from .known import SIGNATURES
 
@@ -104,20 +105,20 @@ plain = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(plain, st.integers(3, 5))
 def test_plain_data_comes_back_as_it_was(data, protocol):
     assert plain_data(pickle.dumps(data, protocol)) == data
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_data_or_refused(data):
     with suppress(RefusedPickleError):
         plain_data(b"\x80\x04" + data)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 400), st.integers(0, 255))
 def test_a_damaged_snapshot_is_told_or_refused(tmp_path_factory, at, value):
     data = bytearray(pickle.dumps(snapshot()))

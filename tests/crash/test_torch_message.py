@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.units import GIB, parse_size
+from tests.heavy import examples
 
 from .known import judge
 
@@ -44,14 +45,14 @@ def assert_read(log, fields):
     assert {name: read.get(name) for name in fields} == fields
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(messages(), st.sampled_from(PREFIXES))
 def test_fields_survive_any_prefix(message, prefix):
     text, fields = message
     assert_read(f"start\n{prefix}{text}\nend\n", fields)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(messages(), st.sampled_from(PREFIXES), st.integers(24, 240), st.booleans())
 def test_fields_survive_wrapping_at_any_column(message, prefix, column, prefix_each):
     text, fields = message
@@ -60,7 +61,7 @@ def test_fields_survive_wrapping_at_any_column(message, prefix, column, prefix_e
     assert_read("start\n" + "\n".join(lines) + "\nend\n", fields)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(messages(), st.integers(60, 240), st.data())
 def test_fields_survive_other_ranks_in_between(message, column, data):
     text, fields = message
@@ -126,7 +127,7 @@ def test_after_the_driver_refused_the_pool_such_a_message_is_not_believed():
     assert crash.evidence[1].fields["free_bytes"] == parse_size("66.43 GiB")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(messages(), st.sampled_from(["\x1b[31m", "\x1b[1;36m", "\x1b[0m"]), st.data())
 def test_fields_survive_colours_between_any_two_words(message, colour, data):
     text, fields = message

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.tree import walk
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Case
+from tests.loops import each
 
 K = load_knowledge()
 REMEDIES = {remedy.id: remedy for remedy in K.remedies}
@@ -41,14 +40,14 @@ def facts_of(case: Case) -> dict[str, Fact]:
     return facts
 
 
-@pytest.mark.parametrize("case", K.cases, ids=lambda case: case.id)
+@each("case", K.cases, ids=lambda case: case.id)
 def test_a_case_reaches_a_cause_in_seven_questions(case: Case) -> None:
     walked = walk(K.tree, facts_of(case), ANSWERS.get(case.id, {}))
     assert len(walked.steps) <= 7
     assert walked.cause.id != "unclear" or "memory" not in case.situation
 
 
-@pytest.mark.parametrize("case", [case for case in K.cases if case.remedies], ids=lambda case: case.id)
+@each("case", [case for case in K.cases if case.remedies], ids=lambda case: case.id)
 def test_the_cause_knows_a_remedy_of_the_case(case: Case) -> None:
     """Or, where nothing but the memory is known, the remedies are for that memory."""
     cause = walk(K.tree, facts_of(case), ANSWERS.get(case.id, {})).cause

@@ -6,6 +6,7 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Case
+from tests.loops import each
 
 CASES = load_knowledge().cases
 MISSION = ("logic-rl-8", "easyr1-59", "openrlhf-776", "orz-24", "swift-3359")
@@ -16,7 +17,7 @@ def test_there_are_at_least_sixty() -> None:
     assert set(MISSION) <= {case.id for case in CASES}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@each("case", CASES, ids=lambda case: case.id)
 def test_each_says_what_failed_or_worked_and_why(case: Case) -> None:
     assert case.source.startswith("https://")
     assert case.reported.get("failed") or case.reported.get("worked")
@@ -24,7 +25,7 @@ def test_each_says_what_failed_or_worked_and_why(case: Case) -> None:
     assert len(case.situation) >= 2
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@each("case", CASES, ids=lambda case: case.id)
 def test_confirmed_ones_say_who_confirmed_them(case: Case) -> None:
     if case.grade == "confirmed":
         assert case.reported.get("confirmed_by"), case.id

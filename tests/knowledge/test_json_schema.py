@@ -10,6 +10,7 @@ import yaml
 
 from advisor.folders import knowledge_folder
 from advisor.knowledge.json_schema import FILES, schema_of, schema_text
+from tests.loops import each
 
 FOLDER = knowledge_folder()
 
@@ -39,7 +40,7 @@ def test_our_own_files_hold_to_their_schema(name: str) -> None:
 FILES_OF = [(name, file) for name in sorted(FILES) for file in _files(name)]
 
 
-@pytest.mark.parametrize(("name", "file"), FILES_OF, ids=[file.stem for _, file in FILES_OF])
+@each(("name", "file"), FILES_OF, ids=[file.stem for _, file in FILES_OF])
 def test_every_file_tells_editors_its_schema(name: str, file: Path) -> None:
     up = "../" if file.parent != FOLDER else ""
     assert file.read_text().startswith(f"# yaml-language-server: $schema={up}schema/{name}.json\n")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.knowledge.literals import needed
 from advisor.knowledge.load import load_knowledge
+from tests.heavy import examples
 
 KNOWLEDGE = load_knowledge()
 RULES = [*KNOWLEDGE.signatures.frames, *(rule for one in KNOWLEDGE.frameworks for rule in one.frames)]
@@ -33,7 +34,7 @@ def test_the_longest_literals_that_must_stand_there_are_found(pattern: str, lite
     assert needed(pattern) == literals
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data(), rule=st.sampled_from(RULES))
 def test_whatever_a_rule_matches_holds_what_the_rule_needs(data: st.DataObject, rule) -> None:  # type: ignore[no-untyped-def]
     text = data.draw(st.from_regex(rule.frame))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
-
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import SettingFact
+from tests.loops import each
 
 K = load_knowledge()
 REMEDIES = {remedy.id for remedy in K.remedies}
@@ -90,7 +89,7 @@ def test_the_tree_reaches_a_cause_in_at_most_seven_questions() -> None:
     assert depth(K.tree.start) <= 7
 
 
-@pytest.mark.parametrize("cause", sorted(CAUSES - {"not-memory", "unclear"}))
+@each("cause", sorted(CAUSES - {"not-memory", "unclear"}))
 def test_every_cause_is_reached_by_some_path(cause: str) -> None:
     leaves = {a.leads_to for q in K.tree.questions for a in q.answers.values()}
     leaves |= {q.unknown_leads_to for q in K.tree.questions}

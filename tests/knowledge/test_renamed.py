@@ -11,6 +11,7 @@ from advisor.knowledge.schema import Framework
 from advisor.run.dialect import other_name, recognise, version_notes
 from advisor.run.natives import in_era
 from advisor.script.reader import read_script
+from tests.loops import each
 
 KNOWLEDGE = load_knowledge()
 PAIRS = [(f, old, new) for f in KNOWLEDGE.frameworks for old, new in f.renamed.items()]
@@ -24,7 +25,7 @@ def eras_with(framework: Framework, key: str) -> set[str]:
     return {era.id for era in framework.eras if fact is not None and in_era(fact, era.id)}
 
 
-@pytest.mark.parametrize(("framework", "old", "new"), PAIRS, ids=IDS)
+@each(("framework", "old", "new"), PAIRS, ids=IDS)
 def test_each_name_tells_the_other_in_the_eras_that_have_only_that_one(
     framework: Framework, old: str, new: str
 ) -> None:

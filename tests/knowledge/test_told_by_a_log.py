@@ -11,6 +11,7 @@ from advisor.crash.read import read_text
 from advisor.knowledge.load import load_knowledge
 from advisor.run.run import Run
 from advisor.session import SessionRequest, open_session
+from tests.loops import each
 
 KNOWN = load_knowledge()
 OF_OTHERS = {"transformers"}
@@ -177,7 +178,7 @@ def test_every_dialect_has_lines_here() -> None:
     assert set(LINES) == {dialect.framework for dialect in KNOWN.frameworks} - OF_OTHERS
 
 
-@pytest.mark.parametrize(("framework", "line"), [(name, line) for name, lines in LINES.items() for line in lines])
+@each(("framework", "line"), [(name, line) for name, lines in LINES.items() for line in lines])
 def test_a_line_of_its_own_tells_a_dialect_before_any_other(framework: str, line: str) -> None:
     assert _told(line)[:1] == (framework,)
 

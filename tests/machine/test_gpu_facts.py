@@ -11,13 +11,14 @@ import pytest
 from advisor.knowledge.schema import GpuFact
 from advisor.machine.gpu_spec import parse_gpus
 from advisor.units import GIB
+from tests.loops import each
 from tests.plain_yaml import plain_yaml
 
 FILE = Path(__file__).parents[2] / "knowledge" / "gpus.yaml"
 FACTS = msgspec.convert(plain_yaml(FILE), tuple[GpuFact, ...])
 
 
-@pytest.mark.parametrize("card", FACTS, ids=lambda card: card.name)
+@each("card", FACTS, ids=lambda card: card.name)
 def test_a_card_shows_a_little_less_than_it_is_sold_with(card: GpuFact):
     sold = re.search(r"(\d+)GB$", card.name)
     assert sold is not None, "the name ends in what the card is sold with"
@@ -25,7 +26,7 @@ def test_a_card_shows_a_little_less_than_it_is_sold_with(card: GpuFact):
     assert card.source
 
 
-@pytest.mark.parametrize("card", FACTS, ids=lambda card: card.name)
+@each("card", FACTS, ids=lambda card: card.name)
 def test_a_card_is_found_by_each_of_its_names(card: GpuFact):
     assert parse_gpus(f"8x{card.name}", FACTS)[0].total_bytes == card.total_bytes
     for alias in card.aliases:

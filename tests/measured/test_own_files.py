@@ -7,6 +7,7 @@ from statistics import median
 
 import pytest
 
+from tests.loops import each
 from tests.measured.own_files import OwnFile, as_variant, recorded
 from tests.measured.published import Row, rows, size
 
@@ -36,7 +37,7 @@ def test_no_file_that_ran_on_its_cards_is_said_not_to_fit() -> None:
     assert {own.exit for own in recorded()} == {0}
 
 
-@pytest.mark.parametrize(("row", "own"), FOUND, ids=[row.id for row, _ in FOUND])
+@each(("row", "own"), FOUND, ids=[row.id for row, _ in FOUND])
 def test_the_record_is_of_this_ledger(row: Row, own: OwnFile) -> None:
     """Where a file says no more than the row, its numbers are the row's: a record of another ledger fails here."""
     found = size(row.run)

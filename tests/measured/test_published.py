@@ -11,6 +11,7 @@ import pytest
 from advisor.crash.evidence import NOTHING
 from advisor.machine.inventory import Host, Machine
 from advisor.memory.ledger import build_ledger
+from tests.loops import each
 from tests.measured.published import Row, Sized, in_knobs, rows, size
 
 WHOLE_CARD = "the reading is the whole card"
@@ -75,7 +76,7 @@ def test_megatron_and_mixtures_are_near(kind: str) -> None:
     assert sum(map(abs, errors(kind).values())) / len(errors(kind)) < 0.10, errors(kind)
 
 
-@pytest.mark.parametrize("row", list(rows()), ids=lambda row: f"{row.id}: {row.what}")
+@each("row", list(rows()), ids=lambda row: f"{row.id}: {row.what}")
 def test_a_run_in_knobs_has_the_ledger_of_the_same_run_in_settings(row: Row) -> None:
     settings, knobs = size(row.run), size(in_knobs(row))
     assert (knobs.phase, knobs.low, knobs.expected, knobs.high) == (
@@ -86,7 +87,7 @@ def test_a_run_in_knobs_has_the_ledger_of_the_same_run_in_settings(row: Row) -> 
     )
 
 
-@pytest.mark.parametrize("row", list(rows()), ids=lambda row: f"{row.id}: {row.what}")
+@each("row", list(rows()), ids=lambda row: f"{row.id}: {row.what}")
 def test_the_command_need_not_be_named(row: Row) -> None:
     """A run file has no program: what the settings say is enough to know the trainer and the algorithm."""
     without = {key: value for key, value in row.run.items() if key != "program"}

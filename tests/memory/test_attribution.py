@@ -12,6 +12,7 @@ from advisor.memory.attribution import MATCHES_KEPT, attribute, beyond_weights, 
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB, MIB, parse_size, show_bytes
 from advisor.words import Phase
+from tests.heavy import examples
 from tests.replacing import replace
 
 from .runs import DEEPSPEED, FSDP, crash, logic_rl, make_run, models, openrlhf, shape
@@ -171,7 +172,7 @@ def test_stacked_experts_are_found_while_the_engine_loads() -> None:
     st.sampled_from([1, 2, 8, 16]),
     st.data(),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_whatever_tensor_failed_is_among_the_first_three(
     model: str, micro: int, prompt: int, response: int, gpus: int, data: st.DataObject
 ) -> None:

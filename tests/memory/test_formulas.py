@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -70,13 +71,17 @@ def magnitude(amount: Amount) -> float:
     return max(abs(each.value) for each in nodes(amount) if each is amount or each.op or each.unit == "bytes")
 
 
+evaluated = lru_cache(maxsize=None)(evaluate)
+"""Many cells print what another one prints."""
+
+
 @pytest.mark.parametrize("language", ["en", CHINESE])
 def test_the_printed_text_evaluated_gives_the_printed_bytes(language: str) -> None:
     speak(language)
     wrong = []
-    for where, cell in cells():
+    for where, cell in islice(cells(), 0, None, 1 if language == "en" else 5):  # the words alone differ
         text = cell.amount.text()
-        found = max(0.0, evaluate(text))
+        found = max(0.0, evaluated(text))
         allowed = ROUNDING * (cell.expected if "−" not in text else magnitude(cell.amount)) + 1
         if abs(found - cell.expected) > allowed:
             wrong.append(f"{where}: {text} = {found:.6g}, not {cell.expected}")

@@ -74,6 +74,7 @@ def told(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
     state = open_session(
         SessionRequest(script=folder / "run.sh", logs=(folder / "train.log",), gpus=run.gpus, host_ram=run.host_ram)
     )
+    _ = state.plan  # made while it is listened to
     monkeypatch.undo()
     return Told(state, asked)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from advisor.exits import Exit
+from tests.heavy import sampled
 from tests.stories.told import RUNS, tell
 
 DEMO = ("--gpus", "8xA100-40GB", "--host-ram", "760GB")
@@ -151,8 +152,14 @@ def test_where_the_phase_is_unknown_nothing_of_a_guessed_one_is_switched_on(told
     assert "answer in which" in out
 
 
-@pytest.mark.parametrize("phase", ["rollout_init", "weight_sync", "rollout_generate", "unknown"])
-@pytest.mark.parametrize("version", [(), ("--lib", "ms-swift=3.8.3")], ids=["no version", "3.8.3"])
+PHASES_OF_A_SHARE = ("rollout_init", "weight_sync", "rollout_generate", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("phase", "version"),
+    sampled([(phase, told) for phase in PHASES_OF_A_SHARE for told in ((), ("--lib", "ms-swift=3.8.3"))], (0, 3, 4, 7)),
+    ids=str,
+)
 def test_a_share_never_falls_below_what_the_engine_needs(told: Told, phase: str, version: tuple[str, ...]) -> None:
     _, out = told("diagnose", SWIFT, *ROOM, *version, "--answer", f"phase={phase}", "--format", "json", log=BARE)
     steps = {step["id"]: step for step in parsed(out)["plan"]}

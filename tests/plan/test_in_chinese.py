@@ -13,6 +13,7 @@ from advisor.language import CHINESE, ENGLISH, speak
 from advisor.plan.patch import make_patch
 from advisor.plan.plan import PlanStep
 from advisor.session import SessionRequest, State, open_session
+from tests.heavy import sampled
 from tests.plan.generated import made_up
 from tests.test_session_following import FOREIGN, OOM
 
@@ -33,7 +34,7 @@ def prose(step: PlanStep) -> Iterator[str]:
     yield from (step.title, step.why, step.costs, *step.caveats, *(change.how for change in step.changes))
 
 
-@pytest.mark.parametrize("seed", [1, 4, 7, 11])
+@pytest.mark.parametrize("seed", sampled([1, 7, 4, 11], 2))
 def test_a_plan_has_the_same_steps_and_says_them_in_chinese(seed: int, tmp_path: Path) -> None:
     speak(ENGLISH)
     english = planned(seed, tmp_path)

@@ -29,9 +29,10 @@ python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_s
 MICRO = "lower-actor-micro-batch"
 
 
-@pytest.fixture
-def verl(tmp_path: Path) -> State:
-    script, log = tmp_path / "run.sh", tmp_path / "train.log"
+@pytest.fixture(scope="module")
+def verl(tmp_path_factory: pytest.TempPathFactory) -> State:
+    folder = tmp_path_factory.mktemp("verl")
+    script, log = folder / "run.sh", folder / "train.log"
     script.write_text(SCRIPT)
     log.write_text(LOG)
     state = session.open_session(SessionRequest(script, (log,), gpus="8xA100-80GB", host_ram="1000GB"))

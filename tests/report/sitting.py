@@ -37,6 +37,7 @@ from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
 from advisor.session import SessionRequest, State
+from advisor.state import Planned
 from advisor.units import GIB
 from tests.made_mechanics import made_mechanics
 from tests.replacing import replace
@@ -377,7 +378,7 @@ def sitting() -> State:
             Match("fp32 logits", 4 * GIB, "4 x 3072 x 152064", "4 B x tokens x vocabulary", "actor_update", True),
         ),
         diagnosis=diagnosis(),
-        plan=plan(),
+        planned=Planned.as_given(plan()),
         answers={},
     )
 
@@ -394,5 +395,5 @@ def unknown_sitting() -> State:
         ledger=Ledger(None, None, (), (), missing=("the model is not known",)),
         attribution=(),
         diagnosis=Diagnosis("", "", "", "estimated", "unknown", "unknown", ()),
-        plan=Plan((), None, None, 0.08, Fit("cannot_be_said")),
+        planned=Planned.as_given(Plan((), None, None, 0.08, Fit("cannot_be_said"))),
     )

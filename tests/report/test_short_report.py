@@ -188,7 +188,7 @@ def test_what_is_no_shortage_rests_on_no_count():
 def test_a_chosen_step_that_is_right_either_way_is_named_by_its_number(answered: State) -> None:
     right = next(step for step in answered.plan.steps if step.id == "restart-from-checkpoint-host")
     steps = (replace(right, selected=True), *(step for step in answered.plan.steps if step is not right))
-    state = replace(answered, plan=replace(answered.plan, steps=steps))
+    state = answered.with_plan(replace(answered.plan, steps=steps))
     assert "Right whatever the answer: change 1" in short_report(state)
 
 

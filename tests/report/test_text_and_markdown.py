@@ -149,7 +149,7 @@ def test_a_change_of_results_is_marked():
 
 def test_a_plan_that_does_not_suffice_says_by_how_much():
     short = replace(plan(), fit=Fit("does_not_fit"), shortfall="3.00 GiB are missing in the actor update.")
-    assert "3.00 GiB are missing" in " ".join(text_report(replace(sitting(), plan=short)).split())
+    assert "3.00 GiB are missing" in " ".join(text_report(sitting().with_plan(short)).split())
 
 
 def test_an_estimate_that_does_not_fit_names_the_phase():

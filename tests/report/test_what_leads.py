@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from advisor.plan.plan import PlanStep
 from advisor.report.short_report import short_report
 from advisor.state import State
+from tests.heavy import sampled
 from tests.plan.test_short_plans import planned
 
 BARE = "torch.OutOfMemoryError: CUDA out of memory. \n"
@@ -33,7 +34,9 @@ def printed(state: State) -> list[str]:
     return sorted((name for name, at in found.items() if at >= 0), key=found.__getitem__)
 
 
-@pytest.mark.parametrize("answers", [{}, {"phase": "actor_update"}, {"phase": "weight_sync"}, {"phase": "model_load"}])
+@pytest.mark.parametrize(
+    "answers", sampled([{}, {"phase": "weight_sync"}, {"phase": "actor_update"}, {"phase": "model_load"}], 2)
+)
 def test_the_order_on_paper_is_the_order_of_the_plan(tmp_path: Path, answers: dict[str, str]) -> None:
     state = planned(tmp_path, FSDP2, BARE, answers=answers)
     ranks = {step.id: step.rank for step in state.plan.steps}
@@ -47,7 +50,7 @@ def test_what_stands_before_the_switched_on_steps_is_printed_before_them(tmp_pat
     first, second, *rest = state.plan.steps
     steps = (first, replace(second, selected=True), *(replace(step, selected=False) for step in rest))
     steps = (replace(steps[0], selected=False), *steps[1:])
-    told = change(replace(state, plan=replace(state.plan, steps=steps)))
+    told = change(state.with_plan(replace(state.plan, steps=steps)))
     assert told.index("First:") < told.index(f"{first.id})") < told.index(f"{second.id})")
 
 
@@ -64,7 +67,7 @@ def test_a_step_that_overfills_the_other_place_is_not_offered_beside_one_that_do
     state = planned(tmp_path, FSDP2, BARE, answers={"phase": "weight_sync"})
     first, *rest = (replace(step, selected=False) for step in state.plan.steps)
     steps: tuple[PlanStep, ...] = (replace(first, spills=1 << 30), *rest)
-    assert first.id not in printed(replace(state, plan=replace(state.plan, steps=steps)))
+    assert first.id not in printed(state.with_plan(replace(state.plan, steps=steps)))
 
 
 def test_a_bare_kill_is_first_asked_who_killed(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from advisor.rules.tree import (
     Sum,
     same,
 )
+from tests.loops import each
 
 Known = Mapping[str, RuleValue | None]
 
@@ -119,7 +120,7 @@ def test_unknown_is_not_false(a: bool | None, b: bool | None) -> None:
     assert value("not not a", a=a) is a
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("64 * samples // dp", 64 * 16 // 4),

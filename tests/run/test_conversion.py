@@ -12,6 +12,7 @@ from advisor.rules.expression import Expression
 from advisor.run.conversion import from_knob, meaning, speaks_in_words, to_knob, words_of
 from advisor.run.natives import Native, Natives, RunScope
 from advisor.run.run import Topology
+from tests.loops import each
 
 WORDS = [
     (framework.framework, key, fact, fact.to_knob)
@@ -25,7 +26,7 @@ def natives(fact: SettingFact, value: int | str | None = None) -> Natives:
     return Natives(None, "", {"key": Native("key", None if value is None else str(value), value, "script", fact)})
 
 
-@pytest.mark.parametrize(("framework", "key", "fact", "rule"), WORDS, ids=[f"{one[0]} {one[1]}" for one in WORDS])
+@each(("framework", "key", "fact", "rule"), WORDS, ids=[f"{one[0]} {one[1]}" for one in WORDS])
 def test_every_word_of_a_dialect_can_be_found_by_what_it_means(
     framework: str, key: str, fact: SettingFact, rule: Expression
 ) -> None:

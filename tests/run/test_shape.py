@@ -14,6 +14,7 @@ from advisor.knowledge.schema import ModelFact
 from advisor.run.config_file import CONFIG_LIMIT, local_config, read_config
 from advisor.run.geometry import kv_bytes_per_token, parameters_of, vision_parameters
 from advisor.run.shape import find_shape, match_alias, size_in_name
+from tests.loops import each
 from tests.measured.published import ledger_of
 from tests.plain_yaml import plain_yaml
 
@@ -36,7 +37,7 @@ def nowhere(_: str) -> None:
     return None
 
 
-@pytest.mark.parametrize("fact", MODELS, ids=lambda fact: fact.name)
+@each("fact", MODELS, ids=lambda fact: fact.name)
 def test_the_published_count_follows_from_the_shape(fact: ModelFact) -> None:
     allowed = INEXACT.get(fact.name, 0) * fact.parameters
     assert abs(parameters_of(fact) - fact.parameters) <= allowed
@@ -49,7 +50,7 @@ def test_every_model_has_a_source_and_an_alias_of_its_own() -> None:
     assert all(match_alias(alias.replace("*", ""), MODELS) == fact for fact in MODELS for alias in fact.aliases)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "model"),
     [
         ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL-7B"),
@@ -91,7 +92,7 @@ def test_a_name_finds_the_most_literal_model(name: str, model: str) -> None:
     assert (found.name, found.basis, found.note) == (model, "computed", f"models.yaml: {model}")
 
 
-@pytest.mark.parametrize("fact", [f for f in MODELS if size_in_name(f.name.lower())], ids=lambda fact: fact.name)
+@each("fact", [f for f in MODELS if size_in_name(f.name.lower())], ids=lambda fact: fact.name)
 def test_the_count_is_of_the_size_that_the_name_tells(fact: ModelFact) -> None:
     said = size_in_name(fact.name.lower()) or 0
     assert 0.75 * said < fact.parameters

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from advisor.script.document import EditRefused, EditRequest, apply_edits
 from advisor.script.edit import rewrite
 from advisor.script.proof import check
+from tests.heavy import examples
 from tests.script.conftest import Edited, Read, values
 
 YAML = """# 配置
@@ -156,7 +157,7 @@ FILES = {
 texts = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Cf", "Co", "Cn", "Zl", "Zp")), min_size=1, max_size=12)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_value_reads_back_in_every_kind_of_file(read: Read, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(FILES)))

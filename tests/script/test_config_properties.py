@@ -14,6 +14,7 @@ from advisor.script.document import EditRefused, EditRequest, Value, apply_edits
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.reader import read_again
+from tests.heavy import examples
 from tests.script.conftest import Read, values
 
 NAMES = st.sampled_from(["lr", "batch_size", "model", "actor", "n", "use_kl", "offload", "max_len"])
@@ -24,7 +25,7 @@ TABLES = st.recursive(
     lambda inner: st.dictionaries(NAMES, st.one_of(SCALARS, inner), min_size=1, max_size=4),
     max_leaves=12,
 )
-CASES = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+CASES = settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def _edited(script: Script, wanted: list[EditRequest]) -> Script | None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from advisor.script.document import EditRefused, EditRequest, Value, apply_edits
 from advisor.script.edit import rewrite
 from advisor.script.proof import check
+from tests.heavy import examples
 from tests.script.conftest import Edited, Read
 
 CHAIN = """#!/bin/bash
@@ -135,7 +136,7 @@ def test_a_change_that_would_move_something_else_is_refused(read: Read) -> None:
 words = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Cf", "Co", "Cn")), max_size=12)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=words, key=st.sampled_from(["a.n", "a.o", "a.q", "new.key"]), comment=words)
 def test_any_value_reads_back_and_leaves_every_other_byte_alone(read: Read, value: str, key: str, comment: str) -> None:
     script = read(CHAIN)

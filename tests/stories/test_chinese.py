@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.stories.told import DOCUMENTED, RUNS, STORIES, beginning, enter, stable, tell
+from tests.stories.told import DOCUMENTED, RUNS, STORIES, beginning, diagnosis, enter, stable, tell
 
 Patch = pytest.MonkeyPatch
 Capture = pytest.CaptureFixture[str]
@@ -65,8 +64,7 @@ def test_an_explanation_reads_like_this(capsys: Capture) -> None:
 def test_the_json_is_the_same_but_for_its_prose(name: str, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     story = STORIES[name]
     enter(story, tmp_path, monkeypatch)
-    words = story.words("diagnose", "--format", "json")
-    english, chinese = (json.loads(tell([*words, "--lang", language], capsys)[1]) for language in ("en", "zh"))
+    english, chinese = diagnosis(story, capsys), diagnosis(story, capsys, *CHINESE)
     assert dict(leaves(english, lambda key: key not in PROSE)) == dict(leaves(chinese, lambda key: key not in PROSE))
     assert chinese["diagnosis"]["title"] != english["diagnosis"]["title"]
 

@@ -22,8 +22,8 @@ ROUNDING = 4
 """Bytes by which a sum may differ from its rounded parts."""
 
 
-answered: dict[str, tuple[Path, Answer]] = {}
-"""Story → its folder and its diagnosis, made by the first test that asks for it; no test writes to either."""
+entered: dict[str, Path] = {}
+"""Story → its folder, copied by the first test that asks for it; no test writes to it."""
 
 
 @pytest.fixture(params=STORIES)
@@ -31,12 +31,11 @@ def answer(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: Patch, capsys: Capture
 ) -> Answer:
     story = STORIES[request.param]
-    if story.name not in answered:
-        folder = enter(story, tmp_path_factory.mktemp(story.name), monkeypatch)
-        answered[story.name] = folder, diagnosis(story, capsys)
-    folder, told = answered[story.name]
-    monkeypatch.chdir(folder)
-    return told
+    if story.name not in entered:
+        entered[story.name] = enter(story, tmp_path_factory.mktemp(story.name), monkeypatch)
+        diagnosis(story, capsys)
+    monkeypatch.chdir(entered[story.name])
+    return diagnosis(story, capsys)
 
 
 def phases(answer: Answer) -> Iterator[dict[str, Any]]:

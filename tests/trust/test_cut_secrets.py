@@ -11,6 +11,7 @@ from advisor.bug_report import LIMIT, write_bug_report
 from advisor.cli import main
 from advisor.hostile import clean, clean_line
 from advisor.redact import HIDDEN, redact, redact_value, redact_words
+from tests.loops import each
 from tests.trust.secret_forms import FORMS, HEX40, WORD
 
 _TOLD = 6
@@ -22,7 +23,7 @@ def _told(secret: str, text: str) -> str:
     return begin if begin in text else ""
 
 
-@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
+@each("form", FORMS, ids=range(len(FORMS)))
 def test_wherever_a_text_is_cut_no_half_of_a_secret_is_shown(form: tuple[str, str]) -> None:
     text = form[0].format(form[1])
     at = text.find(form[1])

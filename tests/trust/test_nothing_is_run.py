@@ -90,7 +90,8 @@ def commands(samples: Path) -> Iterator[list[str]]:
         for script in (str(script.relative_to(samples)) for script in scripts):
             with_log = [word for log in logs[:1] for word in ("--log", log)]
             yield ["settings", script, "--format", "json"]
-            yield ["diagnose", script, *with_log, "--gpus", "4xA100-80GB", "--format", "json"]
+            if folder.name == "hostile":  # `fix` diagnoses the others
+                yield ["diagnose", script, *with_log, "--gpus", "4xA100-80GB", "--format", "json"]
             yield ["estimate", script, "--gpus", "4xA100-80GB", "--model", str(Path(script).parent)]
             yield ["fix", script, *with_log, "--gpus", "4xA100-80GB", "-o", f"{script}.fits.sh"]
             yield ["set", script, "data.train_batch_size=4", "-o", f"{script}.set.sh"]

@@ -75,7 +75,7 @@ def broken(place: str) -> str:
     return BROKEN.format(imports=imports, place=name, raises=raises, which=which)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", sampled(PLACES, (0, 2, 4, 5, 7)))
 def test_a_bug_restores_the_terminal_and_is_kept(place, start, tmp_path):
     terminal = start(broken(place), *FILES)
     keys = PLACES[place][2]
@@ -158,7 +158,7 @@ def test_too_little_memory_is_no_fault_of_the_program(monkeypatch, capsys):
 NOTHING = {"HOME": "/proc/nowhere", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": ""}
 
 
-@pytest.mark.parametrize("locale", ["C", "zh_CN.GBK"])
+@pytest.mark.parametrize("locale", sampled(["zh_CN.GBK", "C"], 1))
 def test_the_app_opens_without_home_and_locale_in_half_a_gigabyte(locale, start):
     plain = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii:strict"}
     terminal = start(WHOLE, *FILES, **NOTHING, **plain)
@@ -185,14 +185,19 @@ def test_an_end_from_outside_restores_the_terminal(name, start):
     code = terminal.ended()
     assert terminal.left_changed() == []
     assert code == 128 + getattr(signal, name)
+    nothing_stays_on(terminal)
 
 
-@pytest.mark.parametrize("way", ["quit", "SIGTERM"])
-def test_where_a_terminal_has_no_second_page_nothing_of_the_app_stays_on_it(way, start):
+def test_where_a_terminal_has_no_second_page_nothing_of_the_app_stays_on_it(start):
     terminal = start(WHOLE)
     terminal.until("Which run died?")
-    terminal.keys(b"q") if way == "quit" else os.kill(terminal.process.pid, signal.SIGTERM)
+    terminal.keys(b"q")
     terminal.ended()
+    nothing_stays_on(terminal)
+
+
+def nothing_stays_on(terminal: PseudoTerminal) -> None:
+    """What was drawn last on the only page of a terminal without a second one is an empty screen."""
     drawn = terminal.written[: terminal.written.rindex(b"\x1b[?1049l")]
     assert re.sub(rb"\x1b\[[\x20-\x3f]*[\x40-\x7e]", b"", drawn[drawn.rindex(b"\x1b[2J") :]) == b""
 

@@ -20,6 +20,7 @@ from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
 from advisor.script.launch import Script
 from advisor.session import ChosenSet, SessionRequest, State
+from advisor.state import Planned
 from advisor.tui.driver import Preview, Saved
 from advisor.words import Phase
 from tests.made_mechanics import made_mechanics
@@ -260,7 +261,9 @@ def host_crash(script: Path | None = Path("/home/ana/run.sh"), log: str = "/home
     plan = plan_of(steps())
     given = Script((), ()) if script else None
     asked = SessionRequest(script=script, logs=(Path(log),))
-    return State(asked, KNOWLEDGE, machine(), given, 0, run(), crash, plan.before, (), diagnosis(), plan, {})  # type: ignore[arg-type]
+    return State(
+        asked, KNOWLEDGE, machine(), given, 0, run(), crash, plan.before, (), diagnosis(), Planned.as_given(plan), {}
+    )  # type: ignore[arg-type]
 
 
 def gpu_crash() -> State:
@@ -361,7 +364,7 @@ class MadeDriver:
             else replace(one, selected=one.selected and not (on and one.id in asked.conflicts))
             for one in state.plan.steps
         )
-        return replace(state, plan=plan_of(switched))
+        return state.with_plan(plan_of(switched))
 
     def chosen_set(self, state: State) -> ChosenSet:
         """What is on."""
@@ -373,7 +376,7 @@ class MadeDriver:
 
     def with_set(self, state: State, chosen: ChosenSet) -> State:
         """Exactly these on."""
-        return replace(state, plan=plan_of(tuple(replace(s, selected=s.id in chosen.steps) for s in state.plan.steps)))
+        return state.with_plan(plan_of(tuple(replace(s, selected=s.id in chosen.steps) for s in state.plan.steps)))
 
     def preview(self, state: State) -> Preview:
         """The diff of the sketch."""

@@ -96,7 +96,7 @@ def poisoned(next_text: Callable[[], str]) -> State:
     plan = replace(state.plan, steps=(bad, *state.plan.steps), shortfall=text())
     crash = replace(state.crash, evidence=evidence, settings={text(): text()}, unclear_because=text())
     asked = replace(state.asked, script=Path("/home") / (text().replace("\x00", "") or "run.sh"))
-    return replace(state, crash=crash, run=run, machine=box, diagnosis=told, plan=plan, asked=asked)
+    return replace(state, crash=crash, run=run, machine=box, diagnosis=told, asked=asked).with_plan(plan)
 
 
 def in_turn(start: int) -> Callable[[], str]:

@@ -14,6 +14,7 @@ from advisor.knowledge.load import load_knowledge
 from advisor.tui import log_window
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.log_window import LogWindows, hit_before, next_hit
+from tests.heavy import examples
 
 from .made_state import host_crash
 from .screen_text import opened, press, screen_text
@@ -33,7 +34,7 @@ lines = st.lists(st.text("abX ", max_size=12), max_size=30)
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=lines, wanted=st.sampled_from(["a", "ab", "X", "b a", "Xa"]), start=st.integers(0, 31))
 def test_all_hits_are_found_forward_and_backward(lines: list[str], wanted: str, start: int) -> None:
     windows = LogWindows(text_source("\n".join(lines), "log"))

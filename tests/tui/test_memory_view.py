@@ -41,7 +41,7 @@ def test_every_phase_has_its_bar_and_what_does_not_change_is_drawn_once() -> Non
 
 async def test_without_a_ledger_it_says_what_is_missing_and_is_no_dead_end() -> None:
     state = host_crash()
-    async with opened(replace(state, plan=replace(state.plan, before=None, after=None))) as pilot:
+    async with opened(state.with_plan(replace(state.plan, before=None, after=None))) as pilot:
         await press(pilot, "m")
         assert "No memory ledger could be computed" in screen_text(pilot.app)
         await press(pilot, "enter", "a")

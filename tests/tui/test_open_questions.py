@@ -9,6 +9,7 @@ from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
 from advisor.tui.verdict import VerdictScreen
+from tests.heavy import sampled
 from tests.stories.told import DOCUMENTED
 
 from .screen_text import hit, opened, press, screen_text
@@ -27,7 +28,7 @@ def unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SessionDriver:
     return SessionDriver(SessionRequest(None, (Path("train.log"),)))
 
 
-@pytest.mark.parametrize("name", DOCUMENTED)
+@pytest.mark.parametrize("name", sampled(DOCUMENTED, 2))
 async def test_a_documented_case_is_written_with_four_keys(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

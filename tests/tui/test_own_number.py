@@ -7,6 +7,7 @@ from textual.events import Paste
 
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.save_view import DiffScreen
+from tests.heavy import heavy
 
 from .made_state import gpu_crash, host_crash
 from .screen_text import opened, press, screen_text, settle
@@ -15,7 +16,7 @@ from .test_cases_at_sizes import SIZES, case, is_sound
 SHARE = "gpu_memory_utilization"
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[2], pytest.param(SIZES[1], marks=heavy)], ids=str)
 async def test_a_number_is_typed_on_its_row_and_the_bars_follow(
     size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -325,7 +325,7 @@ async def test_resizing_keeps_the_place_and_changes_the_panes() -> None:
 
 async def test_a_plan_without_steps_says_why_and_is_no_dead_end() -> None:
     state = host_crash()
-    state = replace(state, plan=replace(state.plan, steps=(), fit=Fit("cannot_be_said")))
+    state = state.with_plan(replace(state.plan, steps=(), fit=Fit("cannot_be_said")))
     async with opened(state) as pilot:
         await press(pilot, "enter")
         assert "nothing to propose" in screen_text(pilot.app)
@@ -337,7 +337,7 @@ async def test_a_plan_without_steps_says_why_and_is_no_dead_end() -> None:
 async def test_the_plan_opens_at_its_first_step_whichever_is_on() -> None:
     crash = host_crash()
     steps = tuple(replace(step, selected=number == 2) for number, step in enumerate(crash.plan.steps))
-    async with opened(replace(crash, plan=replace(crash.plan, steps=steps))) as pilot:
+    async with opened(crash.with_plan(replace(crash.plan, steps=steps))) as pilot:
         await press(pilot, "enter")
         assert "▸ [ ]" in screen_text(pilot.app)
         assert "[x] RAY_memory_usage_threshold" in screen_text(pilot.app)

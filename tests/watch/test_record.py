@@ -14,6 +14,7 @@ from advisor.watch.gauges import Gauge
 from advisor.watch.record import RATE, ROOM, Record, Ring
 from advisor.watch.record_files import SAMPLES
 from advisor.watch.recording import RecordError, read_record, ring_rows
+from tests.heavy import examples
 from tests.watch.made_record import made_record
 
 DAY = 86_400
@@ -62,7 +63,7 @@ def test_samples_put_together_keep_the_peak(tmp_path):
     assert read_record(tmp_path / "r").series[0].peak == 79_000 * MIB
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(cut=st.integers(min_value=0, max_value=4000))
 def test_a_record_cut_anywhere_is_read_as_far_as_it_goes(tmp_path_factory, cut):
     folder = made_record(tmp_path_factory.mktemp("cut") / "r", steps=2)
@@ -73,7 +74,7 @@ def test_a_record_cut_anywhere_is_read_as_far_as_it_goes(tmp_path_factory, cut):
         assert read_record(folder).began == 1.7e9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(noise=st.binary(max_size=300), at=st.integers(0, 3000))
 def test_bytes_of_others_in_a_record_never_break_its_reader(tmp_path_factory, noise, at):
     folder = made_record(tmp_path_factory.mktemp("noise") / "r", steps=2)

@@ -98,7 +98,7 @@ def test_a_plan_that_does_not_fit_is_not_tried() -> None:
     short = msgspec.structs.replace(state.plan.fit, verdict="does_not_fit")
     steps = tuple(step for step in state.plan.steps if step.selected and step.results == "unchanged")
     plan = msgspec.structs.replace(state.plan, fit=short, steps=steps)
-    short_of_room = msgspec.structs.replace(state, plan=plan)
+    short_of_room = state.with_plan(plan)
     assert why(short_of_room, rules=RetryRules(accept="recommended", from_scratch=True)) is No.DOES_NOT_FIT
 
 
