@@ -34,6 +34,8 @@ def model_facts(run: Run) -> dict[str, Fact]:
         facts["images"] = Fact(run.model.vision_parameters > 0, "script", model)
     elif named or sees_by_name(run.model_name):
         facts["images"] = Fact(True, "script", named or model)
+    if run.unlimited_pictures:
+        facts["pictures.unlimited"] = Fact(True, "script", say("nothing limits the pixels of a picture"))
     if run.model is not None:
         facts["experts"] = Fact(run.model.experts > 0, "script", model)
         facts["model.tied"] = Fact(run.model.tied, "script", model)

@@ -196,7 +196,9 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
     last = diagnosis.path[-1] if diagnosis.path else None
     lines += (
         wrap(say("By: {fact}", fact=_answered(last)), 2, 4)
-        if last is not None and last.is_a_fact("log", "script", "machine")
+        if last is not None
+        and last.is_a_fact("log", "script", "machine")
+        and not _said(last.because, diagnosis.explains)
         else []
     )
     for step in diagnosis.path:
@@ -208,6 +210,11 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
         library = f"{advice.library} {advice.version}"
         lines += wrap(say("{library}: {title}.", library=library, title=advice.title), 2, 4)
     return lines + [line for remark in phrases.remarks(state)[: most.remarks] for line in wrap(_brief(remark), 2)]
+
+
+def _said(because: str, explains: str) -> bool:
+    """Whether one of the facts behind an answer stands in the words of the cause."""
+    return any(one and one in explains for one in because.split(clauses(("", ""))))
 
 
 def _what_it_was(state: State) -> str:
