@@ -22,6 +22,7 @@ from advisor.memory.constants import BF16, FP32, TYPICAL_IMAGE_PIXELS
 from advisor.memory.fit import PLACES, capacity_of
 from advisor.memory.otherwise import FILLED
 from advisor.run.run import Run
+from advisor.run.shape import packed_by_name
 from advisor.units import show_bytes, show_params
 from advisor.words import PHASE_TITLES, sentence, when
 
@@ -58,6 +59,7 @@ def remarks(
         *_growing(crash, ledger),
         *host_remarks(known, facts, found, cause),
         *_contradiction(crash, facts),
+        *_packed_and_full(run),
         *_states_there(facts, cause),
         *_unsharded(run),
         *_whole_on_card(known, facts, cause),
@@ -191,6 +193,23 @@ def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator
     )
     if cards >= MANY and known.machine.sources.get("gpus") != "log":
         yield say("Shared over {count} cards they are {share} on each.", **told)
+
+
+def _packed_and_full(run: Run) -> Iterator[str]:
+    """That a checkpoint of packed weights is trained in full, which cannot both be."""
+    full = run.knobs.get("actor.full_finetuning")
+    if full is None or full.value is not True or full.source != "script" or not packed_by_name(run.model_name):
+        return
+    told = {
+        "model": run.model_name,
+        "key": full.key,
+        "size": show_bytes(BF16 * run.model.parameters) if run.model else "",
+    }
+    yield say(
+        "{model} is a checkpoint of packed weights, and {key} trains all of them: then they are not packed but lie "
+        "there in 16 bits ({size}), with gradients and optimizer.",
+        **told,
+    )
 
 
 def _states_there(facts: Facts, cause: str) -> Iterator[str]:

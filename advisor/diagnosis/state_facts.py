@@ -9,13 +9,16 @@ from functools import lru_cache
 from msgspec import Struct
 
 from advisor.diagnosis.fact import Fact
-from advisor.diagnosis.model_facts import evaluates_only, names_adapters
+from advisor.diagnosis.model_facts import names_adapters
 from advisor.knowledge import load_knowledge
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
+from advisor.memory.per_parameter import bytes_of
+from advisor.memory.trainer import trainer_of
 from advisor.run.run import Run, Unread
 from advisor.run.shape import packed_by_name
+from advisor.run.stated import evaluates_only
 from advisor.units import show_bytes, show_params
 
 MASTERS_AND_MOMENTS = 3 * FP32
@@ -98,8 +101,9 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
         return {}
     if shared is not None and (shared.optimizer_on_host or shared.weights_on_host):
         return {}
-    each, ways = run.mechanics, 1 if replicated else max(1, run.topology.actor_gpus * run.topology.process_gpus)
-    weights, gradients, optimizer = each.weight_bytes, each.gradient_bytes, each.master_bytes + each.moment_bytes
+    each = bytes_of(run, trainer_of(run))  # by the optimizer and the precision that the settings name
+    ways = 1 if replicated else max(1, run.topology.actor_gpus * run.topology.process_gpus)
+    weights, gradients, optimizer = each.weights, each.gradients, each.optimizer
     if shared is not None and run.framework == "unknown" and (shared.named or 0 < shared.stage < 3):
         weights, gradients, optimizer = BF16, BF16, MASTERS_AND_MOMENTS  # DeepSpeed's, whatever trains
     stage = 3 if shared is None else shared.stage
