@@ -32,6 +32,8 @@ TOLD = {("host_growth", "yes"): ("host.grows", True), ("course", "grows"): ("gpu
         ("first_step", "yes"): ("first_step", True), ("first_step", "no"): ("first_step", False)}  # fmt: skip
 """Answers that are facts for whatever else asks: advisories, which are checked before the walk, and other questions."""
 
+WAKING = ("line.cumem-oom", "line.torch-memory-saver-oom", "frame.wakes")
+"""What shows that an engine was taking its memory back."""
 TABLE_TELLS = ("host_holder", "what_grows")
 """Questions that Ray's table of memory users answers."""
 ENDINGS = ("ended", "seen")
@@ -58,6 +60,7 @@ def diagnose(
     """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
     check_answers(knowledge.tree, answers)
     facts = {**gather_facts(known), **allocation_facts(known.crash, knowledge.allocations)}
+    answers = _by_the_line(answers, facts)
     proved = dict(facts)
     ending = next((answers[name] for name in ENDINGS if answers.get(name, UNKNOWN) != UNKNOWN), None)
     if answers.get("killer") == "kernel":  # the kernel kills for host RAM alone
@@ -100,6 +103,16 @@ def diagnose(
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),
     )
     return Diagnosed(diagnosis, cause, facts, worries, matched)
+
+
+def _by_the_line(answers: Mapping[str, str], facts: Mapping[str, Fact]) -> Mapping[str, str]:
+    """The answers without one that a line of the log names more closely: who sees an engine die as it wakes says that
+    it died while it generated."""
+    phase = facts.get("phase")
+    closer = phase is not None and (phase.value, phase.source) == ("weight_sync", "log")
+    if not closer or answers.get("phase") != "rollout_generate" or not any(name in facts for name in WAKING):
+        return answers
+    return {name: answer for name, answer in answers.items() if name != "phase"}
 
 
 def words_of(cause: Cause, facts: Mapping[str, Fact]) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from advisor.crash.read import ROLLS_OUT
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.card_facts import grouped, line_words, printed_facts, taken_before
-from advisor.diagnosis.course_facts import course_facts
+from advisor.diagnosis.course_facts import course_facts, left_facts, peak_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.due_facts import due_facts
 from advisor.diagnosis.fact import Fact
@@ -195,6 +195,7 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     elif crash.source_line and first is not None:
         facts.update(source_facts(crash.source_line, first.line))
     facts.update(course_facts(crash))
+    facts.update(left_facts(crash))
     return facts
 
 
@@ -381,6 +382,7 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         told = {"optimizer": show_bytes(round(of_each)), "card": card}
         because = say("shared over all cards the optimizer state is {optimizer}, a card has {card}", **told)
         facts["optimizer.card_share"] = Fact(round(of_each / machine.gpu_bytes, 3), "script", because)
+    facts.update(peak_facts(known.crash, machine.gpu_bytes))
     facts.update(_by_reading(known.crash))
     if (threshold := printed_threshold(known.crash)) is not None:
         facts["host.threshold"] = Fact(threshold, "log", say("Ray's message names it"))

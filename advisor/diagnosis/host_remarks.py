@@ -53,7 +53,7 @@ def _victim(crash: Crash, facts: Facts) -> Iterator[str]:
 
 def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
     for correction in found:
-        if correction.place != "host":
+        if not correction.is_level:  # a limit that was passed, or a reading before the end, is not what was in use
             continue
         phase = ledger.phase("host", correction.phase)
         if phase is None:

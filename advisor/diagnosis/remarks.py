@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import ceil
 
 from advisor.crash.evidence import Crash, Evidence, ReadingKind
-from advisor.diagnosis.allocation import FACT
+from advisor.diagnosis.allocation import FACT, OPEN
 from advisor.diagnosis.course_facts import rising_course
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
@@ -28,6 +28,8 @@ from advisor.words import PHASE_TITLES, sentence, when
 
 SAID_ALREADY = ("not-in-the-settings", "not-memory", "nothing-failed", "unclear")
 """Causes that say so themselves, or without a shortage."""
+OF_A_PASS = (*OPEN, "logits-too-big", "evaluation-too-big", "room-lost", "gpu-growth")
+"""Causes to which the pictures of a batch may belong."""
 UNDECIDED = ("batch-or-states", "long-sequence", "gpu-growth")
 """Causes that leave open, or pass over, what the states hold."""
 MANY = 2
@@ -40,6 +42,8 @@ PACE = 20
 """Readings, the last ones, from which the pace is taken."""
 _EVERYWHERE = ("0.0.0.0", "::", "0")  # noqa: S104  (nothing is bound)
 """Addresses that mean all of this node's."""
+_RESUMES = re.compile(r"resume_from_checkpoint\W{1,3}(?!none|false|null)\w|resume_mode=resume_path", re.IGNORECASE)
+"""A switch that makes a run go on from a checkpoint (transformers, verl)."""
 _DYING = ("cause", "echo", "victim", "pointer")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
@@ -59,12 +63,14 @@ def remarks(
         *_growing(crash, ledger),
         *host_remarks(known, facts, found, cause),
         *_contradiction(crash, facts),
+        *_by_own_readings(facts),
+        *_resumes(known, facts),
         *_packed_and_full(run),
         *_states_there(facts, cause),
         *_unsharded(run),
         *_whole_on_card(known, facts, cause),
         *size_remarks(known, facts, cause, made),
-        *_pictures(known, facts),
+        *(_pictures(known, facts) if cause in OF_A_PASS else ()),
         *_cache_that_fits(crash),
         *_algebra(run, facts),
         *_more_nodes(run, cause),
@@ -193,6 +199,27 @@ def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator
     )
     if cards >= MANY and known.machine.sources.get("gpus") != "log":
         yield say("Shared over {count} cards they are {share} on each.", **told)
+
+
+def _by_own_readings(facts: Facts) -> Iterator[str]:
+    """What the log's own figures say: of the pass, and of what lies there when the engine wakes."""
+    if (peak := facts.get("gpu.peak_of_pass")) is not None and peak.value is True:
+        yield say("By the log {because}: what a pass keeps fills the card.", because=peak.because)
+    if "sleep.left_grows" in facts:
+        yield say("By the log, more each time: {because}.", because=facts["sleep.left_grows"].because)
+    elif (left := facts.get("sleep.left")) is not None and "line.cumem-oom" in facts:
+        yield say("By the log {because}: what the engine wakes to has to fit beside that.", because=left.because)
+
+
+def _resumes(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
+    """That it goes on from a checkpoint: the optimizer's state then lies there from the first moment."""
+    memory = facts.get("memory")
+    texts = (*(frame.text for frame in known.crash.frames), *(f"{one.key}={one.text}" for one in known.run.settings))
+    if memory is not None and memory.value == "gpu" and any(map(_RESUMES.search, texts)):
+        yield say(
+            "It resumes from a checkpoint: the optimizer's state, and what loading it left, lie on the card before the "
+            "first step; a fresh start has them only after it."
+        )
 
 
 def _packed_and_full(run: Run) -> Iterator[str]:
