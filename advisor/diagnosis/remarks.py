@@ -21,6 +21,8 @@ from advisor.memory.cells import Ledger, Place
 from advisor.memory.constants import BF16, FP32, TYPICAL_IMAGE_PIXELS
 from advisor.memory.fit import PLACES, capacity_of
 from advisor.memory.otherwise import FILLED
+from advisor.memory.per_parameter import bytes_of
+from advisor.memory.trainer import trainer_of
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name
 from advisor.units import show_bytes, show_params
@@ -66,7 +68,7 @@ def remarks(
         *_by_own_readings(facts),
         *_resumes(known, facts),
         *_packed_and_full(run),
-        *_states_there(facts, cause),
+        *_states_there(known.run, facts, cause),
         *_unsharded(run),
         *_whole_on_card(known, facts, cause),
         *size_remarks(known, facts, cause, made),
@@ -239,7 +241,7 @@ def _packed_and_full(run: Run) -> Iterator[str]:
     )
 
 
-def _states_there(facts: Facts, cause: str) -> Iterator[str]:
+def _states_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
     """What the states take of a card at the least, where nothing decides between them and the pass."""
     if cause not in UNDECIDED:
         return
@@ -247,6 +249,16 @@ def _states_there(facts: Facts, cause: str) -> Iterator[str]:
         yield sentence(known.because)
     elif (perhaps := facts.get("states.if_full_share")) is not None:
         yield say("If all weights are trained, {because}.", because=perhaps.because)
+    elif run.model is not None and run.settings and facts.get("gpu.total_bytes") is None and not run.trains_adapters:
+        each = bytes_of(run, trainer_of(run))
+        per = each.weights + each.gradients + each.optimizer
+        told = {"parameters": show_params(run.model.parameters), "bytes": per}
+        yield say(
+            "Trained in full, all states together are {size} ({parameters} parameters × {bytes:g} bytes), on the cards "
+            "that share them; what they leave of a card is for the pass.",
+            size=show_bytes(per * run.model.parameters),
+            **told,
+        )
 
 
 def _unsharded(run: Run) -> Iterator[str]:
