@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, stopped_without_a_word
 from advisor.diagnosis.advise import suspects
+from advisor.diagnosis.course_facts import rising_course
 from advisor.diagnosis.deciding import DecidingQuestion, telling_questions
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
-from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs, rising_course
+from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.open_questions import (

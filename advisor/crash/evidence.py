@@ -61,11 +61,21 @@ class TopUser(Struct, frozen=True):
 
 
 ReadingKind = Literal[
-    "allocated", "reserved", "used", "free", "kv_cache", "weights", "freed", "still_used", "graphs", "host_used"
+    "allocated",
+    "reserved",
+    "used",
+    "free",
+    "kv_cache",
+    "weights",
+    "freed",
+    "still_used",
+    "graphs",
+    "host_used",
+    "peak",
 ]
 """What a memory reading speaks of: torch's live tensors · torch's pool · the whole card in use · the card free
 · an engine's KV cache · its weights · what its sleep gave back · what was in use after that · CUDA graphs
-· the node's memory in use."""
+· the node's memory in use · the most that torch allocated until then."""
 
 
 class Reading(Struct, frozen=True):
@@ -168,8 +178,13 @@ NOTHING = Crash(verdict="unclear", memory="unknown", phase="unknown", unclear_be
 
 def stopped_without_a_word(crash: Crash) -> Crash:
     """A log of a run that went well until it says no more: killed from outside, or somebody knows that it died."""
-    because = say("the log stops without a word: killed from outside, by a host without memory or by a time limit")
+    because = stopped()
     return replace(crash, verdict="unclear", memory="unknown", unclear_because=because, settle_by=(say(_OUTSIDE),))
+
+
+def stopped() -> str:
+    """Why a log that stops proves nothing."""
+    return say("the log stops without a word: killed from outside, by a host without memory or by a time limit")
 
 
 def no_log() -> Crash:

@@ -60,6 +60,7 @@ _KINDS: dict[str, ReadingKind] = {
     "left_bytes": "still_used",
     "graphs_bytes": "graphs",
     "node_used_bytes": "host_used",
+    "peak_bytes": "peak",
 }
 _PHASES: dict[ReadingKind, Phase] = {
     "kv_cache": "rollout_init",

@@ -191,6 +191,8 @@ def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
     trace = replace(trace, frames=trace.frames or _frames_on(first))
     if not trace.frames and (glued := _GLUED.match(first.text)) is not None:
         trace = replace(trace, texts=(glued["source"], *trace.texts))
+    elif not trace.frames and (pointed := next(filter(None, map(_ARROW.match, trace.texts)), None)) is not None:
+        trace = replace(trace, texts=(pointed.string[pointed.end() :], *trace.texts))  # a notebook without its head
     chain = [line for line in after[_TASK_LINES:_CHAIN_LINES] if "RayTaskError" in line.text]
     return replace(trace, tasks=_tasks_in([first]) + trace.tasks + _tasks_in([*after[:_TASK_LINES], *chain]))
 

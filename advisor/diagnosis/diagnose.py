@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from advisor.diagnosis.cases import MatchedCase, match_cases
 from advisor.diagnosis.conditions import holds
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.fact import Fact
-from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
+from advisor.diagnosis.facts import DiagnosisInputs, gather_facts, scored
 from advisor.diagnosis.frame_facts import ENGINES
 from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.remarks import remarks
@@ -31,10 +32,16 @@ TOLD = {("host_growth", "yes"): ("host.grows", True), ("course", "grows"): ("gpu
         ("first_step", "yes"): ("first_step", True), ("first_step", "no"): ("first_step", False)}  # fmt: skip
 """Answers that are facts for whatever else asks: advisories, which are checked before the walk, and other questions."""
 
+WAKING = ("line.cumem-oom", "line.torch-memory-saver-oom", "frame.wakes")
+"""What shows that an engine was taking its memory back."""
 TABLE_TELLS = ("host_holder", "what_grows")
 """Questions that Ray's table of memory users answers."""
 ENDINGS = ("ended", "seen")
 """Two questions about one thing, how it ended: an answer to the one is an answer to the other."""
+
+
+_FACT = re.compile(r"\{([a-z_.]+)\}")
+"""A fact by its name, in the narrower words of a cause: what it says stands there."""
 
 
 class Diagnosed(Struct, frozen=True):
@@ -53,6 +60,7 @@ def diagnose(
     """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
     check_answers(knowledge.tree, answers)
     facts = {**gather_facts(known), **allocation_facts(known.crash, knowledge.allocations)}
+    answers = _by_the_line(answers, facts)
     proved = dict(facts)
     ending = next((answers[name] for name in ENDINGS if answers.get(name, UNKNOWN) != UNKNOWN), None)
     if answers.get("killer") == "kernel":  # the kernel kills for host RAM alone
@@ -65,6 +73,7 @@ def diagnose(
     for name in RETOLD:
         if name in answers:
             retell(facts, name, answers[name])
+    facts.update(scored(facts))
     for (question, answer), (name, value) in TOLD.items():
         if answers.get(question) == answer and name not in proved:
             facts[name] = Fact(value, "user", say("you said so"))
@@ -74,12 +83,12 @@ def diagnose(
     walked = _walked(knowledge.tree, facts, answers, known, proved)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = in_order(walked.cause, led(walked.cause, facts, knowledge))
-    words = next((one for one in cause.narrower if holds(one.when, facts) is not None), None)
+    title, explains = words_of(cause, facts)
     path = tuple(_with_command(_suspecting(step, worries, facts), known.crash) for step in walked.steps)
     diagnosis = Diagnosis(
         cause=cause.id,
-        title=(words and words.title) or cause.title,
-        explains=" ".join(((words and words.explains) or cause.explains).split()),
+        title=title,
+        explains=explains,
         basis=_basis(walked, known.ledger),
         memory=_memory(facts, walked, known.crash),
         phase=_phase(facts),
@@ -94,6 +103,24 @@ def diagnose(
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),
     )
     return Diagnosed(diagnosis, cause, facts, worries, matched)
+
+
+def _by_the_line(answers: Mapping[str, str], facts: Mapping[str, Fact]) -> Mapping[str, str]:
+    """The answers without one that a line of the log names more closely: who sees an engine die as it wakes says that
+    it died while it generated."""
+    phase = facts.get("phase")
+    closer = phase is not None and (phase.value, phase.source) == ("weight_sync", "log")
+    if not closer or answers.get("phase") != "rollout_generate" or not any(name in facts for name in WAKING):
+        return answers
+    return {name: answer for name, answer in answers.items() if name != "phase"}
+
+
+def words_of(cause: Cause, facts: Mapping[str, Fact]) -> tuple[str, str]:
+    """Its title and how it is explained: the narrower words where a fact has them, with what that fact says in them."""
+    words = next((one for one in cause.narrower if holds(one.when, facts) is not None), None)
+    title, explains = (words and words.title) or cause.title, (words and words.explains) or cause.explains
+    told = _FACT.sub(lambda found: facts[found[1]].because if found[1] in facts else found[0], explains)
+    return title, " ".join(told.split())
 
 
 def _suspecting(step: QuestionStep, worries: tuple[Concern, ...], facts: Mapping[str, Fact]) -> QuestionStep:

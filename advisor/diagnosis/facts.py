@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from advisor.crash.evidence import Crash, Evidence, Reading, ReadingKind
-from advisor.crash.holders import contradicts, held_by_others, idle_in_pool, is_empty
+from advisor.crash.evidence import Crash, Evidence
 from advisor.crash.read import ROLLS_OUT
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
+from advisor.diagnosis.card_facts import grouped, line_words, printed_facts, taken_before
+from advisor.diagnosis.course_facts import course_facts, left_facts, peak_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.due_facts import due_facts
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
-from advisor.diagnosis.frame_facts import frame_facts, source_facts
+from advisor.diagnosis.frame_facts import DATA_PARALLEL, frame_facts, source_facts
 from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
 from advisor.diagnosis.model_facts import least_logits, model_facts
 from advisor.diagnosis.row_facts import row_facts
-from advisor.diagnosis.state_facts import largest_card, state_facts
+from advisor.diagnosis.state_facts import state_facts
 from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
@@ -44,28 +44,11 @@ FLASH = ("flash-attn", "flashattn")
 """Beginnings of the names under which FlashAttention is installed."""
 LARGE_SHM_GB = 32
 """Loaders and NCCL of one node need some gigabytes: a /dev/shm of this size, mostly free, did not run out."""
-COURSE_ENOUGH = 4
-"""Readings of one moment in one process before they tell a course."""
-RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
-"""A course grows that rises by RISEN in all and at RISING of its readings; one within LEVEL does not (judgement)."""
 ROOMY_PERCENT = 50
 """Of a /dev/shm in use: with half of it free, it was not what was full (judgement)."""
-MUCH_IDLE, IDLE = 0.10, 0.03
-"""Parts of a card that lie reserved but unallocated: so much is fragmentation, or the smaller part where it is no less
-than what was asked for (judgement)."""
-DOMINATES, MINOR = 0.5, 0.1
-"""Others dominate a card where they hold more than half of it and the process less than a tenth of that; a task is the
-victim that held less than a tenth of what was in use (judgement)."""
-RANKS = 2
-"""Processes of a card that hold as much as the one that failed: ranks that were sent to it, no stranger (judgement)."""
-FULL, EMPTY = 0.5, 0.05
-"""Parts of a card in use, by nvidia-smi: taken by somebody, while another card of the node stands idle (judgement)."""
-MINOR_BESIDE = 0.25
-"""Of what this process holds: another rank that loaded the same would hold as much (judgement)."""
 NEARLY_ALL, ROOMY = 90, 50
 """Percent of a node's RAM in use at the last reading: from the first on no limit below it was what the run met, below
 the second one may have been (judgement)."""
-SMI = "nvidia-smi-reading"
 ADAM = 3 * FP32
 """Bytes a parameter of Adam in mixed precision: fp32 weights and two moments."""
 BELOW_RAM = 0.95
@@ -77,9 +60,6 @@ ENOUGH_SETTINGS = 3
 _TRAINER = "transformers/trainer.py"
 _GIVEN_ONLY = frozenset({"transformers"})
 """Trainers that generate nothing where no word of a method that does is there."""
-ABSURD = 2
-"""Times its whole card, or more than any known card has where its own is not known: a single tensor of this size is of
-no batch that anybody meant to run (judgement)."""
 OF_LOGITS = 2 * GIB
 """Bytes: an MLP of the usual models takes 30 to 60 KB a token, so this much would be 36 thousand tokens or more; logits
 of 150 thousand words take it for 3500 (judgement)."""
@@ -143,7 +123,6 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(merge_facts(known.crash.frames, known.text))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known))
-    facts.update(_scored(facts))
     facts.update(row_facts(known.run))
     if (vendor := vendor_of(known.crash, known.machine, load_knowledge().gpus, known.text)) != "nvidia":
         facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))
@@ -167,14 +146,10 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     return facts
 
 
-def _line(evidence: Evidence) -> str:
-    return say("line {line} of {file}", line=_grouped(evidence.line), file=evidence.file)
-
-
-def _scored(facts: Facts) -> dict[str, Fact]:
+def scored(facts: Facts) -> dict[str, Fact]:
     """Whether a pass without gradients failed over one tensor so large that only its logits are: it keeps nothing."""
     phase, tried = facts.get("phase"), facts.get("gpu.tried_bytes")
-    if phase is None or (phase.value, phase.source) != ("log_prob", "log") or tried is None:
+    if phase is None or phase.value != "log_prob" or phase.source == "script" or tried is None:
         return {}
     if not isinstance(tried.value, int) or tried.value < OF_LOGITS:
         return {}
@@ -183,15 +158,10 @@ def _scored(facts: Facts) -> dict[str, Fact]:
     return {"scores.logits": Fact(True, "log", because, tried.evidence)}
 
 
-def _grouped(count: int) -> str:
-    """ "41 207": read more easily than "41207", and not taken for a fraction."""
-    return f"{count:,}".replace(",", " ")
-
-
 def _crash_facts(crash: Crash) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     first = crash.evidence[0] if crash.evidence else None
-    where = _line(first) if first is not None else say("the log")
+    where = line_words(first) if first is not None else say("the log")
     index = (0,) if first is not None else ()
     if first is not None:
         facts["verdict"] = Fact(crash.verdict, "log", where, index)
@@ -199,23 +169,23 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
             facts["memory"] = Fact(crash.memory, "log", where, index)
         if crash.signature:
             facts["signature"] = Fact(crash.signature, "log", where, index)
-        facts.update(_printed(first, where))
+        facts.update(printed_facts(first, where))
     elif crash.lines_read:
-        told = say("no crash in {count} lines", count=_grouped(crash.lines_read))
+        told = say("no crash in {count} lines", count=grouped(crash.lines_read))
         facts["verdict"] = Fact(crash.verdict, "log", told)
         if crash.memory == "none":
             facts["memory"] = Fact("none", "log", facts["verdict"].because)
     if crash.verdict == "not_oom" and not crash.signature:
-        told = say("no failure in {count} lines", count=_grouped(crash.lines_read))
+        told = say("no failure in {count} lines", count=grouped(crash.lines_read))
         facts["failed"] = Fact(False, "log", told)
     if crash.preceded is not None:
         phase, line = crash.preceded
-        told = say("line {line}, right before the failure", line=_grouped(line))
+        told = say("line {line}, right before the failure", line=grouped(line))
         facts["right_after"] = Fact(phase, "log", told)
     if crash.phase != "unknown":
         facts["phase"] = Fact(crash.phase, "log", crash.phase_because or where, index)
     for number, evidence in enumerate(crash.evidence):
-        facts.setdefault(f"line.{evidence.signature}", Fact(True, "log", _line(evidence), (number,)))
+        facts.setdefault(f"line.{evidence.signature}", Fact(True, "log", line_words(evidence), (number,)))
     facts.update(taken_before(crash))
     facts.update(_shared_memory(crash.evidence))
     facts.update(_full_disk(crash))
@@ -225,6 +195,7 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     elif crash.source_line and first is not None:
         facts.update(source_facts(crash.source_line, first.line))
     facts.update(course_facts(crash))
+    facts.update(left_facts(crash))
     return facts
 
 
@@ -246,7 +217,9 @@ def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:
         if one.signature == "df-shm" and isinstance(size, (int, float)) and isinstance(percent, (int, float)):
             large = one.fields.get("unit") in ("T", "P") or (one.fields.get("unit") == "G" and size >= LARGE_SHM_GB)
             whole = f"{size:g}{one.fields.get('unit')}"
-            because = say("df: {percent:g}% of {size} in use ({line})", percent=percent, size=whole, line=_line(one))
+            because = say(
+                "df: {percent:g}% of {size} in use ({line})", percent=percent, size=whole, line=line_words(one)
+            )
             return {"shm.roomy": Fact(large and percent < ROOMY_PERCENT, "log", because, (number,))}
     return {}
 
@@ -260,124 +233,10 @@ def _full_disk(crash: Crash) -> dict[str, Fact]:
         frames = " ".join(f"{frame.file}:{frame.function}" for frame in crash.frames) if number == 0 else ""
         for holds, by_path, by_frame in WRITTEN:
             if by_path.search(path) or by_frame.search(frames):
-                return {"disk.holds": Fact(holds, "log", _line(one), (number,))}
+                return {"disk.holds": Fact(holds, "log", line_words(one), (number,))}
         if crash.phase == "checkpoint":
             return {"disk.holds": Fact("checkpoint", "log", crash.phase_because, (number,))}
     return {}
-
-
-def _printed(first: Evidence, where: str) -> dict[str, Fact]:
-    """Facts from the numbers that the first cause printed."""
-    fields = first.fields
-    facts: dict[str, Fact] = {}
-
-    def number(name: str) -> int | None:
-        found = fields.get(name)
-        return found if isinstance(found, int) else None
-
-    tried, free, total = number("tried_bytes"), number("free_bytes"), number("total_bytes")
-    idle, allocated = idle_in_pool(fields), number("allocated_bytes")
-    if tried is not None:
-        facts["gpu.tried_bytes"] = Fact(tried, "log", where, (0,))
-    card = total or largest_card()
-    if tried is not None and tried > card:
-        sizes = {"tried": show_bytes(tried), "card": show_bytes(card)}
-        because = (
-            say("One request of {tried} is larger than the whole card ({card})", **sizes)
-            if total
-            else say("One request of {tried} is larger than any card that is known here", **sizes)
-        )
-        facts["gpu.beyond_card"] = Fact(True, "log", because, (0,))
-        facts["gpu.absurd_request"] = Fact(not total or tried >= ABSURD * card, "log", because, (0,))
-    if tried is not None and free is not None and total:
-        sizes = {"tried": show_bytes(tried), "free": show_bytes(free), "total": show_bytes(total)}
-        because = say("{tried} asked for, {free} free of {total} ({line})", **sizes, line=where)
-        facts["gpu.missing_share"] = Fact(max(0.0, (tried - free) / total), "log", because, (0,))
-    if tried is not None and free is not None:
-        facts["gpu.free_bytes"] = Fact(free, "log", where, (0,))
-        facts["gpu.free_exceeds_request"] = Fact(contradicts(fields), "log", where, (0,))
-        facts["gpu.empty"] = Fact(is_empty(fields), "log", where, (0,))
-    if idle is not None and total and tried is not None:
-        told = "reserved_unallocated_bytes" in fields  # older allocators kept some pieces on any full card
-        much = idle / total > MUCH_IDLE or (told and idle >= tried and idle / total > IDLE)
-        fragmented = much and idle + (free or 0) >= tried  # joined, the pieces would have done
-        sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
-        because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
-        facts["gpu.fragmented"] = Fact(fragmented, "log", because, (0,))
-    if allocated is not None and total:
-        sizes = {"size": show_bytes(allocated), "total": show_bytes(total)}
-        because = say("{size} of {total} allocated by PyTorch ({line})", **sizes, line=where)
-        facts["gpu.allocated_share"] = Fact(allocated / total, "log", because, (0,))
-    others = held_by_others(fields)
-    if others is not None and free is not None and total:
-        sizes = {"size": show_bytes(others), "total": show_bytes(total)}
-        because = (
-            say("{size} of {total} held by other processes ({line})", **sizes, line=where)
-            if "process_bytes" in fields or not others
-            else say(
-                "{size} of {total} held outside torch: its context, NCCL, other processes ({line})", **sizes, line=where
-            )
-        )
-        facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
-        facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
-        mine = total - free - others
-        facts["gpu.others_most"] = Fact(others > DOMINATES * (total - free) and others > mine, "log", because, (0,))
-        facts["gpu.others_minor"] = Fact(others < mine * MINOR_BESIDE, "log", because, (0,))
-        dominate = others / total > DOMINATES and mine < others * MINOR
-        facts["gpu.others_dominate"] = Fact(dominate, "log", because, (0,))
-        facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
-        alike = fields.get("alike_processes", 0)
-        because = say("{count} other processes of the card hold as much as this one ({line})", count=alike, line=where)
-        facts["gpu.others_alike"] = Fact(isinstance(alike, int) and alike >= RANKS, "log", because, (0,))
-    share = fields.get("share")
-    if first.signature == "engine-share-not-free" and isinstance(share, (int, float)):
-        facts["engine.share"] = Fact(float(share), "log", where, (0,))
-    if first.signature == "engine-share-not-free" and free is not None and total:
-        sizes = {"free": show_bytes(free), "total": show_bytes(total)}
-        because = say("{free} of {total} were free when the engine started ({line})", **sizes, line=where)
-        facts["engine.free_share"] = Fact(round(free / total, 4), "log", because, (0,))
-    task, used = number("task_bytes"), number("node_used_bytes")
-    if task is not None and used:
-        sizes = {"size": show_bytes(task), "total": show_bytes(used)}
-        because = say("the killed task held {size} of {total} ({line})", **sizes, line=where)
-        facts["host.victim"] = Fact(task < used * MINOR, "log", because, (0,))
-    return facts
-
-
-def taken_before(crash: Crash) -> dict[str, Fact]:
-    """What nvidia-smi showed above a failure whose own message names no sizes: a card that was taken before.
-
-    Where several cards are full and none is idle, the table may be one of the run itself.
-    """
-    first = crash.evidence[0] if crash.evidence else None
-    if first is None or crash.memory != "gpu" or "total_bytes" in first.fields or crash.steps_done:
-        return {}
-    shown = [(one, one.fields.get("used_bytes"), one.fields.get("total_bytes")) for one in crash.evidence
-             if one.signature == SMI and one.line < first.line]  # fmt: skip
-    rows = [(used / total, one, used, total) for one, used, total in shown
-            if isinstance(used, int) and isinstance(total, int) and total]  # fmt: skip
-    shares = [row[0] for row in rows]
-    several = len(rows) > 1 or any(row[1].repeats for row in rows)  # rows that are alike are folded
-    if not shares or max(shares) < FULL or (several and min(shares) > EMPTY):
-        return {}
-    share, one, used, total = max(rows, key=lambda row: row[0])
-    told = {"size": show_bytes(used), "total": show_bytes(total), "line": _line(one)}
-    because = say("nvidia-smi showed {size} of {total} in use before ({line})", **told)
-    index = (crash.evidence.index(one),)
-    return {
-        "gpu.others_share": Fact(share, "log", because, index),
-        "gpu.others_bytes": Fact(used, "log", because, index),
-    }
-
-
-def _engine_beside(name: object, held: int | None, others: int, where: str) -> dict[str, Fact]:
-    """Whether most of what other processes hold is the run's own engine, where the log names its process."""
-    if held is None:
-        return {}
-    because = say(
-        "{size} of that held by the run's own engine, {name} ({line})", size=show_bytes(held), name=name, line=where
-    )
-    return {"gpu.others_engine": Fact(held > others * DOMINATES, "log", because, (0,))}
 
 
 def _run_facts(run: Run, one_card: bool) -> dict[str, Fact]:
@@ -507,9 +366,11 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts["gpu.name"] = Fact(machine.usable[0].name, "machine", say("the machine"))
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
-    if known.run.settings or known.crash.settings:  # a bare log does not say that it is full training
-        facts.update(state_facts(known.run, machine, known.unread))
-        facts.update(least_logits(known.run, machine))
+    seen = bool(known.run.settings or known.crash.settings)  # a bare log does not say that it is full training
+    replicated = any(DATA_PARALLEL.search(frame.file) for frame in known.crash.frames)
+    if known.text or seen or replicated:
+        facts.update(state_facts(known.run, machine, known.unread, seen=seen, replicated=replicated))
+    facts.update(least_logits(known.run, machine) if seen else {})
     if machine.gpu_bytes and known.run.model is not None:
         gathered = BF16 * known.run.model.parameters
         share, whole = gathered / machine.gpu_bytes, show_bytes(gathered)
@@ -521,6 +382,7 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         told = {"optimizer": show_bytes(round(of_each)), "card": card}
         because = say("shared over all cards the optimizer state is {optimizer}, a card has {card}", **told)
         facts["optimizer.card_share"] = Fact(round(of_each / machine.gpu_bytes, 3), "script", because)
+    facts.update(peak_facts(known.crash, machine.gpu_bytes))
     facts.update(_by_reading(known.crash))
     if (threshold := printed_threshold(known.crash)) is not None:
         facts["host.threshold"] = Fact(threshold, "log", say("Ray's message names it"))
@@ -539,7 +401,7 @@ def _limit_fact(crash: Crash, machine: Machine, facts: Facts) -> dict[str, Fact]
     ended = next((one for one in load_knowledge().signatures.signatures if one.id == crash.signature), None)
     if "host.limit_below_ram" in facts or ended is None or ended.limit != "job" or not crash.evidence:
         return {}
-    because = say("its own limit ended the job (line {line})", line=_grouped(crash.evidence[0].line))
+    because = say("its own limit ended the job (line {line})", line=grouped(crash.evidence[0].line))
     return {"host.limit_below_ram": Fact(True, "log", because, (0,))}
 
 
@@ -551,7 +413,7 @@ def _by_reading(crash: Crash) -> dict[str, Fact]:
     if crash.host_filled is None:
         return {}
     percent, line = crash.host_filled
-    because = say("{percent:.1f}% of the machine's RAM were in use (line {line})", percent=percent, line=_grouped(line))
+    because = say("{percent:.1f}% of the machine's RAM were in use (line {line})", percent=percent, line=grouped(line))
     full = {"host.limit_below_ram": Fact(False, "log", because)} if percent >= NEARLY_ALL else {}
     return {"host.roomy": Fact(percent < ROOMY, "log", because), **full}
 
@@ -583,61 +445,3 @@ def _engine_fact(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:
         return {}
     because = say("no engine beside the trainer in {framework}", framework=run.title)
     return {"has_engine": Fact(False, "script", because)}
-
-
-def course_facts(crash: Crash) -> dict[str, Fact]:
-    """steps_done, first_step, host.grows, gpu.grows; each only where the log tells."""
-    facts: dict[str, Fact] = {}
-    if crash.steps_done is not None:
-        because = say("the log counts {count} done steps", count=crash.steps_done)
-        facts["steps_done"] = Fact(crash.steps_done, "log", because)
-        facts["first_step"] = Fact(crash.steps_done == 0, "log", because)
-    kinds: tuple[tuple[str, ReadingKind], ...] = (("host.grows", "host_used"), ("gpu.grows", "allocated"))
-    for name, kind in kinds:
-        fact = _grows(crash.readings, kind)
-        if fact is not None:
-            facts[name] = fact
-    return facts
-
-
-def rising_course(readings: Sequence[Reading], kind: ReadingKind) -> list[Reading] | None:
-    """The readings of one moment in one process that rise all along; None where none do."""
-    return next((course for course in _courses(readings, kind) if _course(course) is True), None)
-
-
-def _grows(readings: Sequence[Reading], kind: ReadingKind) -> Fact | None:
-    """True where some moment's course rises, False where all that can be told are level, else None."""
-    rising = rising_course(readings, kind)
-    shown = rising or next((course for course in _courses(readings, kind) if _course(course) is False), None)
-    if shown is None:
-        return None
-    first, last = shown[0], shown[-1]
-    sizes = {"first": show_bytes(first.bytes), "last": show_bytes(last.bytes)}
-    lines = {"first_line": first.line, "last_line": last.line}
-    if last.at:
-        because = say(
-            "{first} in line {first_line}, {last} in line {last_line} {moment}", **sizes, **lines, moment=last.at
-        )
-    else:
-        because = say("{first} in line {first_line}, {last} in line {last_line}", **sizes, **lines)
-    return Fact(rising is not None, "log", because)
-
-
-def _courses(readings: Sequence[Reading], kind: ReadingKind) -> Iterator[list[Reading]]:
-    """The readings of one moment in one process, in order."""
-    courses: dict[tuple[str, str, str], list[Reading]] = {}
-    for reading in readings:
-        if reading.kind == kind:
-            courses.setdefault((reading.file, reading.process, reading.at), []).append(reading)
-    yield from (course for course in courses.values() if len(course) >= COURSE_ENOUGH)
-
-
-def _course(course: Sequence[Reading]) -> bool | None:
-    first, last = course[0].bytes, course[-1].bytes
-    if first <= 0:
-        return None
-    pairs = [*pairwise(course)]
-    rises = sum(later.bytes >= earlier.bytes for earlier, later in pairs)
-    if last >= first * (1 + RISEN) and rises >= len(pairs) * RISING:
-        return True
-    return False if abs(last - first) <= first * LEVEL else None

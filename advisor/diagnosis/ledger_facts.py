@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from advisor.crash.evidence import Crash
 from advisor.crash.holders import is_empty
 from advisor.diagnosis.fact import Fact
@@ -22,6 +24,10 @@ FP32_SHAPE = "fp32 "
 
 ROOM = 0.8
 """A run whose upper bound takes less of the card fits with room to spare (judgement)."""
+TIGHT = 0.9
+"""Of a card: what is counted to take more may as well have run out (judgement)."""
+SMALL = 0.35
+"""Of a card: what lasts and takes less does not fill it, should it be half as much again (judgement)."""
 LARGEST_CARD = 288 * 10**9
 """Bytes of the largest card that is sold (NVIDIA B300, AMD MI355X): what fills half of it fills half of any."""
 _GROUPS: Sayings[str] = Sayings({"states": "states", "batch": "batch", "engine": "engine"})
@@ -63,6 +69,10 @@ def ledger_facts(
             facts["ledger.largest"] = Fact(largest, "script", because)
         for name, size in sizes.items():
             facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or LARGEST_CARD), "script", because)
+        if ledger.gpu_capacity is not None:
+            of_card = {"size": show_bytes(sizes["states"]), "total": show_bytes(ledger.gpu_capacity)}
+            told = say("weights, gradients and optimizer take {size} of {total} by the settings", **of_card)
+            facts["ledger.states_share"] = replace(facts["ledger.states_share"], because=told)
         logits, kept = share.get("logits", 0), share.get("activations", 0)
         told = say(
             "the ledger of {phase}: logits {logits}, activations {activations}",
@@ -72,6 +82,8 @@ def ledger_facts(
         )
         facts["ledger.logits_larger"] = Fact(logits > kept, "script", told)
         facts["ledger.gpu_room"] = _room(ledger, phase, run)
+        facts["ledger.states_of_phase"] = Fact(sizes["states"] / max(1, phase.expected), "script", because)
+        facts.update(_left_to_pass(ledger, phase, sizes["states"] + sizes["engine"]))
     facts.update(_gathered(ledger))
     facts.update(_host_holder(ledger, crash))
     if fullest is not None and ledger.gpu_capacity is not None:
@@ -80,6 +92,7 @@ def ledger_facts(
         fits = fullest.expected <= ledger.gpu_capacity
         if not fits or not unread_parts(run):
             facts["ledger.gpu_fits"] = Fact(fits, "script", told)
+        facts["ledger.gpu_tight"] = Fact(fullest.expected > TIGHT * ledger.gpu_capacity, "script", "")
     host = ledger.peak("host")
     if host is not None and ledger.host_limit is not None:
         size_sentences = {"size": show_bytes(host.expected), "total": show_bytes(ledger.host_limit)}
@@ -90,6 +103,18 @@ def ledger_facts(
             facts["ledger.host_share"] = Fact(round(explained, 3), "script", "")
     facts.update(_tensor(attribution, run, crash))
     return facts
+
+
+def _left_to_pass(ledger: Ledger, phase: PhaseSum, lasting: int) -> dict[str, Fact]:
+    """That what lies on the card before any pass is a small part of it: what fills it then comes with a pass."""
+    capacity = ledger.gpu_capacity
+    if capacity is None or not phase.of(*owners_of("batch")):
+        return {}
+    told = {"size": show_bytes(lasting), "total": show_bytes(capacity)}
+    because = say(
+        "what lies there before a pass is {size} of {total} by the settings: the rest comes with the pass", **told
+    )
+    return {"ledger.left_to_pass": Fact(lasting < SMALL * capacity, "script", because)}
 
 
 def _gathered(ledger: Ledger) -> dict[str, Fact]:

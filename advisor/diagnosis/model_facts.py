@@ -10,6 +10,7 @@ from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name, sees_by_name
+from advisor.run.stated import evaluates_only, stated
 from advisor.units import show_bytes
 
 _PICTURES = re.compile(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
@@ -17,23 +18,21 @@ _PICTURES = re.compile(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|visi
 _ADAPTERS = re.compile(
     r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit|(?:^|_)bits$"
 )
-_EVALUATES = re.compile(r"^do_(?:predict|eval)$|^predict_with_generate$")
-"""Switches of transformers' scripts for a run that only evaluates, where do_train is not on beside them."""
-_TRAINS = re.compile(r"^do_train$|^num_train_epochs$|^max_steps$|^learning_rate$")
 BUDGET = "actor.tokens_per_gpu"
 LEAST_WORDS = 32_000
 """Words of Llama 2's vocabulary: those of the models since are larger."""
-_OFF = frozenset(("", "0", "false", "no", "none", "null"))
 
 
 def model_facts(run: Run) -> dict[str, Fact]:
     """Facts by name; what neither the model, its name nor a setting tells is left out."""
     facts: dict[str, Fact] = {}
-    named, model = _stated(run, _PICTURES), say("the model {name}", name=run.model_name)
+    named, model = stated(run, _PICTURES), say("the model {name}", name=run.model_name)
     if run.model is not None and (run.model.basis == "computed" or run.model.vision_parameters or not named):
         facts["images"] = Fact(run.model.vision_parameters > 0, "script", model)
     elif named or sees_by_name(run.model_name):
         facts["images"] = Fact(True, "script", named or model)
+    if run.unlimited_pictures:
+        facts["pictures.unlimited"] = Fact(True, "script", say("nothing limits the pixels of a picture"))
     if run.model is not None:
         facts["experts"] = Fact(run.model.experts > 0, "script", model)
         facts["model.tied"] = Fact(run.model.tied, "script", model)
@@ -50,19 +49,7 @@ def model_facts(run: Run) -> dict[str, Fact]:
 
 def names_adapters(run: Run) -> str:
     """The setting that speaks of adapters or of a quantised base, as it stands; "" where there is none."""
-    return _stated(run, _ADAPTERS)
-
-
-def evaluates_only(run: Run) -> str:
-    """The setting that makes it a run which only evaluates, as it stands; "" where it trains or nobody knows."""
-    return "" if _stated(run, _TRAINS) else _stated(run, _EVALUATES)
-
-
-def _stated(run: Run, names: re.Pattern[str]) -> str:
-    """The first setting of such a name that is not switched off, as it stands; "" where there is none."""
-    own = ((one, one.key.lstrip("-+").replace("-", "_").lower()) for one in run.settings)
-    found = (f"{one.key} {one.text}" for one, key in own if names.search(key) and one.text.lower() not in _OFF)
-    return next(found, "")
+    return stated(run, _ADAPTERS)
 
 
 def pass_tokens(run: Run) -> float | None:

@@ -1,49 +1,51 @@
-"""Writes the remarks on a crash: the victim, what the ledger explains, contradictions, the batch's algebra."""
+"""Writes the remarks on a crash: what the sums say of it, contradictions, what shards the states, how batches count."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import ceil
 
 from advisor.crash.evidence import Crash, Evidence, ReadingKind
-from advisor.diagnosis.allocation import FACT
+from advisor.diagnosis.allocation import FACT, OPEN
+from advisor.diagnosis.course_facts import rising_course
 from advisor.diagnosis.fact import Facts
-from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs, rising_course
-from advisor.diagnosis.model_facts import names_adapters, pass_tokens
-from advisor.diagnosis.state_facts import MASTERS_AND_MOMENTS
+from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
+from advisor.diagnosis.host_remarks import LOADING, host_remarks
+from advisor.diagnosis.model_facts import names_adapters
+from advisor.diagnosis.size_remarks import STATES, as_scores, size_remarks
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, listed, say, sentences
-from advisor.memory.attribution import completes, tried_bytes, usual_vocabularies
 from advisor.memory.calibrate import Correction
-from advisor.memory.cells import TITLES, Ledger, Match, Place
+from advisor.memory.cells import Ledger, Place
 from advisor.memory.constants import BF16, FP32, TYPICAL_IMAGE_PIXELS
 from advisor.memory.fit import PLACES, capacity_of
 from advisor.memory.otherwise import FILLED
+from advisor.memory.per_parameter import bytes_of
+from advisor.memory.trainer import trainer_of
 from advisor.run.run import Run
-from advisor.units import GIB, show_bytes, show_params
+from advisor.run.shape import packed_by_name
+from advisor.units import show_bytes, show_params
 from advisor.words import PHASE_TITLES, sentence, when
 
 SAID_ALREADY = ("not-in-the-settings", "not-memory", "nothing-failed", "unclear")
 """Causes that say so themselves, or without a shortage."""
-LOGITS = "logits-too-big"
-LOADING = "loading-per-rank"
-LARGE = 4 * GIB
-"""Bytes of logits from which they are worth a word where the model is not known (judgement)."""
-A_THOUSAND = 1_000
-"""Tokens for which logits are told where nobody knows how many a pass has."""
+OF_A_PASS = (*OPEN, "logits-too-big", "evaluation-too-big", "room-lost", "gpu-growth")
+"""Causes to which the pictures of a batch may belong."""
+UNDECIDED = ("batch-or-states", "long-sequence", "gpu-growth")
+"""Causes that leave open, or pass over, what the states hold."""
 MANY = 2
 """Cards from which on there is something to share out."""
 WAYS = 3
 """Shown at most, of the ways in which a run that fits by count would fill its card."""
-OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
-"""Phases in which a batch goes through the model and leaves logits."""
 GROWING: tuple[tuple[Place, ReadingKind], ...] = (("host", "host_used"), ("gpu", "allocated"))
 """Readings that a run repeats at the same moment of each step."""
 PACE = 20
 """Readings, the last ones, from which the pace is taken."""
 _EVERYWHERE = ("0.0.0.0", "::", "0")  # noqa: S104  (nothing is bound)
 """Addresses that mean all of this node's."""
+_RESUMES = re.compile(r"resume_from_checkpoint\W{1,3}(?!none|false|null)\w|resume_mode=resume_path", re.IGNORECASE)
+"""A switch that makes a run go on from a checkpoint (transformers, verl)."""
 _DYING = ("cause", "echo", "victim", "pointer")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
@@ -54,27 +56,26 @@ def remarks(
 ) -> tuple[str, ...]:
     """All remarks, the most important first. `made`: what the failing line was making."""
     crash, run, ledger = known.crash, known.run, known.ledger
+    host = tuple(host_remarks(known, facts, found, cause))
     return (
         *_nearly_full(crash),
-        *(_loading(known) if cause == LOADING else ()),
+        *(host if cause == LOADING else ()),  # copies in numbers: they are the cause
         *ledger.doubts,
-        *(_made(made, facts) if made is not None and made.leads else ()),  # else its cause has said it
+        *(_made(known, made, facts) if made is not None and made.leads else ()),  # else its cause has said it
         *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
         *_address(crash),
-        *_victim(crash, facts),
         *_growing(crash, ledger),
-        *_explained(ledger, found),
+        *(() if cause == LOADING else host),
         *_contradiction(crash, facts),
-        *_beyond_any_card(facts),
+        *_by_own_readings(facts),
+        *_resumes(known, facts),
+        *_packed_and_full(run),
+        *_states_there(known.run, facts, cause),
         *_unsharded(run),
-        *_whole_copies(known, facts),
         *_whole_on_card(known, facts, cause),
-        *(_one_pass(run) if _in_a_pass(facts) else ()),
-        *_in_tokens(run, known.attribution if _may_be_logits(facts) else []),
-        *_as_weights(known, facts),
-        *_pictures(known, facts),
+        *size_remarks(known, facts, cause, made),
+        *(_pictures(known, facts) if cause in OF_A_PASS else ()),
         *_cache_that_fits(crash),
-        *_models(run, cause),
         *_algebra(run, facts),
         *_more_nodes(run, cause),
         *_first_node(run, crash),
@@ -115,16 +116,11 @@ def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     )
 
 
-def _made(made: Allocation, facts: Facts) -> Iterator[str]:
+def _made(known: DiagnosisInputs, made: Allocation, facts: Facts) -> Iterator[str]:
     """What the failing line was making, and what that follows."""
     yield say("What failed is {title} ({where}).", title=made.title, where=facts[FACT].because)
+    yield from as_scores(known, facts, made)
     yield " ".join(made.says.split())
-
-
-def _may_be_logits(facts: Facts) -> bool:
-    """Whether what was asked for may be logits, by the failing line."""
-    named = facts.get("frame.cause")
-    return "frame.attention" not in facts and (named is None or named.value == LOGITS)
 
 
 def _address(crash: Crash) -> Iterator[str]:
@@ -141,30 +137,6 @@ def _address(crash: Crash) -> Iterator[str]:
         )
     else:
         yield say("Nothing answered at {host}:{port}.", **told)
-
-
-def _victim(crash: Crash, facts: Facts) -> Iterator[str]:
-    fact = facts.get("host.victim")
-    if fact is None or fact.value is not True or not crash.evidence:
-        return
-    fields = crash.evidence[0].fields
-    name, held, used = fields.get("task"), fields.get("task_bytes"), fields.get("node_used_bytes")
-    if isinstance(held, int) and isinstance(used, int):
-        sizes = {"held": held / GIB, "used": used / GIB}
-        yield (
-            say(
-                "{task} was killed while it held {held:.2f} of {used:.2f} GiB in use: it is the victim, not the cause. "
-                "Ray kills the newest task, not the largest; look at the top users.",
-                task=name,
-                **sizes,
-            )
-            if name
-            else say(
-                "The task was killed while it held {held:.2f} of {used:.2f} GiB in use: it is the victim, not the "
-                "cause. Ray kills the newest task, not the largest; look at the top users.",
-                **sizes,
-            )
-        )
 
 
 def _growing(crash: Crash, ledger: Ledger) -> Iterator[str]:
@@ -206,36 +178,12 @@ def _nearly_full(crash: Crash) -> Iterator[str]:
     )
 
 
-def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
-    for correction in found:
-        if correction.place != "host":
-            continue
-        phase = ledger.phase("host", correction.phase)
-        if phase is None:
-            continue
-        known = [cell for cell in phase.cells if cell.owner != "unexplained"]
-        low, expected, high = (sum(getattr(c, part) for c in known) for part in ("low", "expected", "high"))
-        largest = sorted(known, key=lambda cell: -cell.expected)[:4]
-        parts = listed(f"{TITLES[cell.owner]} {cell.expected / GIB:.0f}" for cell in largest)
-        yield say(
-            "The ledger explains {expected:.0f} GiB ({low:.0f}–{high:.0f}) of the {measured:.0f} GiB in use ({parts}); "
-            "the other {extra:.0f} GiB are not explained by any setting. If RAM grows from step to step, that part is "
-            "a leak, and these changes only delay it.",
-            expected=expected / GIB,
-            low=low / GIB,
-            high=high / GIB,
-            measured=correction.measured / GIB,
-            parts=parts,
-            extra=correction.extra / GIB,
-        )
-
-
 def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     """What the weights take of a card that loads them whole, and of each that shares them: one number decides."""
     run, phase, card = known.run, facts.get("phase"), known.ledger.gpu_capacity or known.machine.gpu_bytes
     bits, packed = run.number("actor.quantized_bits"), facts.get("prequantised")
     loading = phase is not None and phase.value == "model_load"
-    if cause != "states-too-big" or not loading or run.model is None or not card:
+    if cause != STATES or not loading or run.model is None or not card:
         return
     if (bits is not None and bits < 8 * BF16) or (packed is not None and packed.value is True):
         return
@@ -257,63 +205,64 @@ def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator
         yield say("Shared over {count} cards they are {share} on each.", **told)
 
 
-def _whole_copies(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
-    """What copies of the whole model take of a node's RAM, where no table of users and no sum says what lay there: by
-    them a user tells loading from saving, offload and data."""
-    run, machine, memory = known.run, known.machine, facts.get("memory")
-    if memory is None or memory.value != "host" or run.model is None or "host.top_user" in facts:
-        return
-    if known.ledger.host and known.ledger.host_limit is not None:
-        return
-    ranks = min(machine_ranks, run.topology.actor_gpus) if (machine_ranks := len(machine.usable)) else 0
-    ram, whole = machine.host.ceiling_bytes, BF16 * run.model.parameters
-    told = {
-        "parameters": show_params(run.model.parameters),
-        "whole": show_bytes(whole),
-        "fp32": show_bytes(FP32 * run.model.parameters),
-        "count": ranks,
-        "loaded": show_bytes(whole * ranks),
-        "loaded_fp32": show_bytes(FP32 * run.model.parameters * ranks),
-        "ram": show_bytes(ram or 0),
-        "states": show_bytes((BF16 + BF16 + MASTERS_AND_MOMENTS) * run.model.parameters),
-    }
-    each = (
-        say("{count} ranks that each load one hold {loaded} ({loaded_fp32} in fp32)", **told)
-        if ranks > 1
-        else say("each rank that loads it by itself holds one", **told)
-    )
-    yield sentences(
-        (
-            say(
-                "A whole copy of the model ({parameters} parameters) is {whole} in bf16, {fp32} in fp32: {each}, a "
-                "gather to save or merge it holds one once, and all states, offloaded, are {states}.",
-                **told,
-                each=each,
-            ),
-            say("A node has {ram}.", **told) if ram else "",
-        )
-    )
+def _by_own_readings(facts: Facts) -> Iterator[str]:
+    """What the log's own figures say: of the pass, and of what lies there when the engine wakes."""
+    if (peak := facts.get("gpu.peak_of_pass")) is not None and peak.value is True:
+        yield say("By the log {because}: what a pass keeps fills the card.", because=peak.because)
+    if "sleep.left_grows" in facts:
+        yield say("By the log, more each time: {because}.", because=facts["sleep.left_grows"].because)
+    elif (left := facts.get("sleep.left")) is not None and "line.cumem-oom" in facts:
+        yield say("By the log {because}: what the engine wakes to has to fit beside that.", because=left.because)
 
 
-def _loading(known: DiagnosisInputs) -> Iterator[str]:
-    """What the model takes while it loads, by how its framework does that, and what a copy in each process would."""
-    run, phase = known.run, known.ledger.phase("host", "model_load")
-    held = next((cell for cell in phase.cells if cell.owner == "loading"), None) if phase is not None else None
-    if held is None or run.model is None:
-        return
-    ranks = min(run.topology.gpus_per_node, run.topology.actor_gpus)
-    least, every = (width * run.model.parameters * ranks for width in (BF16, FP32))
-    told = {"formula": held.formula, "size": show_bytes(held.expected), "count": ranks}
-    if held.expected < every and ranks > 1:
+def _resumes(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
+    """That it goes on from a checkpoint: the optimizer's state then lies there from the first moment."""
+    memory = facts.get("memory")
+    texts = (*(frame.text for frame in known.crash.frames), *(f"{one.key}={one.text}" for one in known.run.settings))
+    if memory is not None and memory.value == "gpu" and any(map(_RESUMES.search, texts)):
         yield say(
-            "A copy of the model in each of the {count} processes of a node is {least} in 16 bits, {every} in 32; "
-            "shared out while it loads, {size}. The table of memory users tells which of both it was.",
+            "It resumes from a checkpoint: the optimizer's state, and what loading it left, lie on the card before the "
+            "first step; a fresh start has them only after it."
+        )
+
+
+def _packed_and_full(run: Run) -> Iterator[str]:
+    """That a checkpoint of packed weights is trained in full, which cannot both be."""
+    full = run.knobs.get("actor.full_finetuning")
+    if full is None or full.value is not True or full.source != "script" or not packed_by_name(run.model_name):
+        return
+    told = {
+        "model": run.model_name,
+        "key": full.key,
+        "size": show_bytes(BF16 * run.model.parameters) if run.model else "",
+    }
+    yield say(
+        "{model} is a checkpoint of packed weights, and {key} trains all of them: then they are not packed but lie "
+        "there in 16 bits ({size}), with gradients and optimizer.",
+        **told,
+    )
+
+
+def _states_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
+    """What the states take of a card at the least, where nothing decides between them and the pass."""
+    if cause not in UNDECIDED:
+        return
+    if (known := facts.get("states.least_share")) is not None:
+        yield sentence(known.because)
+    elif (perhaps := facts.get("states.if_full_share")) is not None:
+        yield say("If all weights are trained, {because}.", because=perhaps.because)
+    elif run.model is not None and run.settings and facts.get("gpu.total_bytes") is None and not run.trains_adapters:
+        each = bytes_of(run, trainer_of(run))
+        per = each.weights + each.gradients + each.optimizer
+        told = {"parameters": show_params(run.model.parameters), "bytes": per}
+        yield say(
+            "Trained in full, all states together are {size} ({parameters} parameters × {bytes:g} bytes), on the cards "
+            "that share them; what they leave of a card is for the pass.",
+            size=show_bytes(per * run.model.parameters),
             **told,
             least=show_bytes(least),
             every=show_bytes(every),
         )
-    else:
-        yield say("By how it loads: {formula}, {size} on a node.", **told)
 
 
 def _unsharded(run: Run) -> Iterator[str]:
@@ -347,74 +296,6 @@ def _unsharded(run: Run) -> Iterator[str]:
             "masters and AdamW's moments ({parameters} parameters × {bytes:g} bytes). More cards do not help before a "
             "sharding file is given (DeepSpeed ZeRO-3, FSDP).",
             **told,
-        )
-
-
-def _in_a_pass(facts: Facts) -> bool:
-    """Whether it may have died in a pass over a batch: GPU memory, as far as is known, in one of those phases."""
-    memory, phase = (facts[name].value if name in facts else None for name in ("memory", "phase"))
-    return memory in (None, "gpu", "unknown") and phase in (None, "unknown", *OF_PASSES)
-
-
-def _one_pass(run: Run) -> Iterator[str]:
-    """What the logits of one pass take where the model is not known: of its tokens, else of each thousand."""
-    if run.model is not None or run.is_on("actor.fused_loss") or not run.settings:
-        return
-    words, tokens = usual_vocabularies()[0], pass_tokens(run)
-    size = round(FP32 * words * (tokens or A_THOUSAND))
-    told = {"tokens": f"{tokens or A_THOUSAND:,.0f}", "words": words, "size": show_bytes(size)}
-    if tokens is None and run.framework != "unknown":
-        yield say(
-            "With a usual vocabulary of {words:,} each {tokens} tokens of a pass take {size} for each fp32 copy of "
-            "their logits, and loss and backward pass hold several.",
-            **told,
-        )
-    elif tokens is not None and size > LARGE:
-        yield say(
-            "A pass holds up to {tokens} tokens: with a usual vocabulary of {words:,} each fp32 copy of its logits "
-            "takes {size}, and loss and backward pass hold several.",
-            **told,
-        )
-
-
-def _in_tokens(run: Run, matches: Sequence[Match]) -> Iterator[str]:
-    """How many tokens the size asked for would be, where no model is named or they are more than the run's budget."""
-    of_logits = next((match for match in matches if match.of_logits and not match.matches), None)
-    bounds = run.is_on("actor.dynamic_batch")
-    budget = run.knobs.get("actor.tokens_per_gpu") if bounds else None
-    if of_logits is None or (run.model is not None and budget is None):
-        return
-    told = {"tried": show_bytes(of_logits.bytes), "formula": of_logits.formula}
-    if run.model is None:
-        yield say("The {tried} asked for, counted as logits: {formula}. Hold that against your lengths.", **told)
-    elif budget is not None and isinstance(budget.value, (int, float)) and of_logits.tokens > budget.value:
-        told |= {"key": budget.key, "budget": f"{budget.value:g}"}
-        yield say(
-            "The {tried} asked for, counted as logits: {formula}. That is above {key} = {budget}: one sample alone is "
-            "longer, or the budget does not bound this pass.",
-            **told,
-        )
-
-
-def _as_weights(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
-    """That the size asked for is, or may be, of weights, and whether it completes the whole model on this card."""
-    crash, model = known.crash, known.run.model
-    may_be = next((match for match in known.attribution if match.parameters), None)
-    each = may_be.whole if may_be is not None else completes(crash, model.parameters) if model is not None else 0
-    count = may_be.parameters if may_be is not None else model.parameters if model is not None else 0
-    if may_be is not None:
-        told = {"tried": show_bytes(may_be.bytes), "formula": may_be.formula, "tensor": may_be.tensor}
-        yield say("The {tried} asked for is also the size of the {tensor}: {formula}.", **told)
-    empty = facts.get("gpu.empty")
-    if each and not (empty is not None and empty.value is True):  # where most of the card is free, nothing fills it
-        fields = crash.evidence[0].fields
-        sizes = {"tried": show_bytes(tried_bytes(crash) or 0), "allocated": show_bytes(int(fields["allocated_bytes"]))}
-        yield say(
-            "With it the {allocated} allocated come to the whole model, {parameters} parameters × {bytes} bytes: most "
-            "likely it is being put on this card whole, and nothing shards it.",
-            parameters=show_params(count),
-            bytes=each,
-            **sizes,
         )
 
 
@@ -455,17 +336,6 @@ def _contradiction(crash: Crash, facts: Facts) -> Iterator[str]:
             "allocator itself is in trouble. nvidia-smi sampled every second during a new run tells them apart.",
             free=show_bytes(free),
             tried=show_bytes(tried),
-        )
-
-
-def _beyond_any_card(facts: Facts) -> Iterator[str]:
-    """That a request is larger than the whole card, so that nothing but a smaller tensor can help."""
-    beyond = facts.get("gpu.beyond_card")
-    if beyond is not None and beyond.value is True:
-        yield say(
-            "{because}, so that no share, offload or sharding makes room for it: look at the rows and tokens of that "
-            "one pass, at packing, and at an attention that was patched.",
-            because=beyond.because,
         )
 
 
@@ -526,27 +396,6 @@ def _node_of(evidence: Evidence) -> str:
             return str(found)
     match = _ADDRESS.search(evidence.text)
     return match[1] if match else ""
-
-
-def _models(run: Run, cause: str) -> Iterator[str]:
-    """What the models of one process come to, if all are as large as the trained one."""
-    if cause != "models-in-one-process" or run.model is None:
-        return
-    lora = run.trains_adapters
-    roles = [
-        *(("reference",) if run.recipe.reference and not lora else ()),
-        *(("critic", "reward") if run.has_critic else ()),
-    ]
-    count = 1 + len(roles)
-    yield say(
-        "{count} models stand in this process ({algorithm}); if all are as large as {model}, they come to {full} in "
-        "fp32 and to {half} in bf16.",
-        count=count,
-        algorithm=run.recipe.title,
-        model=run.model_name or run.model.name,
-        full=show_bytes(2 * BF16 * run.model.parameters * count),
-        half=show_bytes(BF16 * run.model.parameters * count),
-    )
 
 
 def _more_nodes(run: Run, cause: str) -> Iterator[str]:

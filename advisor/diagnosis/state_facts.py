@@ -9,12 +9,16 @@ from functools import lru_cache
 from msgspec import Struct
 
 from advisor.diagnosis.fact import Fact
-from advisor.diagnosis.model_facts import evaluates_only, names_adapters
+from advisor.diagnosis.model_facts import names_adapters
 from advisor.knowledge import load_knowledge
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
+from advisor.memory.per_parameter import bytes_of
+from advisor.memory.trainer import trainer_of
 from advisor.run.run import Run, Unread
+from advisor.run.shape import packed_by_name
+from advisor.run.stated import evaluates_only
 from advisor.units import show_bytes, show_params
 
 MASTERS_AND_MOMENTS = 3 * FP32
@@ -72,37 +76,66 @@ def _rolls_out(run: Run) -> bool:
     return run.algorithm != "unknown" and run.recipe.answers == "generated"
 
 
-def state_facts(run: Run, machine: Machine, unread: Unread | None = None) -> dict[str, Fact]:
-    """states.least_share and .unshared of a card, host.offload_share of a node's RAM; {} where they are not known."""
-    shared = sharing_of(run, unread)
-    if run.model is None or not trains_all(run, shared):
+def state_facts(
+    run: Run, machine: Machine, unread: Unread | None = None, *, seen: bool = True, replicated: bool = False
+) -> dict[str, Fact]:
+    """states.least_share and .unshared of a card, host.offload_share of a node's RAM; {} where they are not known.
+
+    Where nothing says that all weights are trained, nor that they are not, states.if_full_share. `seen`: settings of
+    the run are; `replicated`: the failing code keeps a whole copy on every card (torch's DataParallel).
+    """
+    shared = Shared(0) if replicated else sharing_of(run, unread)
+    if run.model is None:
         return {}
-    return {**_on_card(run, machine, shared), **_on_host(run, machine, shared)}
+    whole = seen and trains_all(run, shared)
+    perhaps = not (run.trains_adapters or evaluates_only(run) or names_adapters(run) or packed_by_name(run.model_name))
+    on_card = _on_card(run, machine, shared, whole, replicated) if whole or perhaps else {}
+    return {**on_card, **(_on_host(run, machine, shared) if whole else {})}
 
 
-def _on_card(run: Run, machine: Machine, shared: Shared | None) -> dict[str, Fact]:
+def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, replicated: bool) -> dict[str, Fact]:
     """The part of a card that full training takes at the very least: where nothing says how its states are shared out,
     evenly over all GPUs."""
     card = machine.gpu_bytes or (largest_card() if run.unsharded else 0)
-    if run.model is None or not card or not run.topology.known:
+    if run.model is None or not card or not (run.topology.known or replicated):
         return {}
     if shared is not None and (shared.optimizer_on_host or shared.weights_on_host):
         return {}
-    each, ways = run.mechanics, max(1, run.topology.actor_gpus * run.topology.process_gpus)
-    weights, gradients, optimizer = each.weight_bytes, each.gradient_bytes, each.master_bytes + each.moment_bytes
+    each = bytes_of(run, trainer_of(run))  # by the optimizer and the precision that the settings name
+    ways = 1 if replicated else max(1, run.topology.actor_gpus * run.topology.process_gpus)
+    weights, gradients, optimizer = each.weights, each.gradients, each.optimizer
     if shared is not None and run.framework == "unknown" and (shared.named or 0 < shared.stage < 3):
         weights, gradients, optimizer = BF16, BF16, MASTERS_AND_MOMENTS  # DeepSpeed's, whatever trains
     stage = 3 if shared is None else shared.stage
     per = weights / (ways if stage >= 3 else 1) + gradients / (ways if stage >= 2 else 1)
     least = int((per + optimizer / (ways if stage >= 1 else 1)) * run.model.parameters)
     told = {"size": show_bytes(least), "count": ways, "stage": stage, "card": show_bytes(card)}
-    because = (
-        say("ZeRO stage {stage}: the states alone are at least {size} on each of {count} GPUs", **told)
-        if shared is not None and 0 < stage < 3
-        else say("the states alone are at least {size} on each of {count} GPUs", **told)
-    )
-    facts = {"states.least_share": Fact(round(least / card, 3), "script", because)}
-    return {**facts, "states.unshared": Fact(shared is not None and stage < 3, "script", because)}
+    told |= {"parameters": show_params(run.model.parameters), "bytes": weights + gradients + optimizer}
+    if ways == 1:
+        because = say(
+            "the states alone ({parameters} parameters × {bytes:g} bytes) are {size}; a card has {card}", **told
+        )
+    elif shared is None:
+        because = say(
+            "even shared over all {count} GPUs, the states alone ({parameters} parameters × {bytes:g} bytes) are "
+            "{size} on each; a card has {card}",
+            **told,
+        )
+    elif 0 < stage < 3:
+        because = say(
+            "ZeRO stage {stage}: the states alone are at least {size} on each of {count} GPUs; a card has {card}",
+            **told,
+        )
+    else:
+        because = say(
+            "the states alone ({parameters} parameters × {bytes:g} bytes) are at least {size} on each of {count} GPUs; "
+            "a card has {card}",
+            **told,
+        )
+    fact = Fact(round(least / card, 3), "script", because)
+    if not whole:
+        return {"states.if_full_share": fact}
+    return {"states.least_share": fact, "states.unshared": Fact(shared is not None and stage < 3, "script", because)}
 
 
 def _on_host(run: Run, machine: Machine, shared: Shared | None) -> dict[str, Fact]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from math import isqrt
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,6 +43,8 @@ LEAST_WEIGHTS = 256 << 20
 """Bytes: smaller sizes are matrices of many models (judgement)."""
 USUAL_VOCABULARIES = 2
 """How many of the commonest vocabularies of models.yaml are tried."""
+_MOST_ROWS = 64
+"""Of a pass in which a round number of tokens is looked for (judgement)."""
 ROUND = 512
 """Tokens: lengths and budgets are multiples of it, or of a larger power of two."""
 _SELDOM = 64
@@ -138,6 +141,18 @@ def tried_bytes(crash: Crash) -> int | None:
         if isinstance(size, int) and size > 0:
             return size
     return None
+
+
+def scores_of(tried: int, heads: int, width: int) -> tuple[int, int]:
+    """Rows of a pass, and tokens of a row, whose attention scores (rows × heads × tokens × tokens of `width` bytes)
+    print as `tried`: the fewest rows with a round number of tokens, else one row.
+    """
+    for power in range(_MOST_ROWS.bit_length()):
+        least, most = elements_window(tried, heads * width << power)
+        tokens = isqrt(most)
+        if tokens % ROUND == 0 and tokens * tokens >= least and tokens:
+            return 1 << power, tokens
+    return 1, isqrt(tried // (heads * width))
 
 
 def completes(crash: Crash, parameters: float) -> int:

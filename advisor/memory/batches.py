@@ -26,6 +26,7 @@ from advisor.memory.constants import (
 )
 from advisor.memory.data_sets import row_lengths, usual_longest
 from advisor.run.run import Knob, KnobValue, Run
+from advisor.run.stated import evaluates_only
 from advisor.words import Basis
 
 LONGEST_ROW, AT_CAP = "data.longest_row", "cap"
@@ -185,7 +186,8 @@ def scoring_pass(run: Run, assumed: Assumptions) -> Pass:
 def evaluation_pass(run: Run, assumed: Assumptions) -> Pass | None:
     """The pass of Hugging Face trainers that scores an evaluation batch; None where nothing is evaluated."""
     micro = _rows_of(run, run.number("eval.micro_batch"))
-    if not micro or run.value("eval.on") in (None, False, 0, 0.0, "", "no", "none"):
+    off = run.value("eval.on") in (None, False, 0, 0.0, "", "no", "none")
+    if not micro or (off and not evaluates_only(run)):
         return None
     return _pass(run, assumed, "evaluation", without_padding(run, "actor"), micro, [], None)
 

@@ -47,6 +47,7 @@ from advisor.memory.per_parameter import (
 )
 from advisor.memory.trainer import has_engine, shards_of, stage_of, tensor_ways, trainer_of, unread_stage, whole_on_each
 from advisor.run.run import Knob, ModelShape, Run
+from advisor.run.stated import evaluates_only
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
 
@@ -363,6 +364,9 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         assumed.note(say("as is usual with {trainer}, for the dialect does not say it: {fields}", **told))
     _note_guesses(run, trainer, assumed)
     per_node = max(1, topology.gpus_per_node)
+    per = bytes_of(run, trainer)
+    if evaluates_only(run):  # nothing is trained
+        per = replace(per, gradients=0.0, optimizer=0.0, step_extra=0.0, master=0.0, paged=0.0)
     splits = run.is_on("actor.tensor_splits_stream", run.mechanics.tensor_splits_stream)
     guessed = bool(unread) or (run.unread is not None and run.unread.told_by in ("name", "nothing"))
     sure = topology.known and not guessed and trainer != "megatron"
@@ -375,7 +379,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         shards=shards_of(run),
         node_gpus=max(1, min(per_node, topology.actor_gpus)),
         engine_gpus=min(per_node, topology.rollout_gpus),
-        per=bytes_of(run, trainer),
+        per=per,
         adapters=_adapters(run, shape, assumed),
         gpu_bytes=capacity,
         ram_bytes=machine.host.total_bytes or machine.host.ceiling_bytes,

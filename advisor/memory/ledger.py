@@ -16,6 +16,7 @@ from advisor.memory.cells import Bounds, Cell, Ledger, PhaseSum, Place, Rows, ow
 from advisor.memory.host import host_cells
 from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
+from advisor.run.stated import evaluates_only
 from advisor.words import NOW_AND_THEN, PHASES, Phase, weakest
 
 COUNTED = owners_of("states", "models", "engine", "batch")
@@ -106,6 +107,8 @@ def phases_of(inputs: Inputs) -> tuple[Phase, ...]:
     generated = inputs.run.recipe.answers == "generated"
     rollouts = inputs.run.topology.rollout_gpus > 0 and generated
     absent: set[Phase] = set()
+    if inputs.evaluation is not None and evaluates_only(inputs.run):
+        return ("model_load", "validation")
     if not inputs.has_engine:
         absent |= {"rollout_init", "weight_sync"}
     if inputs.run.topology.engine_elsewhere:

@@ -234,6 +234,8 @@ class Predictor:
         found = corrections(raw, placed, self._said)
         if not self._seen(run):  # nothing was said of the settings that could be wrong
             found = tuple(replace(one, doubt="") for one in found)
+        elif run.unlimited_pictures:  # the sums count usual ones: larger ones are what is not explained
+            found = tuple(replace(one, doubt="") if one.place == "gpu" else one for one in found)
         leaks = self._leaks is not None and self._leaks(run)  # what leaks is there only after some time
         over = None if leaks else overcount(raw, placed, self._seen(run))
         if over is None:

@@ -82,7 +82,7 @@ def _head(state: State, wrote: str) -> str:
     lines += [text(remark) for remark in phrases.remarks(state)]
     if state.crash.verdict == "unclear":
         lines += [
-            text(state.crash.unclear_because),
+            text(phrases.why_unclear(state)),
             *("- " + say("To settle it: {hint}", hint=text(hint)) for hint in state.crash.settle_by),
         ]
     lines += [

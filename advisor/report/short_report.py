@@ -126,7 +126,7 @@ def _head(state: State) -> list[str]:
     crash = state.crash
     lines = wrap(phrases.verdict(state))
     if crash.verdict == "unclear" and state.asked.logs:
-        lines += wrap(sentence(crash.unclear_because))
+        lines += wrap(phrases.why_unclear(state))
     proof = min((one for one in crash.evidence if one.role in _PROVES), key=_proving, default=None)
     if proof is not None:
         sizes = phrases.printed(proof, SIZES)
@@ -198,7 +198,10 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
     last = diagnosis.path[-1] if diagnosis.path else None
     lines += (
         wrap(say("By: {fact}", fact=_answered(last)), 2, 4)
-        if last is not None and last.is_a_fact("log", "script", "machine")
+        if last is not None
+        and last.is_a_fact("log", "script", "machine")
+        and last.answer != "no"  # what is not so proves nothing of what is
+        and not _said(last.because, diagnosis.explains)
         else []
     )
     for step in diagnosis.path:
@@ -210,6 +213,11 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
         library = f"{advice.library} {advice.version}"
         lines += wrap(say("{library}: {title}.", library=library, title=advice.title), 2, 4)
     return lines + [line for remark in phrases.remarks(state)[: most.remarks] for line in wrap(_brief(remark), 2)]
+
+
+def _said(because: str, explains: str) -> bool:
+    """Whether one of the facts behind an answer stands in the words of the cause."""
+    return any(one and one in explains for one in because.split(clauses(("", ""))))
 
 
 def _what_it_was(state: State) -> str:
@@ -432,7 +440,7 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
 def _named(step: PlanStep, state: State, *more: str) -> str:
     """Title, what it saves and takes elsewhere, whether results change, `more`, and the id that `--accept` takes."""
     results = "" if step.results == "unchanged" else say("results CHANGE")
-    moved = (phrases.saves_word(step), *phrases.trade_words(step, state.ledger))
+    moved = (phrases.saves_word(step, state.ledger.gpu_capacity), *phrases.trade_words(step, state.ledger))
     facts = " · ".join(filter(None, [*moved, *more, results, step.id]))
     return say("{step} ({facts})", step=step.title, facts=facts)
 
@@ -500,6 +508,7 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     lines = [] if known else wrap(_brief(diagnosis.record_next_time, 1), 2)
     told = asked is not None and asked.tells_memory
     told = told or any(step.id in WITNESSES for step in state.plan.steps)  # it is the plan's first step
+    told = told or (phrases.told_of_memory(state) and state.diagnosis.memory == "gpu")  # who raised was not killed
     hints = () if told else crash.settle_by[:1]
     lines += [line for hint in hints for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     helped = {one.id: {*one.remedies, *one.values, AS_IN + one.id} for one in state.knowledge.cases}

@@ -119,7 +119,7 @@ def scan_report(crash: Crash) -> str:
 def _head(state: State) -> list[str]:
     lines = wrap(phrases.verdict(state))
     if state.crash.verdict == "unclear":
-        lines += wrap(sentence(state.crash.unclear_because))
+        lines += wrap(phrases.why_unclear(state))
         lines += [line for hint in state.crash.settle_by for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
     for remark in phrases.remarks(state):
         lines += wrap(remark)

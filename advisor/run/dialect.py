@@ -312,6 +312,7 @@ def _era_by_keys(
     added: Collection[str],
     dated: str,
 ) -> tuple[str, EraToldBy]:
+    keys = _in_full(framework, keys)
     lacking = {e.id: (len(absent(framework, e.id, keys)), strangers(framework, e.id, keys, added)) for e in eras}
     of_fork_keys = [era for era in eras if any_key(era.fork_keys, {*keys, *added}) is not None]
     if of_fork_keys:
@@ -333,6 +334,14 @@ def _era_by_keys(
         return suited[0].id, "libraries"
     out = _newest_out([era for era in possible if any_key(era.lacks, keys) is None], dated)
     return (chosen[0].id, "nothing") if out is None else (out.id, "dates")
+
+
+def _in_full(framework: Framework, keys: set[str]) -> set[str]:
+    """Keys, and where one stands in a part of a program without the call that it is given to, that call's name, too:
+    "full_finetuning" is from_pretrained.full_finetuning."""
+    calls = [known for known in framework.settings if "." in known]
+    whole = {key: [one for one in calls if one.endswith(f".{key}")] for key in keys if key not in framework.settings}
+    return {*keys, *(found[0] for found in whole.values() if len(found) == 1)}
 
 
 def _newest_out(eras: Sequence[Era], dated: str) -> Era | None:

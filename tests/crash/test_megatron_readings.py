@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.diagnosis.facts import course_facts
+from advisor.diagnosis.course_facts import course_facts
 
 from .known import judge
 

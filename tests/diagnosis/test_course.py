@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.crash.evidence import NOTHING, Reading
-from advisor.diagnosis.facts import course_facts
+from advisor.diagnosis.course_facts import course_facts
 from advisor.units import GIB
 from tests.replacing import replace
 

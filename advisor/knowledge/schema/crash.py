@@ -155,6 +155,10 @@ class Allocation(Strict, frozen=True, kw_only=True):
     """Remedies that stand before all others, best first."""
     sets: dict[str, bool] = {}
     """Facts that the frame proves."""
+    heads: int | None = None
+    """Attention heads, where it is attention of a part whose models all have as many."""
+    patch: int | None = None
+    """Pixels along the side of what is a token to that part."""
     says: str
     source: str
 

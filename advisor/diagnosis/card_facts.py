@@ -1,0 +1,154 @@
+"""Draws facts from the numbers that a failure printed: who held the card, what was asked for, who was killed."""
+
+from __future__ import annotations
+
+from advisor.crash.evidence import Crash, Evidence
+from advisor.crash.holders import contradicts, held_by_others, idle_in_pool, is_empty
+from advisor.diagnosis.fact import Fact
+from advisor.diagnosis.state_facts import largest_card
+from advisor.language import say
+from advisor.units import show_bytes
+
+MUCH_IDLE, IDLE = 0.10, 0.03
+"""Parts of a card that lie reserved but unallocated: so much is fragmentation, or the smaller part where it is no less
+than what was asked for (judgement)."""
+DOMINATES, MINOR = 0.5, 0.1
+"""Others dominate a card where they hold more than half of it and the process less than a tenth of that; a task is the
+victim that held less than a tenth of what was in use (judgement)."""
+RANKS = 2
+"""Processes of a card that hold as much as the one that failed: ranks that were sent to it, no stranger (judgement)."""
+FULL, EMPTY = 0.5, 0.05
+"""Parts of a card in use, by nvidia-smi: taken by somebody, while another card of the node stands idle (judgement)."""
+MINOR_BESIDE = 0.25
+"""Of what this process holds: another rank that loaded the same would hold as much (judgement)."""
+SMI = "nvidia-smi-reading"
+ABSURD = 2
+"""Times its whole card, or more than any known card has where its own is not known: a single tensor of this size is of
+no batch that anybody meant to run (judgement)."""
+
+
+def line_words(evidence: Evidence) -> str:
+    """Where an evidence stands: "line 1 204 of train.log"."""
+    return say("line {line} of {file}", line=grouped(evidence.line), file=evidence.file)
+
+
+def grouped(count: int) -> str:
+    """ "41 207": read more easily than "41207", and not taken for a fraction."""
+    return f"{count:,}".replace(",", " ")
+
+
+def printed_facts(first: Evidence, where: str) -> dict[str, Fact]:
+    """Facts from the numbers that the first cause printed."""
+    fields = first.fields
+    facts: dict[str, Fact] = {}
+
+    def number(name: str) -> int | None:
+        found = fields.get(name)
+        return found if isinstance(found, int) else None
+
+    tried, free, total = number("tried_bytes"), number("free_bytes"), number("total_bytes")
+    idle, allocated = idle_in_pool(fields), number("allocated_bytes")
+    if tried is not None:
+        facts["gpu.tried_bytes"] = Fact(tried, "log", where, (0,))
+    card = total or largest_card()
+    if tried is not None and tried > card:
+        sizes = {"tried": show_bytes(tried), "card": show_bytes(card)}
+        because = (
+            say("One request of {tried} is larger than the whole card ({card})", **sizes)
+            if total
+            else say("One request of {tried} is larger than any card that is known here", **sizes)
+        )
+        facts["gpu.beyond_card"] = Fact(True, "log", because, (0,))
+        facts["gpu.absurd_request"] = Fact(not total or tried >= ABSURD * card, "log", because, (0,))
+    if tried is not None and free is not None and total:
+        sizes = {"tried": show_bytes(tried), "free": show_bytes(free), "total": show_bytes(total)}
+        because = say("{tried} asked for, {free} free of {total} ({line})", **sizes, line=where)
+        facts["gpu.missing_share"] = Fact(max(0.0, (tried - free) / total), "log", because, (0,))
+    if tried is not None and free is not None:
+        facts["gpu.free_bytes"] = Fact(free, "log", where, (0,))
+        facts["gpu.free_exceeds_request"] = Fact(contradicts(fields), "log", where, (0,))
+        facts["gpu.empty"] = Fact(is_empty(fields), "log", where, (0,))
+    if idle is not None and total and tried is not None:
+        told = "reserved_unallocated_bytes" in fields  # older allocators kept some pieces on any full card
+        much = idle / total > MUCH_IDLE or (told and idle >= tried and idle / total > IDLE)
+        fragmented = much and idle + (free or 0) >= tried  # joined, the pieces would have done
+        sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
+        because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
+        facts["gpu.fragmented"] = Fact(fragmented, "log", because, (0,))
+    if allocated is not None and total:
+        sizes = {"size": show_bytes(allocated), "total": show_bytes(total)}
+        because = say("{size} of {total} allocated by PyTorch ({line})", **sizes, line=where)
+        facts["gpu.allocated_share"] = Fact(allocated / total, "log", because, (0,))
+    others = held_by_others(fields)
+    if others is not None and free is not None and total:
+        sizes = {"size": show_bytes(others), "total": show_bytes(total)}
+        if number("other_process_bytes"):
+            because = say("{size} of {total} held by other processes ({line})", **sizes, line=where)
+        elif "process_bytes" in fields:
+            because = say(
+                "{size} of {total} held outside this process: the driver, others ({line})", **sizes, line=where
+            )
+        else:
+            because = say(
+                "{size} of {total} held outside torch: its context, NCCL, other processes ({line})", **sizes, line=where
+            )
+        facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
+        facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
+        mine = total - free - others
+        facts["gpu.others_most"] = Fact(others > DOMINATES * (total - free) and others > mine, "log", because, (0,))
+        facts["gpu.others_minor"] = Fact(others < mine * MINOR_BESIDE, "log", because, (0,))
+        dominate = others / total > DOMINATES and mine < others * MINOR
+        facts["gpu.others_dominate"] = Fact(dominate, "log", because, (0,))
+        facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
+        alike = fields.get("alike_processes", 0)
+        because = say("{count} other processes of the card hold as much as this one ({line})", count=alike, line=where)
+        facts["gpu.others_alike"] = Fact(isinstance(alike, int) and alike >= RANKS, "log", because, (0,))
+    share = fields.get("share")
+    if first.signature == "engine-share-not-free" and isinstance(share, (int, float)):
+        facts["engine.share"] = Fact(float(share), "log", where, (0,))
+    if first.signature == "engine-share-not-free" and free is not None and total:
+        sizes = {"free": show_bytes(free), "total": show_bytes(total)}
+        because = say("{free} of {total} were free when the engine started ({line})", **sizes, line=where)
+        facts["engine.free_share"] = Fact(round(free / total, 4), "log", because, (0,))
+    task, used = number("task_bytes"), number("node_used_bytes")
+    if task is not None and used:
+        sizes = {"size": show_bytes(task), "total": show_bytes(used)}
+        because = say("the killed task held {size} of {total} ({line})", **sizes, line=where)
+        facts["host.victim"] = Fact(task < used * MINOR, "log", because, (0,))
+    return facts
+
+
+def taken_before(crash: Crash) -> dict[str, Fact]:
+    """What nvidia-smi showed above a failure whose own message names no sizes: a card that was taken before.
+
+    Where several cards are full and none is idle, the table may be one of the run itself.
+    """
+    first = crash.evidence[0] if crash.evidence else None
+    if first is None or crash.memory != "gpu" or "total_bytes" in first.fields or crash.steps_done:
+        return {}
+    shown = [(one, one.fields.get("used_bytes"), one.fields.get("total_bytes")) for one in crash.evidence
+             if one.signature == SMI and one.line < first.line]  # fmt: skip
+    rows = [(used / total, one, used, total) for one, used, total in shown
+            if isinstance(used, int) and isinstance(total, int) and total]  # fmt: skip
+    shares = [row[0] for row in rows]
+    several = len(rows) > 1 or any(row[1].repeats for row in rows)  # rows that are alike are folded
+    if not shares or max(shares) < FULL or (several and min(shares) > EMPTY):
+        return {}
+    share, one, used, total = max(rows, key=lambda row: row[0])
+    told = {"size": show_bytes(used), "total": show_bytes(total), "line": line_words(one)}
+    because = say("nvidia-smi showed {size} of {total} in use before ({line})", **told)
+    index = (crash.evidence.index(one),)
+    return {
+        "gpu.others_share": Fact(share, "log", because, index),
+        "gpu.others_bytes": Fact(used, "log", because, index),
+    }
+
+
+def _engine_beside(name: object, held: int | None, others: int, where: str) -> dict[str, Fact]:
+    """Whether most of what other processes hold is the run's own engine, where the log names its process."""
+    if held is None:
+        return {}
+    because = say(
+        "{size} of that held by the run's own engine, {name} ({line})", size=show_bytes(held), name=name, line=where
+    )
+    return {"gpu.others_engine": Fact(held > others * DOMINATES, "log", because, (0,))}

@@ -1,0 +1,105 @@
+"""Tells how memory went over the steps that a log counts: how many were done, and whether host or GPU memory grew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from advisor.crash.evidence import Crash, Reading, ReadingKind
+from advisor.diagnosis.fact import Fact
+from advisor.language import listed, say
+from advisor.units import show_bytes
+
+COURSE_ENOUGH = 4
+"""Readings of one moment in one process before they tell a course."""
+RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
+"""A course grows that rises by RISEN in all and at RISING of its readings; one within LEVEL does not (judgement)."""
+FILLS, LITTLE = 0.5, 0.35
+"""Parts of a card: what a step adds above the first, to less than the second, is its pass (judgement)."""
+SLEEPS = 3
+"""Readings after sleeps from which growth is told, and the last ones that are shown."""
+
+
+def course_facts(crash: Crash) -> dict[str, Fact]:
+    """steps_done, first_step, host.grows, gpu.grows; each only where the log tells."""
+    facts: dict[str, Fact] = {}
+    if crash.steps_done is not None:
+        because = say("the log counts {count} done steps", count=crash.steps_done)
+        facts["steps_done"] = Fact(crash.steps_done, "log", because)
+        facts["first_step"] = Fact(crash.steps_done == 0, "log", because)
+    kinds: tuple[tuple[str, ReadingKind], ...] = (("host.grows", "host_used"), ("gpu.grows", "allocated"))
+    for name, kind in kinds:
+        fact = _grows(crash.readings, kind)
+        if fact is not None:
+            facts[name] = fact
+    return facts
+
+
+def peak_facts(crash: Crash, card: int | None) -> dict[str, Fact]:
+    """gpu.peak_of_pass: that a step had little allocated and a peak that fills the card, by the log's own lines."""
+    readings = {kind: [one for one in crash.readings if one.kind == kind] for kind in ("allocated", "peak")}
+    pairs = [(low, top) for low in readings["allocated"] for top in readings["peak"]
+             if (low.line, low.file) == (top.line, top.file)]  # fmt: skip
+    if not pairs or not card:
+        return {}
+    low, top = max(pairs, key=lambda pair: pair[1].bytes)
+    told = {"low": show_bytes(low.bytes), "peak": show_bytes(top.bytes), "card": show_bytes(card), "line": top.line}
+    because = say("{low} allocated, {peak} of {card} at the peak of a step (line {line})", **told)
+    much = top.bytes - low.bytes > FILLS * card and low.bytes < LITTLE * card
+    return {"gpu.peak_of_pass": Fact(much, "log", because)}
+
+
+def left_facts(crash: Crash) -> dict[str, Fact]:
+    """sleep.left: what stayed in use when the engine slept; sleep.left_grows: more of it after each step."""
+    left = [one for one in crash.readings if one.kind == "still_used"]
+    if not left:
+        return {}
+    sizes = listed(show_bytes(one.bytes) for one in (left[0], *left[1:][1 - SLEEPS :]))
+    because = say("after the engine slept {sizes} stayed in use (line {line})", sizes=sizes, line=left[-1].line)
+    facts = {"sleep.left": Fact(left[-1].bytes, "log", because)}
+    rises = all(later.bytes >= earlier.bytes for earlier, later in pairwise(left))
+    grows = len(left) >= SLEEPS and rises and left[-1].bytes > (1 + FILLS) * left[0].bytes
+    return {**facts, "sleep.left_grows": Fact(True, "log", because)} if grows else facts
+
+
+def rising_course(readings: Sequence[Reading], kind: ReadingKind) -> list[Reading] | None:
+    """The readings of one moment in one process that rise all along; None where none do."""
+    return next((course for course in _courses(readings, kind) if _course(course) is True), None)
+
+
+def _grows(readings: Sequence[Reading], kind: ReadingKind) -> Fact | None:
+    """True where some moment's course rises, False where all that can be told are level, else None."""
+    rising = rising_course(readings, kind)
+    shown = rising or next((course for course in _courses(readings, kind) if _course(course) is False), None)
+    if shown is None:
+        return None
+    first, last = shown[0], shown[-1]
+    sizes = {"first": show_bytes(first.bytes), "last": show_bytes(last.bytes)}
+    lines = {"first_line": first.line, "last_line": last.line}
+    if last.at:
+        because = say(
+            "{first} in line {first_line}, {last} in line {last_line} {moment}", **sizes, **lines, moment=last.at
+        )
+    else:
+        because = say("{first} in line {first_line}, {last} in line {last_line}", **sizes, **lines)
+    return Fact(rising is not None, "log", because)
+
+
+def _courses(readings: Sequence[Reading], kind: ReadingKind) -> Iterator[list[Reading]]:
+    """The readings of one moment in one process, in order."""
+    courses: dict[tuple[str, str, str], list[Reading]] = {}
+    for reading in readings:
+        if reading.kind == kind:
+            courses.setdefault((reading.file, reading.process, reading.at), []).append(reading)
+    yield from (course for course in courses.values() if len(course) >= COURSE_ENOUGH)
+
+
+def _course(course: Sequence[Reading]) -> bool | None:
+    first, last = course[0].bytes, course[-1].bytes
+    if first <= 0:
+        return None
+    pairs = [*pairwise(course)]
+    rises = sum(later.bytes >= earlier.bytes for earlier, later in pairs)
+    if last >= first * (1 + RISEN) and rises >= len(pairs) * RISING:
+        return True
+    return False if abs(last - first) <= first * LEVEL else None

@@ -1,0 +1,155 @@
+"""Writes who holds host RAM: the victim of a kill, what the sums explain, and what whole copies of the model take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.crash.evidence import Crash
+from advisor.diagnosis.fact import Facts
+from advisor.diagnosis.facts import DiagnosisInputs
+from advisor.diagnosis.state_facts import MASTERS_AND_MOMENTS
+from advisor.language import listed, say, sentences
+from advisor.memory.calibrate import Correction
+from advisor.memory.cells import TITLES, Ledger
+from advisor.memory.constants import BF16, FP32
+from advisor.run.run import Run
+from advisor.units import GIB, show_bytes, show_params
+
+LOADING = "loading-per-rank"
+
+
+def host_remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...], cause: str) -> Iterator[str]:
+    """What is known of the RAM of a node, the victim first."""
+    yield from _victim(known.crash, facts)
+    yield from _loading(known) if cause == LOADING else ()
+    yield from _explained(known.ledger, found)
+    yield from _whole_copies(known, facts)
+    yield from _models(known.run, cause)
+
+
+def _victim(crash: Crash, facts: Facts) -> Iterator[str]:
+    fact = facts.get("host.victim")
+    if fact is None or fact.value is not True or not crash.evidence:
+        return
+    fields = crash.evidence[0].fields
+    name, held, used = fields.get("task"), fields.get("task_bytes"), fields.get("node_used_bytes")
+    if isinstance(held, int) and isinstance(used, int):
+        sizes = {"held": held / GIB, "used": used / GIB}
+        yield (
+            say(
+                "{task} was killed while it held {held:.2f} of {used:.2f} GiB in use: it is the victim, not the cause. "
+                "Ray kills the newest task, not the largest; look at the top users.",
+                task=name,
+                **sizes,
+            )
+            if name
+            else say(
+                "The task was killed while it held {held:.2f} of {used:.2f} GiB in use: it is the victim, not the "
+                "cause. Ray kills the newest task, not the largest; look at the top users.",
+                **sizes,
+            )
+        )
+
+
+def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
+    for correction in found:
+        if not correction.is_level:  # a limit that was passed, or a reading before the end, is not what was in use
+            continue
+        phase = ledger.phase("host", correction.phase)
+        if phase is None:
+            continue
+        known = [cell for cell in phase.cells if cell.owner != "unexplained"]
+        low, expected, high = (sum(getattr(c, part) for c in known) for part in ("low", "expected", "high"))
+        largest = sorted(known, key=lambda cell: -cell.expected)[:4]
+        parts = listed(f"{TITLES[cell.owner]} {cell.expected / GIB:.0f}" for cell in largest)
+        yield say(
+            "The ledger explains {expected:.0f} GiB ({low:.0f}–{high:.0f}) of the {measured:.0f} GiB in use ({parts}); "
+            "the other {extra:.0f} GiB are not explained by any setting. If RAM grows from step to step, that part is "
+            "a leak, and these changes only delay it.",
+            expected=expected / GIB,
+            low=low / GIB,
+            high=high / GIB,
+            measured=correction.measured / GIB,
+            parts=parts,
+            extra=correction.extra / GIB,
+        )
+
+
+def _whole_copies(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
+    """What copies of the whole model take of a node's RAM, where no table of users and no sum says what lay there: by
+    them a user tells loading from saving, offload and data."""
+    run, machine, memory = known.run, known.machine, facts.get("memory")
+    if memory is None or memory.value != "host" or run.model is None or "host.top_user" in facts:
+        return
+    if known.ledger.host and known.ledger.host_limit is not None:
+        return
+    ranks = min(machine_ranks, run.topology.actor_gpus) if (machine_ranks := len(machine.usable)) else 0
+    ram, whole = machine.host.ceiling_bytes, BF16 * run.model.parameters
+    told = {
+        "parameters": show_params(run.model.parameters),
+        "whole": show_bytes(whole),
+        "fp32": show_bytes(FP32 * run.model.parameters),
+        "count": ranks,
+        "loaded": show_bytes(whole * ranks),
+        "loaded_fp32": show_bytes(FP32 * run.model.parameters * ranks),
+        "ram": show_bytes(ram or 0),
+        "states": show_bytes((BF16 + BF16 + MASTERS_AND_MOMENTS) * run.model.parameters),
+    }
+    each = (
+        say("{count} ranks that each load one hold {loaded} ({loaded_fp32} in fp32)", **told)
+        if ranks > 1
+        else say("each rank that loads it by itself holds one", **told)
+    )
+    yield sentences(
+        (
+            say(
+                "A whole copy of the model ({parameters} parameters) is {whole} in bf16, {fp32} in fp32: {each}, a "
+                "gather to save or merge it holds one once, and all states, offloaded, are {states}.",
+                **told,
+                each=each,
+            ),
+            say("A node has {ram}.", **told) if ram else "",
+        )
+    )
+
+
+def _loading(known: DiagnosisInputs) -> Iterator[str]:
+    """What the model takes while it loads, by how its framework does that, and what a copy in each process would."""
+    run, phase = known.run, known.ledger.phase("host", "model_load")
+    held = next((cell for cell in phase.cells if cell.owner == "loading"), None) if phase is not None else None
+    if held is None or run.model is None:
+        return
+    ranks = min(run.topology.gpus_per_node, run.topology.actor_gpus)
+    least, every = (width * run.model.parameters * ranks for width in (BF16, FP32))
+    told = {"formula": held.formula, "size": show_bytes(held.expected), "count": ranks}
+    if held.expected < every and ranks > 1:
+        yield say(
+            "A copy of the model in each of the {count} processes of a node is {least} in 16 bits, {every} in 32; "
+            "shared out while it loads, {size}. The table of memory users tells which of both it was.",
+            **told,
+            least=show_bytes(least),
+            every=show_bytes(every),
+        )
+    else:
+        yield say("By how it loads: {formula}, {size} on a node.", **told)
+
+
+def _models(run: Run, cause: str) -> Iterator[str]:
+    """What the models of one process come to, if all are as large as the trained one."""
+    if cause != "models-in-one-process" or run.model is None:
+        return
+    lora = run.trains_adapters
+    roles = [
+        *(("reference",) if run.recipe.reference and not lora else ()),
+        *(("critic", "reward") if run.has_critic else ()),
+    ]
+    count = 1 + len(roles)
+    yield say(
+        "{count} models stand in this process ({algorithm}); if all are as large as {model}, they come to {full} in "
+        "fp32 and to {half} in bf16.",
+        count=count,
+        algorithm=run.recipe.title,
+        model=run.model_name or run.model.name,
+        full=show_bytes(2 * BF16 * run.model.parameters * count),
+        half=show_bytes(BF16 * run.model.parameters * count),
+    )

@@ -1,0 +1,183 @@
+"""Writes what the size that could not be allocated may be: logits, attention scores, weights, or beyond any card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from advisor.diagnosis.allocation import FACT
+from advisor.diagnosis.fact import Facts
+from advisor.diagnosis.facts import DiagnosisInputs
+from advisor.diagnosis.model_facts import pass_tokens
+from advisor.knowledge.schema import Allocation
+from advisor.language import clauses, say
+from advisor.memory.attribution import ROUND, completes, scores_of, tried_bytes, usual_vocabularies
+from advisor.memory.cells import Match
+from advisor.memory.constants import BF16, FP32
+from advisor.run.run import Run
+from advisor.units import GIB, show_bytes, show_params
+
+LOGITS, STATES = "logits-too-big", "states-too-big"
+LARGE = 4 * GIB
+"""Bytes of logits from which they are worth a word where the model is not known (judgement)."""
+A_THOUSAND = 1_000
+"""Tokens for which logits are told where nobody knows how many a pass has."""
+SCORES = ("attention-scores", "vision-scores")
+"""Allocations that are tokens times tokens."""
+USUAL_HEADS = 32
+"""Of the models of 7 and 8 billion parameters, where the model is not known (Llama, Mistral, Qwen3)."""
+OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
+"""Phases in which a batch goes through the model and leaves logits."""
+
+
+def size_remarks(known: DiagnosisInputs, facts: Facts, cause: str, made: Allocation | None) -> Iterator[str]:
+    """What one request may have been, the surest reading first. `made`: what the failing line was making."""
+    yield from _beyond_any_card(facts)
+    yield from as_scores(known, facts, None) if made is None else ()
+    yield from _one_pass(known.run) if _in_a_pass(facts) else ()
+    yield from _in_tokens(known.run, known.attribution if _may_be_logits(facts) else [])
+    yield from _as_weights(known, facts, cause)
+
+
+def _in_a_pass(facts: Facts) -> bool:
+    """Whether it may have died in a pass over a batch: GPU memory, as far as is known, in one of those phases."""
+    memory, phase = (facts[name].value if name in facts else None for name in ("memory", "phase"))
+    return memory in (None, "gpu", "unknown") and phase in (None, "unknown", *OF_PASSES)
+
+
+def as_scores(known: DiagnosisInputs, facts: Facts, made: Allocation | None) -> Iterator[str]:
+    """How long the rows were, were it attention scores: where the failing line makes them, or one tensor is beyond the
+    card and nothing says what it was."""
+    tried, model = tried_bytes(known.crash), known.run.model
+    if tried is None or not _may_be_scores(facts):
+        return
+    heads = (made and made.heads) or (model.heads if model is not None else USUAL_HEADS)
+    wide = not (made is not None and made.heads) and any("softmax" in one.text for one in known.crash.failing)
+    width = FP32 if wide else BF16
+    rows, tokens = scores_of(tried, heads, width)
+    told: dict[str, object] = {"tried": show_bytes(tried), "heads": heads, "bytes": width}
+    if made is not None and made.patch:
+        told |= {"patches": f"{tokens:,}", "pixels": f"{tokens * made.patch**2 / 1e6:.1f}"}
+        yield say(
+            "Counted as attention scores ({heads} heads, {bytes} bytes) the {tried} are {patches} patches at once: "
+            "pictures of {pixels} million pixels together.",
+            **told,
+        )
+        return
+    ways = [
+        f"{rows << 2 * halved} × {tokens >> halved:,}" for halved in range(3)
+    ]  # half the length, four times the rows
+    yield say(
+        "Counted as attention scores (rows × {heads} heads × length² × {bytes} bytes) the {tried} are {one}, {two} or "
+        "{three} tokens: hold that against input_ids.shape. Flash attention or sdpa without a mask never holds them; "
+        "fewer rows, shorter ones, and no padding to a fixed length make them smaller.",
+        **told,
+        one=ways[0],
+        two=ways[1],
+        three=ways[2],
+    )
+
+
+def _may_be_scores(facts: Facts) -> bool:
+    """Whether the failing line makes attention scores, or something beyond the card that nothing else explains."""
+    made, beyond = facts.get(FACT), facts.get("gpu.beyond_card")
+    if made is not None:
+        return made.value in SCORES
+    likely = facts.get("attribution.likely")
+    named = any(name in facts for name in ("frame.logits", "attribution", "frame.engine"))
+    named = named or (likely is not None and likely.value == "logits")
+    return beyond is not None and beyond.value is True and not named
+
+
+def _may_be_logits(facts: Facts) -> bool:
+    """Whether what was asked for may be logits, by the failing line; beyond a card they are not without its word."""
+    named, beyond = facts.get("frame.cause"), facts.get("gpu.beyond_card")
+    if "frame.attention" in facts or (beyond is not None and beyond.value is True and "frame.logits" not in facts):
+        return False
+    return named is None or named.value == LOGITS
+
+
+def _one_pass(run: Run) -> Iterator[str]:
+    """What the logits of one pass take where the model is not known: of its tokens, else of each thousand."""
+    if run.model is not None or run.is_on("actor.fused_loss") or not run.settings:
+        return
+    words, tokens = usual_vocabularies()[0], pass_tokens(run)
+    size = round(FP32 * words * (tokens or A_THOUSAND))
+    told = {"tokens": f"{tokens or A_THOUSAND:,.0f}", "words": words, "size": show_bytes(size)}
+    if tokens is None and run.framework != "unknown":
+        yield say(
+            "With a usual vocabulary of {words:,} each {tokens} tokens of a pass take {size} for each fp32 copy of "
+            "their logits, and loss and backward pass hold several.",
+            **told,
+        )
+    elif tokens is not None and size > LARGE:
+        yield say(
+            "A pass holds up to {tokens} tokens: with a usual vocabulary of {words:,} each fp32 copy of its logits "
+            "takes {size}, and loss and backward pass hold several.",
+            **told,
+        )
+
+
+def _in_tokens(run: Run, matches: Sequence[Match]) -> Iterator[str]:
+    """How many tokens the size asked for would be, where no model is named or they are more than the run's budget."""
+    of_logits = next((match for match in matches if match.of_logits and not match.matches), None)
+    if run.model is not None and (exact := [one for one in matches if one.of_logits and not one.matches and one.round]):
+        yield _exactly(exact, run.model.vocab)
+        return
+    bounds = run.is_on("actor.dynamic_batch")
+    budget = run.knobs.get("actor.tokens_per_gpu") if bounds else None
+    if of_logits is None or (run.model is not None and budget is None):
+        return
+    told = {"tried": show_bytes(of_logits.bytes), "formula": of_logits.formula}
+    if run.model is None:
+        yield say("The {tried} asked for, counted as logits: {formula}. Hold that against your lengths.", **told)
+    elif budget is not None and isinstance(budget.value, (int, float)) and of_logits.tokens > budget.value:
+        told |= {"key": budget.key, "budget": f"{budget.value:g}"}
+        yield say(
+            "The {tried} asked for, counted as logits: {formula}. That is above {key} = {budget}: one sample alone is "
+            "longer, or the budget does not bound this pass.",
+            **told,
+        )
+
+
+def _exactly(found: Sequence[Match], words: int) -> str:
+    """That a size is of the logits of a round number of tokens, fp32 first: a loss computes in it."""
+    ways = sorted(((FP32 if one.shape.startswith("fp32") else BF16), one.tokens) for one in found)[::-1]
+    each = [
+        say("{tokens:,} tokens in {bytes} bytes", tokens=-(-tokens // ROUND) * ROUND, bytes=width)
+        for width, tokens in ways
+    ]
+    told = {"tried": show_bytes(found[0].bytes), "words": f"{words:,}", "ways": clauses(each)}
+    return say("The {tried} asked for is the size of logits over the {words} words of this model: {ways}.", **told)
+
+
+def _as_weights(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
+    """That the size asked for is, or may be, of weights, and whether it completes the whole model on this card."""
+    crash, model = known.crash, known.run.model
+    may_be = next((match for match in known.attribution if match.parameters), None)
+    each = may_be.whole if may_be is not None else completes(crash, model.parameters) if model is not None else 0
+    count = may_be.parameters if may_be is not None else model.parameters if model is not None else 0
+    if may_be is not None:
+        told = {"tried": show_bytes(may_be.bytes), "formula": may_be.formula, "tensor": may_be.tensor}
+        yield say("The {tried} asked for is also the size of the {tensor}: {formula}.", **told)
+    empty, said = facts.get("gpu.empty"), cause == STATES and "weights.fp32" in facts  # by the cause's own words
+    if each and not said and not (empty is not None and empty.value is True):  # most of the card is free: nothing fills
+        fields = crash.evidence[0].fields
+        sizes = {"tried": show_bytes(tried_bytes(crash) or 0), "allocated": show_bytes(int(fields["allocated_bytes"]))}
+        yield say(
+            "With it the {allocated} allocated come to the whole model, {parameters} parameters × {bytes} bytes: most "
+            "likely it is being put on this card whole, and nothing shards it.",
+            parameters=show_params(count),
+            bytes=each,
+            **sizes,
+        )
+
+
+def _beyond_any_card(facts: Facts) -> Iterator[str]:
+    """That a request is larger than the whole card, so that nothing but a smaller tensor can help."""
+    beyond = facts.get("gpu.beyond_card")
+    if beyond is not None and beyond.value is True:
+        yield say(
+            "{because}, so that no share, offload or sharding makes room for it: look at the rows and tokens of that "
+            "one pass, at packing, and at an attention that was patched.",
+            because=beyond.because,
+        )
