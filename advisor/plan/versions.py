@@ -20,6 +20,7 @@ from advisor.rules.functions import release_of, version_in
 from advisor.words import Basis, filled
 
 ENGINES = ("vllm", "sglang")
+SHARDS = "actor.zero_stage"
 MOST_SUSPECTED = 2
 """Libraries whose version is worth a look before anything is changed."""
 
@@ -78,10 +79,17 @@ def suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
     by_library: dict[str, Advisory] = {}
     idle = _idle(situation)
     for advisory in situation.suspected:
-        if f"library.{advisory.library}" not in situation.facts and advisory.library not in idle:
+        unseen = f"library.{advisory.library}" not in situation.facts and not _by_choice(advisory.library, situation)
+        if unseen and advisory.library not in idle:
             by_library.setdefault(advisory.library, advisory)
     steps = (version_steps(situation, [advisory])[:1] for advisory in by_library.values())
     return [replace(step, selected=False) for found in steps for step in found][:MOST_SUSPECTED]
+
+
+def _by_choice(library: str, situation: Situation) -> bool:
+    """Whether the run shards its states with the library only where its launch says so, and nothing seen says it."""
+    stage = situation.now.built.natives.carrier(SHARDS)
+    return stage is not None and library in stage.key.lower() and SHARDS not in situation.now.run.knobs
 
 
 def version_steps(situation: Situation, advisories: Iterable[Advisory]) -> list[PlanStep]:

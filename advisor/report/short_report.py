@@ -19,7 +19,7 @@ from advisor.memory.cells import Place
 from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
 from advisor.plan.as_in_case import AS_IN
-from advisor.plan.lead import most_saved
+from advisor.plan.order import most_saved
 from advisor.plan.plan import Plan, PlanStep
 from advisor.plan.solve import WITNESSES, contradicting, enough_alone
 from advisor.report import phrases
