@@ -29,6 +29,8 @@ NOTHING, VERSION, OF_ITS_OWN, RESULTS, MONEY = range(5)
 what is as dear; machines."""
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
+FEW_PHASES = 2
+"""A remedy of as many is made for them."""
 MACHINE_BY = 3
 """More RAM helps whatever filled the host: what is tried at once comes before it, and no more than that (judgement)."""
 USUAL_LEVER = {"pass": "batch", "rows": "length", "states": "shard", "engine": "engine"}
@@ -39,7 +41,7 @@ NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
 """Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
 
 
-class Place(NamedTuple):
+class Standing(NamedTuple):
     """Why a step stands where it stands: the smaller the earlier, compared from the first field on."""
 
     stage: int
@@ -53,7 +55,7 @@ class Place(NamedTuple):
     alone: bool
     """By the count it is not enough alone."""
     general: bool
-    """Not for this phase alone."""
+    """Not for this phase and at most one more."""
     stated: bool
     """Not in the user's own files: what they set comes before what they never wrote."""
     reports: int
@@ -92,22 +94,27 @@ class Grounds(Struct, frozen=True):
     phase_told: bool
     """The log or the sums tell in which phase it died: what a step saves elsewhere does not count."""
 
-    def place(self, step: PlanStep, order: int) -> Place:
+    def place(self, step: PlanStep, order: int) -> Standing:
         """The key of a step that is the `order`-th candidate."""
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
         if stage != TRY:
-            return Place(stage, 0, 0, False, 0, False, False, False, 0, 0, order)
+            return Standing(stage, 0, 0, False, 0, False, False, False, 0, 0, order)
         finding = self.found.get(step.id, len(self.found))
-        own = self.cause.remedies.index(step.id) if step.id in self.cause.remedies else len(self.cause.remedies) + order
-        return Place(
+        names = list(self.cause.remedies)
+        versions = [
+            i for i, name in enumerate(names) if name in self.remedies and self.remedies[name].kind == "version"
+        ]
+        at = versions[:1] if step.kind == "version" else [i for i, name in enumerate(names) if name == step.id]
+        own = at[0] if at else len(names) + order
+        return Standing(
             stage,
             self._behind(step, remedy, found=finding < len(self.found)),
             finding,
             self._aside(remedy),
             self._price(step, remedy),
             not self._enough(step),
-            remedy is None or remedy.phases != (phase,),
+            remedy is None or phase not in remedy.phases or len(remedy.phases) > FEW_PHASES,
             not stated(step),
             -self.helped[step.id],
             -self.saving(step),
@@ -184,10 +191,16 @@ class Grounds(Struct, frozen=True):
         fills = self.situation.now.ledger.gpu_capacity is None and min(on_card.values(), default=0) < 0
         if step.tier == "hardware":
             return MONEY
-        if fills or step.id in self.little or step.id in self.doubted or (remedy is not None and remedy.heavy):
+        if step.kind == "version" and not self.cause.counted:
+            return NOTHING  # what no setting explains, a version may
+        if fills or step.id in {*self.little, *self.doubted} or (remedy is not None and remedy.heavy):
             return RESULTS
-        if step.results == "changed" and step.id not in (*self.cause.leads, *self.usual):
-            return OF_ITS_OWN if (lowers(step) and stated(step)) or self.lever(step) == "batch" else RESULTS
+        mild = (
+            step.id in (*self.cause.leads, *self.usual) or self.lever(step) == "batch"
+        )  # a batch is made up in passes
+        if step.results == "changed" and not mild:
+            number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
+            return OF_ITS_OWN if number else RESULTS
         return VERSION if step.tier == "version" else OF_ITS_OWN if step.tier == "host_ram" else NOTHING
 
     def _enough(self, step: PlanStep) -> bool:
@@ -252,7 +265,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     levers: Counter[str] = Counter()
     holders: Counter[str] = Counter()
 
-    def next_of(each: tuple[Place, PlanStep]) -> tuple[object, ...]:
+    def next_of(each: tuple[Standing, PlanStep]) -> tuple[object, ...]:
         place, step = each
         if place.stage != TRY:
             return (place.stage, place.order)
@@ -328,11 +341,13 @@ def lowers(step: PlanStep) -> bool:
 
 
 def gives_little(step: PlanStep, remedy: Remedy | None, situation: Situation) -> bool:
-    """A share of the card that is `low` already, or falls by less than what the message says was missing."""
+    """A share of the card that the launch has `low` already, or that falls by less than the message says is missing."""
     low = remedy.value.low if remedy is not None and remedy.value is not None else None
     change = step.changes[0] if step.changes else None
     old, new = (parse_value(text or "", "float") for text in (change.old, change.new)) if change else (None, None)
     if low is None or not isinstance(old, float) or not isinstance(new, float):
         return False
     missing = situation.facts.get("gpu.missing_share")
-    return old <= low or (missing is not None and isinstance(missing.value, float) and old - new < missing.value)
+    return (old <= low and stated(step)) or (
+        missing is not None and isinstance(missing.value, float) and old - new < missing.value
+    )

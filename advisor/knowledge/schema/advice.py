@@ -202,6 +202,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
         "split",
         "evaluation",
         "length",
+        "filter",
+        "packing",
         "samples",
         "pictures",
         "offload",
