@@ -78,7 +78,10 @@ class Grounds(Struct, frozen=True):
     """Versions at which nothing of this crash points."""
     unseen: Collection[str]
     """Steps told on a condition that nobody saw: that the launch has what they undo, or a library its bad version."""
+    own: Mapping[str, int]
+    """Remedy → its place in the cause's list; "version": that of the first one of its kind."""
     found: Mapping[str, int]
+    """Step → its place among those that remove what was found."""
     little: Collection[str]
     """Shares of the card that are low already, or fall by too little."""
     usual: Collection[str]
@@ -101,12 +104,6 @@ class Grounds(Struct, frozen=True):
         if stage != TRY:
             return Standing(stage, 0, 0, False, 0, False, False, False, 0, 0, order)
         finding = self.found.get(step.id, len(self.found))
-        names = list(self.cause.remedies)
-        versions = [
-            i for i, name in enumerate(names) if name in self.remedies and self.remedies[name].kind == "version"
-        ]
-        at = versions[:1] if step.kind == "version" else [i for i, name in enumerate(names) if name == step.id]
-        own = at[0] if at else len(names) + order
         return Standing(
             stage,
             self._behind(step, remedy, found=finding < len(self.found)),
@@ -118,7 +115,7 @@ class Grounds(Struct, frozen=True):
             not stated(step),
             -self.helped[step.id],
             -self.saving(step),
-            own,
+            self.own.get("version" if step.kind == "version" else step.id, len(self.own) + order),
         )
 
     def lever(self, step: PlanStep) -> str:
@@ -227,6 +224,9 @@ def grounds(
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     names = dict.fromkeys((*situation.led, *leading, *shown, *alike))
+    own = {name: place for place, name in enumerate(cause.remedies)}
+    versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
+    own["version"] = next(versions, len(own))
     short = (one.short for one in situation.now.fit.findings if one.place == situation.place)
     missing = max(short, default=0) if situation.now.enough is False and not situation.uncounted else 0
     phase_told = situation.phase != "unknown" or missing > 0
@@ -239,6 +239,7 @@ def grounds(
         ahead=ahead,
         doubted=doubted,
         unseen=unseen,
+        own=own,
         found={name: place for place, name in enumerate(name for name in names if name in here)},
         little=little,
         usual={one.id for one in usual},
