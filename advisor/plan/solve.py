@@ -37,7 +37,7 @@ from advisor.plan.select import (
 from advisor.plan.situation import AWAKE, Situation
 from advisor.plan.steps import mending_step, step_of
 from advisor.plan.vendor import in_force, in_words_of
-from advisor.plan.versions import blamed, newly_triggered_steps, suspected, version_steps
+from advisor.plan.versions import blamed, newer_step, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
 from advisor.words import sentence
@@ -48,6 +48,8 @@ OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encod
 """Causes that are a version's fault, whichever it is."""
 WITNESSES = "ask-who-killed", "look-at-limits"
 """Remedies that tell first what it was: who killed the process, or what refused it memory."""
+FEW = 3
+"""Steps below which a newer version of the framework is worth a try (judgement)."""
 MOST_BY_HAND = 6
 """Steps named for a launch without a dialect: a list, not a catalogue."""
 
@@ -97,13 +99,15 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     holders = holders_of(levers, situation, cause)
     # a version that nobody named points at nothing, where the cause is what settings hold
     perhaps = [] if maybe else version_steps(situation, possible)[:1]
+    few = cause.memory == "gpu" and cause.room_helps and len(levers) < FEW and not picked.own and not healing
+    newer = [step for step in (newer_step(situation) if few else None,) if step is not None]
     case, leading = beside(_of_cases(situation, cause), holders.steps)
     asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
     mending = [step for step in (mending_step(situation),) if step is not None]
     chosen = together([*picked.own.values(), *picked.companions])
     first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *back_steps(situation), *_raising(situation)]
     names = {step.id for step in first}
-    steps = [*healing, *maybe, *case, *unproven, *doubtful, *perhaps, *provisional_steps(situation, cause)]
+    steps = [*healing, *maybe, *case, *unproven, *doubtful, *perhaps, *newer, *provisional_steps(situation, cause)]
     steps = [*first, *(step for step in steps if step.id not in names and step.id not in WITNESSES)]
     why = grounds(
         steps,
@@ -111,7 +115,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
         cause,
         leading=[*(one.id for one in (maybe if cause.id in OF_A_VERSION else [])), *leading, *holders.leading],
         ahead=names,
-        doubted={step.id for step in perhaps},
+        doubted={step.id for step in (*perhaps, *newer)},
         unseen={*holders.unseen, *(step.id for step in doubtful if cause.counted)},  # what grows, no setting ends
         helped=holders.helped,
     )

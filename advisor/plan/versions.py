@@ -129,6 +129,34 @@ def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanS
     ]
 
 
+def newer_step(situation: Situation) -> PlanStep | None:
+    """A newer version of the framework, where no list of its faults names one and one may be out; else None."""
+    inputs, read = situation.predictor.inputs, situation.now.run.newest_read
+    framework = inputs.recognised.framework
+    known = inputs.recognised.version
+    if framework is None or read is None or not read.version or known == read.version or not framework.package:
+        return None
+    package = framework.package
+    return PlanStep(
+        id=f"newer-{package}",
+        rank=0,
+        title=say("Try a newer version of {library}", library=package),
+        kind="version",
+        tier="version",
+        changes=(Change(package, known or None, f">={read.version}"),),
+        results="unchanged",
+        basis="estimated",
+        saves={},
+        place=situation.place,
+        why=say(
+            "Few settings act here, and what a framework holds changes by version. To change it: {command}",
+            command=f"`{pip_install(package, f'>={read.version}')}`",
+        ),
+        costs=say("what came with the newer version"),
+        group=f"version-{package}",
+    )
+
+
 def _is_older(specifier: str, version: str) -> bool:
     """Whether what a specifier names ("0.15.0", "<0.8") lies before a version."""
     named, known = release_of(specifier.lstrip("<>=~ ")), release_of(version)
