@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from advisor.diagnosis.cases import open_words
 from advisor.knowledge.schema import Case, SettingFact
 from advisor.language import listed, say
@@ -37,33 +35,23 @@ def case_steps(situation: Situation) -> list[PlanStep]:
     return [step for step in made if step is not None][:1]
 
 
-def beside(case: Sequence[PlanStep], steps: Sequence[PlanStep]) -> list[PlanStep]:
-    """The steps with those of cases in front, behind what is switched on where the case gives up results.
+def beside(case: Sequence[PlanStep], steps: Sequence[PlanStep]) -> tuple[list[PlanStep], list[str]]:
+    """The steps with those of cases before them, and which of all leads because a case shows it.
 
     What is switched on anyway is no second step, and a step that does the same leads in place of the case's; what a
-    case's step contains is left out. Steps that change one key exclude each other.
+    case's step contains is left out.
     """
     chosen = frozenset(value for one in steps if one.selected for value in _values(one))
     ours = [one for one in case if not _values(one) <= chosen]
     same = [next((step for step in steps if _values(own) <= _values(step)), own) for own in ours]
-    kept = [
-        one for one in steps if one not in same and (one.selected or not any(_values(one) <= _values(o) for o in same))
-    ]
-    clashes = {one.id: tuple(own.id for own in same if _keys(one) & _keys(own)) for one in kept}
-    leading = [replace(own, conflicts=(*own.conflicts, *(i for i in clashes if own.id in clashes[i]))) for own in same]
-    rest = [replace(one, conflicts=tuple(dict.fromkeys((*one.conflicts, *clashes[one.id])))) for one in kept]
-    last = max((i for i, one in enumerate(rest) if one.selected), default=-1) + 1
-    quiet = [one for one in leading if one.results == "unchanged"]
-    return [*quiet, *rest[:last], *(one for one in leading if one not in quiet), *rest[last:]]
+    made = [own for own in same if own not in steps]
+    kept = [one for one in steps if one.selected or not any(_values(one) <= _values(own) for own in made)]
+    return [*made, *kept], [one.id for one in same]
 
 
 def _values(step: PlanStep) -> frozenset[tuple[str, str | None]]:
     """What it sets; of a step that sets nothing something that no other has."""
     return frozenset((change.key, change.new) for change in step.changes) or frozenset({(step.id, None)})
-
-
-def _keys(step: PlanStep) -> frozenset[str]:
-    return frozenset(change.key for change in step.changes)
 
 
 def _applied(case: Case, situation: Situation) -> PlanStep | None:

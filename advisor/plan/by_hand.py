@@ -201,7 +201,7 @@ def in_a_later_version(remedy: Remedy, situation: Situation) -> bool:
     """Whether the version that is counted has no key for the remedy, and a newer one has."""
     natives = situation.now.built.natives
     framework = natives.framework
-    if framework is None or natives.carriers(remedy.knob or ""):
+    if framework is None or remedy.knob is None or natives.carriers(remedy.knob):
         return False
     order = [era.id for era in framework.eras]  # the newest first
     newer = frozenset(order[: order.index(natives.era)] if natives.era in order else ())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import contradicted, holds
@@ -21,47 +22,43 @@ _OF_EACH = 2
 """Remedies of one possible cause that are listed: its best, and one more."""
 _MOST = 5
 """Remedies added: a list, not a catalogue."""
-_MACHINES_AT = 3
-"""What can be tried at once comes before another machine."""
 _LARGE = 13e9
 """Parameters: 8 ranks that each load a copy in 16 bits take 200 GB of a node, in 32 bits 400 GB."""
 _COPIES = ("loading-per-rank", "checkpoint-in-ram")
 _QUESTION = "host_holder"
 
 
-def for_each_holder(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> list[PlanStep]:
-    """The steps, and the best remedies of every holder that is not ruled out; what helped most reports stands first,
-    machines behind the first few.
-    """
+class Holders(Struct, frozen=True):
+    """The steps with the best remedies of every holder that is not ruled out, and what decides their order."""
+
+    steps: Sequence[PlanStep]
+    leading: Sequence[str] = ()
+    """Remedies of the whole copies of a large model."""
+    unseen: Collection[str] = ()
+    """Steps told on the condition that the launch has what they undo."""
+    helped: Counter[str] = Counter()
+    """Remedy → documented reports that it helped."""
+
+
+def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> Holders:
+    """The steps alone, unless the RAM ran out and nothing tells what filled it."""
     guessed = situation.place == "host" and cause.id in GUESSED and not any(map(situation.facts.get, _SHOWN_BY))
     if not guessed:
-        return list(steps)
+        return Holders(steps)
     by_id = {remedy.id: remedy for remedy in situation.remedies}
     listed = {step.id for step in steps}
-    documented = Counter(
+    helped = Counter(
         name
         for case in situation.knowledge.cases
         if case.situation.get("memory") == "host" and case.grade != "failed"
         for name in case.remedies
     )
     found = [remedy for remedy in _possible(situation) if remedy.id not in listed]
-    found.sort(key=lambda remedy: -documented[remedy.id])
+    found.sort(key=lambda remedy: -helped[remedy.id])
     every = [*steps, *(advice_step(remedy, situation) for remedy in found[:_MOST])]
     told = [_conditional(step, by_id.get(step.id), situation) for step in every]
-    unseen = {one.id for one, step in zip(told, every, strict=True) if one is not step}  # nobody saw what they undo
-    whole = _whole_copies(situation) if _is_large(situation) else ()
-    told.sort(
-        key=lambda step: (
-            not step.selected,
-            step.kind == "machine",
-            step.id not in whole,
-            step.id in unseen,
-            -documented[step.id],
-        )
-    )
-    machines = [step for step in told if step.kind == "machine"]
-    others = [step for step in told if step.kind != "machine"]
-    return [*others[:_MACHINES_AT], *machines, *others[_MACHINES_AT:]]
+    unseen = {one.id for one, step in zip(told, every, strict=True) if one is not step}
+    return Holders(told, _whole_copies(situation) if _is_large(situation) else (), unseen, helped)
 
 
 def _is_large(situation: Situation) -> bool:

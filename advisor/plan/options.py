@@ -90,10 +90,12 @@ def _unseen(situation: Situation) -> bool:
 def unseen_number(remedy: Remedy, situation: Situation) -> bool:
     """Whether it lowers what a launch not seen whole leaves open, so that only the direction can be told: a length
     without a usual default, a budget of tokens without one, what by default is as low as it goes, and what a config
-    that was not found sets.
+    that was not found, or a variable that nobody set, says.
     """
     knob, natives = remedy.knob or "", situation.now.built.natives
     carrier = natives.carrier(knob)
+    if carrier is not None and carrier.setting is not None and not carrier.setting.resolved:
+        return remedy.value is not None and remedy.value.next is not None and remedy.value.floor is not None
     if not _unseen(situation) or carrier is None or carrier.given or carrier.fact is None:
         return False
     if knob.endswith(".tokens_per_gpu"):

@@ -39,7 +39,7 @@ def back_steps(situation: Situation) -> list[PlanStep]:
     change.
     """
     if not situation.ran_with:
-        return [advice_step(one, situation) for one in situation.remedies if one.id == RESTORE and _updated(situation)]
+        return [advice_step(one, situation) for one in situation.remedies if one.id == RESTORE and updated(situation)]
     then = _then(situation)
     changed = sorted(_changed_defaults(situation, then), key=lambda one: -one.saves.get(situation.fullest, 0))
     versions = [_version(name, old, situation, then) for name, old in situation.ran_with.items()]
@@ -48,7 +48,7 @@ def back_steps(situation: Situation) -> list[PlanStep]:
     return [*leading, *versions, *rest[: MOST_DEFAULTS - len(leading)]]
 
 
-def _updated(situation: Situation) -> bool:
+def updated(situation: Situation) -> bool:
     """Whether somebody says that libraries were updated since it ran; with which versions nobody says."""
     told = situation.facts.get("answer.ever_ran")
     return told is not None and told.value == "versions"

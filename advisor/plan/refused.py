@@ -43,6 +43,8 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
     if leads and all(native.text is None for native in proposal.present.values()):
         return ""  # the usual way out, and no sum knows what stands there now
     phase = situation.fullest
+    if situation.phase != "unknown" and situation.phase in proposal.remedy.phases and phase != situation.phase:
+        return ""  # the phase that died is none of those that are counted
     if not first and min(proposal.saves.values(), default=0) < 0 and max(proposal.saves.values(), default=0) <= 0:
         return say("here it would take more in {phase}, not less", phase=PHASE_TITLES[phase])
     if small := _too_small(proposal, situation):

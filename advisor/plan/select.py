@@ -8,7 +8,6 @@ from itertools import combinations, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.fact import Facts
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
@@ -57,8 +56,7 @@ def ordered(proposals: Sequence[Proposal], situation: Situation, cause: Cause) -
         enough = proposal.confirmed or _suffices(proposal, host_known)
         return _order(proposal, phase, cure, changes, enough, little)
 
-    best_first = sorted(proposals, key=place)
-    return best_first if situation.predictor.inputs.launch is None else _sunk(best_first, situation.facts)
+    return sorted(proposals, key=place)
 
 
 def _suffices(proposal: Proposal, other_known: bool) -> bool:
@@ -78,31 +76,6 @@ def _order(proposal: Proposal, phase: Phase, cure: bool, changes: bool, enough: 
     helps = proposal.saves.get(phase, 0) > 0 or proposal.lifts_limit
     alone = (0, 0, 0, 0) if enough else (1, little, TIERS.index(proposal.remedy.tier), -proposal.saves.get(phase, 0))
     return (not cure, not helps, changes, *alone)
-
-
-def _sunk(proposals: Sequence[Proposal], facts: Facts) -> list[Proposal]:
-    """What gives little stands behind the last that costs neither results nor RAM, where nothing can be computed."""
-    found = list(proposals)
-    for proposal in proposals:
-        if proposal.fits is None and not proposal.confirmed and _gives_little(proposal, facts):
-            quiet = [p for p in found if p.results == "unchanged" and p.remedy.tier in ("free", "slower")]
-            found.remove(proposal)
-            at = max((found.index(p) + 1 for p in quiet if p is not proposal), default=0)
-            found.insert(max(at, list(proposals).index(proposal)), proposal)
-    return found
-
-
-def _gives_little(proposal: Proposal, facts: Facts) -> bool:
-    """A share of the card that is `low` already, or falls by less than what the message says was missing."""
-    low = proposal.remedy.value.low if proposal.remedy.value is not None else None
-    key = next(iter(proposal.overrides), "")
-    present = proposal.present.get(key)
-    texts = (present.text if present is not None else None, proposal.overrides.get(key))
-    old, new = (parse_value(text or "", "float") for text in texts)
-    if low is None or not isinstance(old, float) or not isinstance(new, float):
-        return False
-    missing = facts.get("gpu.missing_share")
-    return old <= low or (missing is not None and isinstance(missing.value, float) and old - new < missing.value)
 
 
 def is_cure(proposal: Proposal, cause: Cause, situation: Situation) -> bool:

@@ -16,14 +16,13 @@ from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual, where_shared
-from advisor.plan.common_names import MOST_NAMES, names_of
-from advisor.plan.host_holders import for_each_holder
-from advisor.plan.lead import FIRST_FEW, largest_early, led_by_the_run
+from advisor.plan.host_holders import holders_of
 from advisor.plan.options import by_default, unseen_number
+from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.provisional import provisional_steps
-from advisor.plan.ran_with import back_steps
+from advisor.plan.ran_with import back_steps, updated
 from advisor.plan.refused import acts_elsewhere, false_friends, folklore, saves_elsewhere, tried_in_vain
 from advisor.plan.select import (
     GUESSED,
@@ -35,21 +34,22 @@ from advisor.plan.select import (
     select,
     together,
 )
-from advisor.plan.situation import Situation
+from advisor.plan.situation import AWAKE, Situation
 from advisor.plan.steps import mending_step, step_of
-from advisor.plan.turns import holder_unknown, in_turns, stated, unchanged_ahead
 from advisor.plan.vendor import in_force, in_words_of
-from advisor.plan.versions import blamed, newly_triggered_steps, suspected, version_steps
+from advisor.plan.versions import blamed, newer_step, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
 from advisor.words import sentence
 
+OF_ENGINE = "engine-beside-trainer"
+"""The cause whose remedies make room where an engine holds its share."""
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
 """Causes that are a version's fault, whichever it is."""
 WITNESSES = "ask-who-killed", "look-at-limits"
 """Remedies that tell first what it was: who killed the process, or what refused it memory."""
-HARDLY = 0.05
-"""Of what is missing: a change that gives less is no way out (judgement)."""
+FEW = 3
+"""Steps below which a newer version of the framework is worth a try (judgement)."""
 MOST_BY_HAND = 6
 """Steps named for a launch without a dialect: a list, not a catalogue."""
 
@@ -61,12 +61,13 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     bad, looks_like, possible = blamed(situation, cause)
     known_bad = version_steps(situation, bad)
     proven = {step.group for step in known_bad if step.selected}
-    steps = [step for step in known_bad if step.group in proven]
+    unproven = [step for step in known_bad if step.group not in proven]
+    healing = [step for step in known_bad if step.group in proven]
     maybe = version_steps(situation, looks_like)[:1]
-    doubtful = [] if maybe or steps else suspected(situation, cause)
+    doubtful = [] if maybe or healing else suspected(situation, cause)
     if cause.id in OF_A_VERSION:
         maybe, doubtful = maybe or doubtful, []
-    healed = any(step.selected for step in steps)
+    healed = any(step.selected for step in healing)
     # first see which version it is, before results are given up
     predictor = situation.predictor
     undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
@@ -76,6 +77,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
     # results are not given up for what was seen in part, nor while hands can do what no file given here carries
     same = bool(maybe) or situation.now.run.quoted or bool(by_hand) or _only_unexplained(situation)
+    same = same or updated(situation)
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
     no_phase = cause.memory == "shm"  # nor does a sum or an answer to the phase decide there
     beyond = (
@@ -84,87 +86,55 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
         else _beyond(picked, proposals, situation, maybe, by_hand, cause, same)
     )
     against = exclusions(proposals, situation)
-    for proposal in (picked.own.get(p.remedy.id, p) for p in proposals):
+    levers = [step_of(c, situation, selected=True) for c in picked.companions]
+    known = {step.id for step in levers}
+    for proposal in (picked.own.get(p.remedy.id, p) for p in proposals if p.remedy.id not in known):
         step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
         if not step.selected and needs_engine(proposal.remedy, situation) == "unseen":
             step = replace(step, title=where_shared(step.title))
-        steps.append(replace(step, conflicts=against.get(step.id, ())))
-    companions = picked.companions
-    chosen = together([*picked.own.values(), *companions])
-    steps = _with_companions(steps, [step_of(c, situation, selected=True) for c in companions])
-    # a version nobody named is worth a look before results are given up, and nobody changes it before a setting
-    steps = maybe + steps if cause.id in OF_A_VERSION else _behind_light(steps, maybe)
-    advice = _advice(situation, cause)
-    if situation.now.built.natives.framework is None:  # LoRA by a switch and by a rank is one thing there
-        advice = [*reversed({remedy.title: remedy for remedy in reversed(advice)}.values())]
-    told = _each_key_once([advice_step(remedy, situation) for remedy in advice])
-    if situation.now.built.natives.framework is None:  # a list, not a catalogue
-        told = in_turns(told, situation, cause) if holder_unknown(situation, cause) else told
-        usual_first = sorted(told, key=lambda step: step.id not in _usual(situation) and not stated(step))
-        told = [step for step in told if step in usual_first[:MOST_BY_HAND]]
-    steps = merged(steps, told, cause)
-    steps = in_turns(steps, situation, cause) if holder_unknown(situation, cause) else steps
-    steps = for_each_holder(steps, situation, cause)
-    # a bad version that this crash does not show is no reason to change an environment before a setting
-    unproven = [step for step in known_bad if step.group not in proven]
-    steps = _behind_first(steps, unproven) if cause.counted else [*unproven, *steps]  # what grows, no setting ends
-    steps = _behind_first(steps, doubtful)
-    known = cause.counted and situation.phase != "unknown"  # else nothing of this crash points at a version
-    perhaps = version_steps(situation, possible)[:1] if not maybe else []
-    steps = _before_results(steps, perhaps) if known else _behind_first(steps, perhaps)
-    steps += provisional_steps(situation, cause)
-    steps = _leading(steps, situation)
-    if situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none"):
-        steps = beside(case_steps(situation), steps)
-    mending = mending_step(situation)
-    back = back_steps(situation)
-    raised = [one for one in _raising(situation) if all(step.id != one.id for step in steps)]
+        levers.append(replace(step, conflicts=against.get(step.id, ())))
+    levers.sort(key=lambda step: step.id not in picked.own)  # companions stand right behind what needs them
+    told = [advice_step(remedy, situation) for remedy in _advice(situation, cause)]
+    levers += [step for step in told if step.id not in {one.id for one in levers}]
+    holders = holders_of(levers, situation, cause)
+    # a version that nobody named points at nothing, where the cause is what settings hold
+    perhaps = [] if maybe else version_steps(situation, possible)[:1]
+    few = cause.memory == "gpu" and cause.room_helps and len(levers) < FEW and not picked.own and not healing
+    newer = [step for step in (newer_step(situation) if few else None,) if step is not None]
+    case, leading = beside(_of_cases(situation, cause), holders.steps)
     asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
-    steps = [step for step in steps if step.id not in WITNESSES and all(step.id != one.id for one in back)]
-    first = [*([mending] if mending is not None else []), *asked, *newly_triggered_steps(awake, chosen), *back, *raised]
-    settings = [step for step in back if step.kind == "setting"]  # a version stays beside others of its library
-    steps = _each_key_once([*settings, *steps])[len(settings) :] if settings else steps
-    steps = sorted(steps, key=lambda step: _last(step, situation, picked.too_little))
-    steps = _of_the_scoring_pass(steps, situation) if situation.phase == "log_prob" else steps
-    steps = largest_early(_newer_behind(led_by_the_run(steps, situation, cause), situation), situation)
-    return finish(awake, [*first, *steps], refused, beyond)
-
-
-def _of_the_scoring_pass(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
-    """A pass that only scores: its own budget of tokens is named, not the update's; where nothing is counted, what is
-    held for each parameter comes behind the pass, which keeps neither gradients nor moments.
-    """
-    own = any(step.id == "logprob-token-budget" for step in steps)
-    kept = [step for step in steps if step.selected or stated(step) or not own or step.id != "token-budget"]
-    if not situation.uncounted and situation.now.enough is not None:
-        return kept
-    relieves = {remedy.id: remedy.relieves for remedy in situation.remedies}
-    last = max((i for i, step in enumerate(kept) if relieves.get(step.id) == "pass"), default=-1)
-    held = [
-        one for one in kept[: max(last, 0)] if relieves.get(one.id) == "states" and not (one.selected or one.documented)
+    mending = [step for step in (mending_step(situation),) if step is not None]
+    chosen = together([*picked.own.values(), *picked.companions])
+    first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *back_steps(situation), *_raising(situation)]
+    names = {step.id for step in first}
+    steps = [*healing, *maybe, *case, *unproven, *doubtful, *perhaps, *newer, *provisional_steps(situation, cause)]
+    steps = [*first, *(step for step in steps if step.id not in names and step.id not in WITNESSES)]
+    why = grounds(
+        steps,
+        situation,
+        cause,
+        leading=[*(one.id for one in (maybe if cause.id in OF_A_VERSION else [])), *leading, *holders.leading],
+        ahead=names,
+        doubted={step.id for step in (*perhaps, *newer)},
+        unseen={*holders.unseen, *(step.id for step in doubtful if cause.counted)},  # what grows, no setting ends
+        helped=holders.helped,
+    )
+    shown = documented_alike(situation)
+    named = [name for name in shown[1] if name not in why.little]
+    ordered_steps = [
+        replace(step, documented=step.documented or shown[0]) if step.id in named else step
+        for step in arranged(steps, why)
     ]
-    ahead = [step for step in kept[: last + 1] if step not in held]
-    return [*ahead, *held, *kept[last + 1 :]]
+    if situation.now.built.natives.framework is None:  # a list, not a catalogue
+        hands = [step for step in ordered_steps if step in told][MOST_BY_HAND:]
+        ordered_steps = [step for step in ordered_steps if step not in hands]
+    return finish(awake, ordered_steps, refused, beyond)
 
 
-def _newer_behind(steps: list[PlanStep], situation: Situation) -> list[PlanStep]:
-    """What only a newer version has does not lead where the version that is counted has a step of the same effect."""
-    remedies = {remedy.id: remedy for remedy in situation.remedies}
-    first = remedies.get(steps[0].id) if steps else None
-    if first is None or steps[0].selected or not in_a_later_version(first, situation):
-        return steps
-    alike = (i for i, one in enumerate(steps[1:FIRST_FEW], 1) if one.changes and one.results == "unchanged")
-    at = next((i for i in alike if (r := remedies.get(steps[i].id)) is not None and r.relieves == first.relieves), 0)
-    return [*steps[1 : at + 1], steps[0], *steps[at + 1 :]]
-
-
-def _last(step: PlanStep, situation: Situation, too_little: bool) -> tuple[bool, bool]:
-    """Whether it only moves the failure to the other place; whether it gives hardly any of what all together lack."""
-    if step.selected or not too_little:
-        return step.spills > 0 and not step.selected, False
-    short = max((one.short for one in situation.now.fit.findings if one.place == situation.place), default=0)
-    saving = max(step.saves.values(), default=0)
-    return step.spills > 0, 0 < saving < short * HARDLY and step.tier != "free"
+def _of_cases(situation: Situation, cause: Cause) -> list[PlanStep]:
+    """What an agreeing case changed, where keys are known and it is known what ran out."""
+    known = situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none")
+    return case_steps(situation) if known else []
 
 
 def _only_unexplained(situation: Situation) -> bool:
@@ -181,13 +151,6 @@ def _only_unexplained(situation: Situation) -> bool:
 def _uncapped(situation: Situation) -> bool:
     """Whether rows may be as long as the data: then no sum says what is enough."""
     return situation.now.run.unlimited_rows and situation.place == "gpu"
-
-
-def _open_ended(situation: Situation) -> bool:
-    """Whether the data may be larger than any sum says: rows without a limit, or pictures where the sums fit."""
-    now, capacity = situation.now, situation.now.ledger.gpu_capacity
-    pictures = situation.place == "gpu" and now.run.unlimited_pictures and capacity is not None
-    return _uncapped(situation) or (pictures and all(one.expected <= (capacity or 0) for one in now.ledger.sums("gpu")))
 
 
 def _beyond(
@@ -311,26 +274,29 @@ def enough_alone(step: PlanStep, situation: Situation) -> bool | None:
 
 def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
     """The cause's own remedies in its order; results-preserving ones of the same memory and phase after them."""
-    by_id = {remedy.id: remedy for remedy in situation.remedies}
-    first = [by_id[name] for name in cause.remedies if name in by_id]
     if cause.memory == "unknown":
         return []
-    skip = {*cause.remedies, *cause.folklore}
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
+    names = dict.fromkeys((*cause.remedies, *_ordinary(situation, cause)))
+    first = [by_id[name] for name in names if name in by_id and name not in cause.folklore]
+    skip = {*names, *cause.folklore}
     rest = [r for r in situation.remedies if r.id not in skip and r.value is not None and r.memory == situation.place]
     computed = situation.now.unfit(situation.place) is not None and not situation.uncounted
     counted = situation.place == "gpu" and cause.memory != "shm" and cause.counted and computed
-    if situation.place == "gpu" and situation.phase == "unknown" and not computed and cause.counted:
-        first += [
-            by_id[name] for name in _of_any_holder(situation) if name not in skip
-        ]  # nor is the cause more than a guess
     rest = [r for r in rest if r.kind == "setting"] if counted else []
     rest.sort(key=lambda r: TIERS.index(r.tier))
     return [r for r in [*first, *rest] if _concerns(r, situation) and r.value is not None and r.kind != "version"]
 
 
-def _of_any_holder(situation: Situation) -> Sequence[str]:
-    """The remedies of the cause that stands for all, where nothing tells what held the card."""
-    return next((cause.remedies for cause in situation.knowledge.tree.causes if cause.id == GUESSED[0]), ())
+def _ordinary(situation: Situation, cause: Cause) -> list[str]:
+    """Remedies that make room for whatever fills a card, in the order of the cause that stands for all: beside what
+    ends a cause, unless room does not help it.
+    """
+    if situation.place != "gpu" or cause.memory != "gpu" or not cause.room_helps:
+        return []
+    causes = {one.id: one for one in situation.knowledge.tree.causes}
+    engine = situation.phase in AWAKE and situation.phase != "unknown"
+    return [*causes[GUESSED[0]].remedies, *(causes[OF_ENGINE].remedies if engine else ())]
 
 
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
@@ -369,104 +335,6 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
     return ordered(proposals, situation, cause), tuple(refused)
 
 
-def merged(steps: Sequence[PlanStep], by_hand: Sequence[PlanStep], cause: Cause) -> list[PlanStep]:
-    """Steps that no file carries at their place in the cause's order, behind whatever is switched on or shown to help.
-
-    The cause's first remedy leads where it is one of them and costs nothing that the run computes: a limit is raised
-    before anything is made smaller, and what ran is gone back to.
-    """
-    order = {name: place for place, name in enumerate(cause.remedies)}
-    result = list(steps)
-    for step in by_hand:
-        mine = order.get(step.id, len(order))
-        if mine == 0 and step.tier in ("free", "version"):
-            result.insert(0, step)
-            continue
-        later = (i for i, one in enumerate(result) if _gives_way(one) and order.get(one.id, len(order)) > mine)
-        last = max((i for i, one in enumerate(result) if one.selected), default=-1) + 1
-        result.insert(max(next(later, len(result)), last), step)
-    return result
-
-
-def _gives_way(step: PlanStep) -> bool:
-    """A step of which nothing shows that it saves anything where the run died; a version is looked at all the same."""
-    shown = step.selected or step.documented or any(size > 0 for size in step.saves.values())
-    return not shown and step.kind != "version"
-
-
-def _behind_first(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep]:
-    """`later` behind the first few steps, and behind everything that is switched on."""
-    last = max((i for i, step in enumerate(steps) if step.selected), default=-1) + 1
-    at = max(last, min(FIRST_FEW, len(steps)))
-    return [*steps[:at], *later, *steps[at:]]
-
-
-def _behind_light(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep]:
-    """`later` behind the first steps that cost neither results nor RAM, the first few at most."""
-    light = (step.results == "unchanged" and step.tier in ("free", "slower") for step in steps[:FIRST_FEW])
-    at = next((i for i, one in enumerate(light) if not one), min(FIRST_FEW, len(steps)))
-    return [*steps[:at], *later, *steps[at:]]
-
-
-def _before_results(steps: list[PlanStep], later: list[PlanStep]) -> list[PlanStep]:
-    """`later` in front of what gives up results, and behind everything that is switched on."""
-    last = max((i for i, step in enumerate(steps) if step.selected), default=-1) + 1
-    at = next((i for i, step in enumerate(steps) if i >= last and step.results == "changed"), len(steps))
-    return [*steps[:at], *later, *steps[at:]]
-
-
-def _leading(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
-    """The usual ways out of this kind of run among the first few steps, behind whatever is switched on.
-
-    So are the settings of a few that somebody quoted of a launch: the rest seemed beside the point.
-    """
-    told = [step for step in steps if stated(step)]
-    quoted = situation.now.run.quoted and len(told) < FIRST_FEW
-    usual = _usual(situation)
-    first = 0 if _open_ended(situation) else FIRST_FEW - 1
-    chosen = max((i + 1 for i, step in enumerate(steps) if step.selected), default=0)
-    named = sorted(
-        (step for step in steps[chosen:] if step.id in situation.led), key=lambda step: situation.led.index(step.id)
-    )
-    steps = [*steps[:chosen], *named, *(step for step in steps[chosen:] if step not in named)]
-    at = max(first, chosen, chosen + len(named))
-    changed = next((i for i, step in enumerate(steps) if i >= chosen and step.results == "changed"), at)
-    changed = max(changed, chosen + len(named))
-    led = [step for step in steps[at:] if step.id in usual or (quoted and step in told)]
-    if _open_ended(situation):  # before the data has a largest size, no saving is a number
-        return [*steps[:at], *led, *(step for step in steps[at:] if step not in led)]
-    quiet = [step for step in led if step.results == "unchanged"]  # nothing is given up before what costs nothing
-    led, ahead = [step for step in led if step not in quiet], min(at, changed)
-    rest = [step for step in steps[at:] if step not in led and step not in quiet]
-    return [*steps[:ahead], *quiet, *steps[ahead:at], *unchanged_ahead(led, rest)]
-
-
-def _usual(situation: Situation) -> set[str]:
-    """Remedies that are the usual way out of this kind of run."""
-    facts = situation.facts
-    return {one.id for one in situation.remedies if one.leads_when and all_hold(one.leads_when, facts) is not None}
-
-
-def _with_companions(steps: list[PlanStep], companions: list[PlanStep]) -> list[PlanStep]:
-    """Companions stand right after the last selected step; the same remedy further down gives way to them."""
-    names = {step.id for step in companions}
-    kept = [step for step in steps if step.id not in names]
-    last = max((i for i, step in enumerate(kept) if step.selected), default=-1)
-    return [*kept[: last + 1], *companions, *kept[last + 1 :]]
-
-
-def _each_key_once(steps: Sequence[PlanStep]) -> list[PlanStep]:
-    """Without the steps that would move a key which one before them moves."""
-    taken: set[str] = set()
-    kept: list[PlanStep] = []
-    for step in steps:
-        keys = {change.key for change in step.changes}
-        if not keys & taken:
-            kept.append(step)
-        taken |= keys
-    return kept
-
-
 def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     """Remedies that no file carries, in the cause's order: machines, manual steps, data without a switch.
 
@@ -474,20 +342,14 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     """
     by_id = {remedy.id: remedy for remedy in situation.remedies}
     natives = situation.now.built.natives
-    any_holder = _of_any_holder(situation) if natives.framework is None and holder_unknown(situation, cause) else ()
-    names = dict.fromkeys((*cause.remedies, *any_holder))
+    ordinary = _ordinary(situation, cause) if natives.framework is None else ()
+    names = dict.fromkeys((*cause.remedies, *ordinary))
     named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
     wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation)]
     if natives.framework is None:
         concerning = [r for r in wanted if not (r.environment and r.value is not None)]
         concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]
-        concerning = [r for r in concerning if needs_engine(r, situation) != "missing"]
-        concerning.sort(key=lambda r: r.results == "changed" and r.id not in cause.leads)
-        concerning.sort(key=lambda r: needs_engine(r, situation) == "unseen")
-        by_name: dict[str, Remedy] = {}  # two ways to move a state have one name in most frameworks
-        for remedy in concerning:
-            by_name.setdefault(listed(names_of(remedy.knob or "", situation)[:MOST_NAMES]) or remedy.id, remedy)
-        return list(by_name.values())
+        return [r for r in concerning if needs_engine(r, situation) != "missing"]
     first = cause.remedies[:1]
     return [
         r

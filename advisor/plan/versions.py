@@ -20,6 +20,7 @@ from advisor.rules.functions import release_of, version_in
 from advisor.words import Basis, filled
 
 ENGINES = ("vllm", "sglang")
+SHARDS = "actor.zero_stage"
 MOST_SUSPECTED = 2
 """Libraries whose version is worth a look before anything is changed."""
 
@@ -78,10 +79,17 @@ def suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
     by_library: dict[str, Advisory] = {}
     idle = _idle(situation)
     for advisory in situation.suspected:
-        if f"library.{advisory.library}" not in situation.facts and advisory.library not in idle:
+        unseen = f"library.{advisory.library}" not in situation.facts and not _by_choice(advisory.library, situation)
+        if unseen and advisory.library not in idle:
             by_library.setdefault(advisory.library, advisory)
     steps = (version_steps(situation, [advisory])[:1] for advisory in by_library.values())
     return [replace(step, selected=False) for found in steps for step in found][:MOST_SUSPECTED]
+
+
+def _by_choice(library: str, situation: Situation) -> bool:
+    """Whether the run shards its states with the library only where its launch says so, and nothing seen says it."""
+    stage = situation.now.built.natives.carrier(SHARDS)
+    return stage is not None and library in stage.key.lower() and SHARDS not in situation.now.run.knobs
 
 
 def version_steps(situation: Situation, advisories: Iterable[Advisory]) -> list[PlanStep]:
@@ -119,6 +127,34 @@ def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanS
         for advisory in situation.newly_triggered(chosen)
         for number, specifier in enumerate(advisory.safe)
     ]
+
+
+def newer_step(situation: Situation) -> PlanStep | None:
+    """A newer version of the framework, where no list of its faults names one and one may be out; else None."""
+    inputs, read = situation.predictor.inputs, situation.now.run.newest_read
+    framework = inputs.recognised.framework
+    known = inputs.recognised.version
+    if framework is None or read is None or not read.version or known == read.version or not framework.package:
+        return None
+    package = framework.package
+    return PlanStep(
+        id=f"newer-{package}",
+        rank=0,
+        title=say("Try a newer version of {library}", library=package),
+        kind="version",
+        tier="version",
+        changes=(Change(package, known or None, f">={read.version}"),),
+        results="unchanged",
+        basis="estimated",
+        saves={},
+        place=situation.place,
+        why=say(
+            "Few settings act here, and what a framework holds changes by version. To change it: {command}",
+            command=f"`{pip_install(package, f'>={read.version}')}`",
+        ),
+        costs=say("what came with the newer version"),
+        group=f"version-{package}",
+    )
 
 
 def _is_older(specifier: str, version: str) -> bool:

@@ -19,7 +19,7 @@ from advisor.memory.cells import Place
 from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
 from advisor.plan.as_in_case import AS_IN
-from advisor.plan.lead import most_saved
+from advisor.plan.order import most_saved
 from advisor.plan.plan import Plan, PlanStep
 from advisor.plan.solve import WITNESSES, contradicting, enough_alone
 from advisor.report import phrases
@@ -57,7 +57,7 @@ class Most(Struct, frozen=True):
     assumed: int
 
 
-LENGTHS = (Most(3, 3, 4, 3, 3, 2, 2), Most(3, 2, 4, 2, 3, 2, 1), Most(2, 1, 3, 1, 2, 1, 1), Most(1, 0, 3, 0, 2, 1, 1))
+LENGTHS = (Most(3, 3, 6, 3, 3, 2, 2), Most(3, 2, 6, 2, 3, 2, 1), Most(2, 1, 6, 1, 2, 1, 1), Most(1, 0, 4, 0, 2, 1, 1))
 """From the longest on; the last is taken however long it is."""
 PARAGRAPH = 180
 """Columns of a paragraph; the sentences beyond are for `--all`."""

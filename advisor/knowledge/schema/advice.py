@@ -84,6 +84,8 @@ class Cause(Strict, frozen=True):
     """False: it is none of what the ledger sums up, so a change that only lowers the sum is not aimed at it."""
     remedies: tuple[str, ...] = ()
     """Remedy ids in order of preference."""
+    room_helps: bool = True
+    """False: no setting that makes room on the card ends it, so the ordinary ones do not stand beside its own."""
     leads: tuple[str, ...] = ()
     """Those that keep their place although they change results: they end it, the others only make room."""
     folklore: tuple[str, ...] = ()
@@ -192,6 +194,33 @@ class Remedy(Strict, frozen=True, kw_only=True):
     relieves: Literal["pass", "rows", "states", "engine", "other"] = "other"
     """What it makes smaller: one pass of the batch, the rows of a step and their lengths, what lies on the card between
     passes, or the rollout engine."""
+    lever: Literal[
+        "",
+        "recompute",
+        "kernel",
+        "padding",
+        "split",
+        "evaluation",
+        "length",
+        "filter",
+        "packing",
+        "samples",
+        "pictures",
+        "offload",
+        "offload-off",
+        "train-less",
+        "optimizer",
+        "precision",
+        "graphs",
+        "requests",
+        "engine-split",
+        "sleep",
+        "cards",
+        "allocator",
+        "trial",
+    ] = ""
+    """What it does, where that is narrower than what it relieves: among the first steps stands one of each.
+    "train-less": fewer weights, or fewer bits for them; "trial": it only shows whether the run would live."""
     never_for: tuple[str, ...] = ()
     """Signature or cause ids where it harms."""
     value: NewValue | None = None

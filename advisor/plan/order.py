@@ -1,0 +1,354 @@
+"""Orders the steps of a plan by one key, and lets each kind of lever speak once before one speaks twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from advisor.diagnosis.conditions import all_hold
+from advisor.knowledge.schema import Cause, Remedy
+from advisor.plan.as_in_case import HELPED
+from advisor.plan.by_hand import in_a_later_version, needs_engine
+from advisor.plan.options import unseen_number
+from advisor.plan.plan import PlanStep
+from advisor.plan.select import GUESSED, LITTLE, holder_of
+from advisor.plan.situation import Situation
+from advisor.run.values import parse_value
+
+LOOK, ON, TRY, PERHAPS = range(4)
+"""Stages: what is looked at or gone back to before a setting is changed; what is switched on; the rest; what is right
+only if a witness is found."""
+ORDINARY, UNSURE, LITTLE_GIVEN, ELSEWHERE, UNPROVEN = range(5)
+"""How far behind: not at all; the key, the version that has it, or what it moves was not seen; it gives hardly any of
+what is missing; it acts where the run did not die, or fills the other place; nothing of this crash points at it."""
+NOTHING, VERSION, OF_ITS_OWN, RESULTS, MONEY = range(5)
+"""Prices: time at most; another version; RAM, or a number of the user's own that results hang on; other results, and
+what is as dear; machines."""
+HARDLY = 0.05
+"""Of what is missing: a change that gives less is no way out (judgement)."""
+FEW_PHASES = 2
+"""A remedy of as many is made for them."""
+MACHINE_BY = 3
+"""More RAM helps whatever filled the host: what is tried at once comes before it, and no more than that (judgement)."""
+USUAL_LEVER = {"pass": "batch", "rows": "length", "states": "shard", "engine": "engine"}
+"""What it relieves → what most remedies of it do."""
+MOST_DOCUMENTED = 2
+"""Remedies of a case that come before the others: what else helps keeps its place."""
+NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
+"""Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
+
+
+class Standing(NamedTuple):
+    """Why a step stands where it stands: the smaller the earlier, compared from the first field on."""
+
+    stage: int
+    behind: int
+    finding: int
+    """It removes what the failing line, the facts or the cause found (0, 1, … in their order), or helped in a case that
+    died alike; else the largest."""
+    aside: bool
+    """The cause names another holder, or other remedies: it is ordinary room in this phase."""
+    price: int
+    alone: bool
+    """By the count it is not enough alone."""
+    general: bool
+    """Not for this phase and at most one more."""
+    stated: bool
+    """Not in the user's own files: what they set comes before what they never wrote."""
+    reports: int
+    """On a host of which nobody knows what filled it: less the more documented reports it helped."""
+    saving: int
+    """Bytes, negative."""
+    order: int
+    """Its place in the cause's own list, then among the candidates."""
+
+
+class Grounds(Struct, frozen=True):
+    """What decides the places: the run, what was found, and what is known of the steps that no remedy tells."""
+
+    situation: Situation
+    cause: Cause
+    remedies: Mapping[str, Remedy]
+    ahead: Collection[str]
+    """Steps that are looked at before anything is changed."""
+    doubted: Collection[str]
+    """Versions at which nothing of this crash points."""
+    unseen: Collection[str]
+    """Steps told on a condition that nobody saw: that the launch has what they undo, or a library its bad version."""
+    own: Mapping[str, int]
+    """Remedy → its place in the cause's list; "version": that of the first one of its kind."""
+    found: Mapping[str, int]
+    """Step → its place among those that remove what was found."""
+    little: Collection[str]
+    """Shares of the card that are low already, or fall by too little."""
+    usual: Collection[str]
+    """Remedies that most runs of this kind are helped by: what they cost does not hold them back."""
+    helped: Counter[str]
+    largest: int
+    """The most that a step which leaves the results alone saves where it counts."""
+    missing: int
+    holder_named: str
+    """What the cause says held the card; a pass that only scores keeps neither gradients nor moments."""
+    open: bool
+    """Nothing tells what held the card."""
+    phase_told: bool
+    """The log or the sums tell in which phase it died: what a step saves elsewhere does not count."""
+
+    def place(self, step: PlanStep, order: int) -> Standing:
+        """The key of a step that is the `order`-th candidate."""
+        remedy, phase = self.remedies.get(step.id), self.situation.phase
+        stage = self._stage(step)
+        if stage != TRY:
+            return Standing(stage, 0, 0, False, 0, False, False, False, 0, 0, order)
+        finding = self.found.get(step.id, len(self.found))
+        return Standing(
+            stage,
+            self._behind(step, remedy, found=finding < len(self.found)),
+            finding,
+            self._aside(remedy),
+            self._price(step, remedy),
+            not self._enough(step),
+            remedy is None or phase not in remedy.phases or len(remedy.phases) > FEW_PHASES,
+            not stated(step),
+            -self.helped[step.id],
+            -self.saving(step),
+            self.own.get("version" if step.kind == "version" else step.id, len(self.own) + order),
+        )
+
+    def lever(self, step: PlanStep) -> str:
+        """What kind of step it is; one that no remedy tells is a kind of its own."""
+        remedy = self.remedies.get(step.id)
+        if remedy is None:
+            return step.group or step.id
+        return remedy.lever or USUAL_LEVER.get(remedy.relieves, remedy.id)
+
+    def holder(self, step: PlanStep) -> str:
+        """What it relieves, where nothing tells what held the card; "" elsewhere."""
+        remedy = self.remedies.get(step.id)
+        return remedy.relieves if self.open and remedy is not None else ""
+
+    def keys(self, step: PlanStep) -> frozenset[str]:
+        """What is not told twice: the keys it moves, by name or in words, and the title of a way that has several."""
+        remedy = self.remedies.get(step.id)
+        if step.kind == "version" or step.only_if:
+            return frozenset()
+        found = {change.key.lstrip("-") for change in step.changes}
+        if remedy is not None and not found and unseen_number(remedy, self.situation):
+            carrier = self.situation.now.built.natives.carrier(remedy.knob or "")
+            found = {carrier.key.lstrip("-")} if carrier is not None else found
+        return frozenset({*found, remedy.title} if remedy is not None else found)
+
+    def saving(self, step: PlanStep) -> int:
+        """Bytes that it saves where it counts."""
+        return decisive(step) if self.phase_told else most_saved(step)
+
+    def _stage(self, step: PlanStep) -> int:
+        if step.id in self.ahead:
+            return LOOK
+        first = step.id in self.cause.remedies[:1] and step.tier in ("free", "version")
+        if first and step.kind in ("manual", "machine") and not step.changes:
+            return LOOK
+        return ON if step.selected else PERHAPS if step.only_if else TRY
+
+    def _behind(self, step: PlanStep, remedy: Remedy | None, found: bool) -> int:
+        doubted = step.id in self.doubted and not step.documented
+        if doubted or (remedy is not None and (remedy.last_resort or remedy.lever == "trial")):
+            return UNPROVEN
+        asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
+        idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0
+        if step.spills or (asleep and self.saving(step) <= 0) or (idle and not found):
+            return ELSEWHERE
+        if found or step.kind == "machine" or self._enough(step):
+            return ORDINARY
+        sure = self.missing > 0 or remedy is None or remedy.relieves not in ("pass", "rows")  # rows may be any length
+        if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * self.missing):
+            return LITTLE_GIVEN
+        return UNSURE if self._unsure(step, remedy) else ORDINARY
+
+    def _unsure(self, step: PlanStep, remedy: Remedy | None) -> bool:
+        if remedy is None or step.id in self.unseen:
+            return step.id in self.unseen
+        rare = self.situation.phase == "unknown" and remedy.phases == ("validation",) and not stated(step)
+        newer = in_a_later_version(remedy, self.situation)
+        return rare or newer or needs_engine(remedy, self.situation) == "unseen"
+
+    def _aside(self, remedy: Remedy | None) -> bool:
+        if remedy is None or remedy.id in self.usual:
+            return False
+        if self.holder_named in ("pass", "rows"):
+            return remedy.relieves not in ("pass", "rows")
+        return self.cause.id not in GUESSED and remedy.id not in self.cause.remedies
+
+    def _price(self, step: PlanStep, remedy: Remedy | None) -> int:
+        """What it costs; as much as results what is dear beside its like, gives little, or fills an unknown card."""
+        on_card = step.host_saves if step.place == "host" else step.saves
+        fills = self.situation.now.ledger.gpu_capacity is None and min(on_card.values(), default=0) < 0
+        if step.tier == "hardware":
+            return MONEY
+        if step.kind == "version" and not self.cause.counted:
+            return NOTHING  # what no setting explains, a version may
+        if fills or step.id in {*self.little, *self.doubted} or (remedy is not None and remedy.heavy):
+            return RESULTS
+        mild = (
+            step.id in (*self.cause.leads, *self.usual) or self.lever(step) == "batch"
+        )  # a batch is made up in passes
+        if step.results == "changed" and not mild:
+            number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
+            return OF_ITS_OWN if number else RESULTS
+        return VERSION if step.tier == "version" else OF_ITS_OWN if step.tier == "host_ram" else NOTHING
+
+    def _enough(self, step: PlanStep) -> bool:
+        return self.missing > 0 and self.saving(step) >= self.missing and not step.spills
+
+
+def grounds(
+    steps: Sequence[PlanStep],
+    situation: Situation,
+    cause: Cause,
+    leading: Sequence[str] = (),
+    ahead: Collection[str] = (),
+    doubted: Collection[str] = (),
+    unseen: Collection[str] = (),
+    helped: Counter[str] | None = None,
+) -> Grounds:
+    """What decides the places of these candidates. `leading`: steps that an agreeing case or version puts in front."""
+    remedies = {remedy.id: remedy for remedy in situation.remedies}
+    here = {step.id for step in steps}
+    usual = [
+        one for one in remedies.values() if one.leads_when and all_hold(one.leads_when, situation.facts) is not None
+    ]
+    shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
+    little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
+    alike = [name for name in documented_alike(situation)[1] if name not in little]
+    names = dict.fromkeys((*situation.led, *leading, *shown, *alike))
+    own = {name: place for place, name in enumerate(cause.remedies)}
+    versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
+    own["version"] = next(versions, len(own))
+    short = (one.short for one in situation.now.fit.findings if one.place == situation.place)
+    missing = max(short, default=0) if situation.now.enough is False and not situation.uncounted else 0
+    phase_told = situation.phase != "unknown" or missing > 0
+    worth = decisive if phase_told else most_saved
+    scoring = situation.phase == "log_prob" and not missing
+    return Grounds(
+        situation=situation,
+        cause=cause,
+        remedies=remedies,
+        ahead=ahead,
+        doubted=doubted,
+        unseen=unseen,
+        own=own,
+        found={name: place for place, name in enumerate(name for name in names if name in here)},
+        little=little,
+        usual={one.id for one in usual},
+        helped=helped or Counter(),
+        largest=max((worth(step) for step in steps if step.results == "unchanged"), default=0),
+        missing=missing,
+        holder_named="pass" if scoring else holder_of(cause, situation),
+        open=holder_unknown(situation, cause) and not scoring,
+        phase_told=phase_told,
+    )
+
+
+def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
+    """The steps in order, none that moves a key which one before it moves.
+
+    What is looked at and what is switched on stands first. Of the rest one is picked after the other: nobody reads far,
+    so a kind of lever that stands there already waits for the others (where nothing tells what held the card, so does
+    a holder, among what costs no results), and between equals the key decides.
+    """
+    placed = sorted(((why.place(step, order), step) for order, step in enumerate(steps)), key=lambda each: each[0])
+    kept: list[PlanStep] = []
+    tried: list[PlanStep] = []
+    taken: set[str] = set()
+    levers: Counter[str] = Counter()
+    holders: Counter[str] = Counter()
+
+    def next_of(each: tuple[Standing, PlanStep]) -> tuple[object, ...]:
+        place, step = each
+        if place.stage != TRY:
+            return (place.stage, place.order)
+        due = why.situation.place == "host" and len(tried) == MACHINE_BY - 1 and step.kind == "machine"
+        again = levers[why.lever(step)], place.price >= RESULTS, holders[why.holder(step)]
+        return (place.stage, not due, place.behind, again, place)
+
+    while placed:
+        best = min(placed, key=next_of)
+        placed.remove(best)
+        place, step = best
+        keys = why.keys(step)
+        if taken & keys:
+            continue
+        kept.append(step)
+        tried += [step] if place.stage == TRY else []
+        taken |= keys
+        levers[why.lever(step)] += 1
+        holders[why.holder(step)] += place.finding == len(why.found)  # what was found stands beside a guess
+    return kept
+
+
+def _endless(remedy: Remedy, situation: Situation) -> bool:
+    """Whether rows or pictures have no longest size here, and the remedy gives them one: before that no sum counts."""
+    run = situation.now.run
+    return run.unlimited_pictures and not run.unlimited_rows if remedy.lever == "pictures" else run.unlimited_rows
+
+
+def documented_alike(situation: Situation) -> tuple[str, tuple[str, ...]]:
+    """The best case that died in this phase and in which something helped, and its remedies that anybody can try: what
+    somebody bought, and last resorts, are no first try. ("", ()) where there is none.
+    """
+    helped = (one for one in situation.cases if one.grade in HELPED and one.situation.get("phase") == situation.phase)
+    case = next(helped, None)
+    remedies = {remedy.id: remedy for remedy in situation.remedies}
+    named = [remedies[name] for name in case.remedies if name in remedies] if case is not None else []
+    cheap = [one.id for one in named if one.tier != "hardware" and not (one.heavy or one.last_resort)]
+    return (case.id, tuple(cheap[:MOST_DOCUMENTED])) if case is not None else ("", ())
+
+
+def holder_unknown(situation: Situation, cause: Cause) -> bool:
+    """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
+    if situation.place != "gpu" or cause.memory != "gpu" or situation.led:
+        return False
+    if any(name in situation.facts and situation.facts[name].value is True for name in NAMED):
+        return False
+    now = situation.now
+    seen = now.built.natives.framework is not None and (now.enough is not False or now.run.seen_whole)
+    if situation.phase == "unknown" and not seen:
+        return cause.counted
+    return cause.id in (*GUESSED, "not-in-the-settings") and now.enough is not False
+
+
+def decisive(step: PlanStep) -> int:
+    """Bytes that a step saves where it counts."""
+    return step.saves.get(step.headline, 0) if step.headline is not None else 0
+
+
+def most_saved(step: PlanStep) -> int:
+    """Bytes that it saves in the phase that gains most."""
+    return max(step.saves.values(), default=0)
+
+
+def stated(step: PlanStep) -> bool:
+    """The user's own files or the log say what the setting is now."""
+    return any(one.old is not None and one.old_source not in (None, "default", "assumed") for one in step.changes)
+
+
+def lowers(step: PlanStep) -> bool:
+    """Whether it makes a number smaller."""
+    pairs = ([parse_value(text or "", "float") for text in (one.old, one.new)] for one in step.changes)
+    return any(isinstance(old, float) and isinstance(new, float) and new < old for old, new in pairs)
+
+
+def gives_little(step: PlanStep, remedy: Remedy | None, situation: Situation) -> bool:
+    """A share of the card that the launch has `low` already, or that falls by less than the message says is missing."""
+    low = remedy.value.low if remedy is not None and remedy.value is not None else None
+    change = step.changes[0] if step.changes else None
+    old, new = (parse_value(text or "", "float") for text in (change.old, change.new)) if change else (None, None)
+    if low is None or not isinstance(old, float) or not isinstance(new, float):
+        return False
+    missing = situation.facts.get("gpu.missing_share")
+    return (old <= low and stated(step)) or (
+        missing is not None and isinstance(missing.value, float) and old - new < missing.value
+    )
