@@ -197,6 +197,13 @@ def settled(remedy: Remedy, situation: Situation) -> bool:
     return present is not None and next_value(remedy, present, situation) is None
 
 
+def spent(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the launch itself sets the key, and the remedy has no value left for it."""
+    carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.knob is not None else None
+    set_here = carrier is not None and carrier.setting is not None and carrier.value is not None
+    return carrier is not None and set_here and remedy.value is not None and next_value(remedy, carrier, situation) is None
+
+
 def in_a_later_version(remedy: Remedy, situation: Situation) -> bool:
     """Whether the version that is counted has no key for the remedy, and a newer one has."""
     natives = situation.now.built.natives

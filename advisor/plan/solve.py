@@ -15,7 +15,7 @@ from advisor.memory.ledger import peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
-from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual, where_shared
+from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, spent, usual, where_shared
 from advisor.plan.common_names import MOST_NAMES, names_of
 from advisor.plan.host_holders import for_each_holder
 from advisor.plan.lead import FIRST_FEW, largest_early, led_by_the_run
@@ -506,6 +506,7 @@ def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
         return _concerns(remedy, situation)
     return (
         remedy.by_hand
+        and not spent(remedy, situation)
         and not by_default(remedy, situation)
         and not isinstance(propose(remedy, situation, {}), Proposal)
     )

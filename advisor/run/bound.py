@@ -234,8 +234,15 @@ def keys_of_knobs(framework: Framework | None, era: str, knobs: Mapping[str, str
 
 
 def _in_full(key: str, values: Mapping[str, Native]) -> str:
-    """The one setting whose key ends in `key`, as people quote it, or in its last part, where a file groups
-    them otherwise; of several roles, the trained model's. What an element of a list has is that list's alone."""
+    """The one setting whose key ends in `key`, as people quote it, with which `key` ends, as a file of several models
+    has it, or that ends in its last part, where a file groups them otherwise; of several roles, the trained model's.
+    What an element of a list has is that list's alone."""
+    groups = key.split(".")
+    behind = (".".join(groups[at:]) for at in range(1, len(groups) - 1))
+    if (own := next((short for short in behind if short in values and values[short].fact is not None), "")) and not (
+        _in_a_list(key)
+    ):
+        return own
     last = key if _in_a_list(key) else key.rpartition(".")[2]
     if last in values and values[last].fact is not None:
         return last
