@@ -15,7 +15,16 @@ from advisor.memory.ledger import peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
-from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, spent, usual, where_shared
+from advisor.plan.by_hand import (
+    advice_step,
+    in_a_later_version,
+    needs_engine,
+    of_years_later,
+    settled,
+    spent,
+    usual,
+    where_shared,
+)
 from advisor.plan.common_names import MOST_NAMES, names_of
 from advisor.plan.host_holders import for_each_holder
 from advisor.plan.lead import FIRST_FEW, largest_early, led_by_the_run
@@ -478,6 +487,7 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     names = dict.fromkeys((*cause.remedies, *any_holder))
     named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
     wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation)]
+    wanted = [r for r in wanted if not of_years_later(r, situation)]
     if natives.framework is None:
         concerning = [r for r in wanted if not (r.environment and r.value is not None)]
         concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]

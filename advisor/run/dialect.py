@@ -297,10 +297,20 @@ def told_era(
 
     `added`: keys that are set with hydra's `+`, which an era that has them refuses; `dated`: the log's last day.
     """
+    libraries = {**_python_of(paths), **libraries}
     of_version = [e for e in framework.eras if version and e.versions and version_in(e.versions, version)]
     if of_version:
         return _era_by_keys(framework, of_version, keys, libraries, paths, added, dated)[0], "version"
     return _era_by_keys(framework, framework.eras, keys, libraries, paths, added, dated)
+
+
+_PYTHON = re.compile(r"/python(3\.\d{1,2})/")
+
+
+def _python_of(paths: Iterable[str]) -> dict[str, str]:
+    """Python's version, as the folders of a traceback name it: a framework's newer versions refuse an old one."""
+    found = next((match[1] for path in paths if (match := _PYTHON.search(path)) is not None), None)
+    return {} if found is None else {"python": found}
 
 
 def _era_by_keys(
@@ -324,7 +334,7 @@ def _era_by_keys(
     if not chosen:
         return "", "nothing"
     if marked or len(possible) == 1:
-        return chosen[0].id, "keys"
+        return next((era for era in chosen if _names_a_folder(era, paths, "*.py")), chosen[0]).id, "keys"
     of_fork = [era for era in possible if _names_a_folder(era, paths)]
     if of_fork:
         return of_fork[0].id, "folders"
@@ -351,9 +361,11 @@ def absent(framework: Framework, era: str, keys: Iterable[str]) -> list[str]:
     )
 
 
-def _names_a_folder(era: Era, paths: Sequence[str]) -> bool:
+def _names_a_folder(era: Era, paths: Sequence[str], only: str = "*") -> bool:
+    """Whether a path has one of the era's names, of those that fit `only`: "*.py" are programs."""
     parts = {part.lower() for path in paths for part in (*path.split("/"), path)}
-    return any(fnmatchcase(part, folder.lower()) for folder in era.folders for part in parts)
+    names = [folder.lower() for folder in era.folders if fnmatchcase(folder, only)]
+    return any(fnmatchcase(part, name) for name in names for part in parts)
 
 
 def _runs_with(era: Era, libraries: Mapping[str, str]) -> bool:
