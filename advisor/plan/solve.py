@@ -305,7 +305,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
 def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
     """Native key → new text of all selected steps (variables as `$NAME`)."""
     return {
-        ("$" if step.kind == "environment" else "") + native(change.key): change.new
+        ("$" if change.variable or step.kind == "environment" else "") + native(change.key): change.new
         for step in steps
         if step.selected and step.kind in ("setting", "environment", "data")
         for change in step.changes

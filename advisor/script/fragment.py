@@ -206,10 +206,10 @@ def _settings_alone(data: bytes) -> bytes | None:
 
 
 def _python(document: Document) -> Launch | None:
-    """The keywords of a `…Config(…)` call, where the text is Python."""
+    """The keywords of calls that configure a run, where the text is Python."""
     from advisor.script.python_file import python_launch, read_python
 
-    if b"Config(" not in document.data and b"Arguments(" not in document.data:
+    if not any(call in document.data for call in (b"Config(", b"Arguments(", b".from_pretrained(")):
         return None
     try:
         launch = python_launch(read_python(replace(document, kind="python")))
