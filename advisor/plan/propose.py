@@ -18,7 +18,7 @@ from advisor.plan.options import Option, moved_along, options
 from advisor.plan.plan import NotProposed
 from advisor.plan.situation import Situation, in_words
 from advisor.run.build import BuiltRun
-from advisor.run.natives import EnvironmentPrefix, Native
+from advisor.run.natives import EnvironmentPrefix, Native, default_of
 from advisor.run.run import Run
 from advisor.words import Basis, Phase, Results
 
@@ -138,7 +138,11 @@ def _present(key: str, option: Option, built: BuiltRun) -> Native:
 
 def present(known: Native, run: Run) -> Native:
     """The setting as it stands; a default is "assumed" where the launch was not read whole."""
-    return known if known.given or run.seen_whole else replace(known, source="assumed")
+    if known.given or run.seen_whole:
+        return known
+    default = default_of(known.fact, run.era) if known.fact is not None and not run.missing_files else None
+    number = isinstance(default, (int, float)) and not isinstance(default, bool)
+    return replace(known, text=known.text or (str(default) if number else None), source="assumed")
 
 
 def _may_hold(remedy: Remedy, situation: Situation) -> bool:
