@@ -263,7 +263,7 @@ def _of_other_versions(remedy: Remedy, framework: Framework, situation: Situatio
     newest, assumed = framework.eras[0].id, situation.now.built.natives.era
     by_era = (key for era in (assumed, newest) for key, fact in known.items() if era in fact.eras)
     key = next(by_era, next(iter(known)))
-    return f"--{key}" if framework.syntax == "argparse" else key, since(known[key].eras, newest)
+    return f"--{key}" if framework.takes_options else key, since(known[key].eras, newest)
 
 
 def _without_numbers(remedy: Remedy) -> str:

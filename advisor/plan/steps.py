@@ -97,7 +97,7 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     if key.startswith(EnvironmentPrefix):
         return Change(key.removeprefix(EnvironmentPrefix), old, new, old_source=source, variable=True)
     framework = situation.predictor.inputs.recognised.framework
-    options = framework is not None and framework.syntax == "argparse"
+    options = framework is not None and framework.takes_options
     bare = options and present.fact is not None and present.fact.type == "flag"
     inputs = situation.predictor.inputs
     beside = beside_file(inputs.recognised, inputs.launch)
