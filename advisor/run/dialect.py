@@ -297,20 +297,26 @@ def told_era(
 
     `added`: keys that are set with hydra's `+`, which an era that has them refuses; `dated`: the log's last day.
     """
-    libraries = {**_python_of(paths), **libraries}
     of_version = [e for e in framework.eras if version and e.versions and version_in(e.versions, version)]
     if of_version:
         return _era_by_keys(framework, of_version, keys, libraries, paths, added, dated)[0], "version"
-    return _era_by_keys(framework, framework.eras, keys, libraries, paths, added, dated)
+    era, told_by = _era_by_keys(framework, framework.eras, keys, libraries, paths, added, dated)
+    young = _too_young(framework, paths)
+    if era not in young or told_by == "keys":
+        return era, told_by
+    old = [one for one in framework.eras if one.id not in young]
+    return _era_by_keys(framework, old, keys, libraries, paths, added, dated)[0], "libraries"
 
 
 _PYTHON = re.compile(r"/python(3\.\d{1,2})/")
 
 
-def _python_of(paths: Iterable[str]) -> dict[str, str]:
-    """Python's version, as the folders of a traceback name it: a framework's newer versions refuse an old one."""
-    found = next((match[1] for path in paths if (match := _PYTHON.search(path)) is not None), None)
-    return {} if found is None else {"python": found}
+def _too_young(framework: Framework, paths: Iterable[str]) -> Collection[str]:
+    """Eras that refuse the Python which the folders of a traceback name; none where all of them do."""
+    version = next((match[1] for path in paths if (match := _PYTHON.search(path)) is not None), None)
+    asked = {era.id: era.libraries.get("python", "") for era in framework.eras}
+    young = [era for era, spec in asked.items() if version is not None and spec and not version_in(spec, version)]
+    return young if len(young) < len(asked) else ()
 
 
 def _era_by_keys(
