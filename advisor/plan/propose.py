@@ -133,16 +133,21 @@ def _present(key: str, option: Option, built: BuiltRun) -> Native:
     known = built.natives.values.get(key) or Native(key, None, None, "default")
     if known.text is None and option.present is not None and option.present.key == key:
         known = option.present
+    along = option.present is None or option.present.key != key
+    known = _at_default(known, built.run) if along and not known.given and not built.run.seen_whole else known
     return present(known, built.run)
+
+
+def _at_default(known: Native, run: Run) -> Native:
+    """A number that moves along with another, at the framework's default, where no config that was not found sets it."""
+    default = default_of(known.fact, run.era) if known.fact is not None and not run.missing_files else None
+    number = isinstance(default, (int, float)) and not isinstance(default, bool)
+    return replace(known, text=str(default)) if number and known.text is None else known
 
 
 def present(known: Native, run: Run) -> Native:
     """The setting as it stands; a default is "assumed" where the launch was not read whole."""
-    if known.given or run.seen_whole:
-        return known
-    default = default_of(known.fact, run.era) if known.fact is not None and not run.missing_files else None
-    number = isinstance(default, (int, float)) and not isinstance(default, bool)
-    return replace(known, text=known.text or (str(default) if number else None), source="assumed")
+    return known if known.given or run.seen_whole else replace(known, source="assumed")
 
 
 def _may_hold(remedy: Remedy, situation: Situation) -> bool:
