@@ -28,7 +28,7 @@ from advisor.diagnosis.open_questions import (
     with_version,
     with_was,
 )
-from advisor.diagnosis.vendor import speak_of_cards, tree_of, vendor_of
+from advisor.diagnosis.vendor import dialect_of, speak_of_cards, tree_of, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
 from advisor.language import listed, say, sentences
@@ -191,6 +191,7 @@ def state_of(
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
     )
+    recognised = replace(recognised, framework=dialect_of(vendor, recognised.framework))
     ran_with = _ran_with(asked, recognised, answers, machine, knowledge)
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]

@@ -260,8 +260,6 @@ def _states_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
             "that share them; what they leave of a card is for the pass.",
             size=show_bytes(per * run.model.parameters),
             **told,
-            least=show_bytes(least),
-            every=show_bytes(every),
         )
 
 

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.knowledge.schema import GpuFact, Tree
+from advisor.knowledge.schema import Framework, GpuFact, Tree
 from advisor.language import rename
 from advisor.machine.inventory import Machine
 
@@ -100,6 +100,20 @@ def _pattern(vendor: Vendor) -> re.Pattern[str]:
     """Any of NVIDIA's names as a word of its own: NCCL is none in NCCL_IB_HCA."""
     longest_first = sorted(_NAMES[vendor], key=len, reverse=True)
     return re.compile("|".join(rf"(?<![A-Z_]){re.escape(name)}(?![A-Z_])" for name in longest_first))
+
+
+def dialect_of(vendor: Vendor, framework: Framework | None) -> Framework | None:
+    """The dialect with the variables that this vendor's libraries read: torch_npu reads its allocator's settings under
+    its own name alone (torch for AMD reads NVIDIA's, too), so what a framework sets for CUDA is not on there.
+    """
+    if vendor != "ascend" or framework is None:
+        return framework
+    own = {
+        in_names_of(vendor, name): replace(fact, default=None, default_when=()) if name in _NAMES[vendor] else fact
+        for name, fact in framework.environment.items()
+    }
+    read = {name: fact for name, fact in framework.environment.items() if name not in _NAMES[vendor]}
+    return replace(framework, environment={**own, **read})
 
 
 def tree_of(vendor: Vendor, tree: Tree) -> Tree:

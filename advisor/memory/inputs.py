@@ -294,11 +294,11 @@ def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str
             else say("the shape of the model (--model NAME or a config.json)")
         )
     if not run.topology.known and not run.topology.assumed and not whole_on_each(run):
-        missing.append(
-            say("how many of the GPUs each role has (the launch script says it)")
-            if machine.gpus
-            else say("the number of GPUs (--gpus 8xA100-80GB)")
-        )
+        roles = run.recipe.answers == "generated" and run.algorithm != "unknown"
+        held = mark("how many of the GPUs each role has (the launch script says it)")
+        trained = mark("how many of the GPUs train it (the launch script says it)")
+        told = say(held if roles else trained)
+        missing.append(told if machine.gpus else say("the number of GPUs (--gpus 8xA100-80GB)"))
     return tuple(missing)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from advisor.diagnosis.cases import open_words
+from advisor.diagnosis.cases import MECHANISM, open_words
 from advisor.knowledge.schema import Case, SettingFact
 from advisor.language import listed, say
 from advisor.memory.cells import Place
@@ -24,6 +25,9 @@ AS_IN = "as-in-"
 """Before a case's id: the step that does what it did."""
 HELPED = ("confirmed", "plausible")
 """Grades of cases in which something helped, or the maintainers say so, the surest first."""
+_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)[bB](?![a-zA-Z\d])")
+SIZE_CLASS = 2.5
+"""Models that differ by more are not of one size class: 7B and 14B are, 3B and 14B are not (judgement)."""
 _TRIVIAL = frozenset({"framework", "memory", "gpu", "gpus"})
 """What thousands of runs share: a case that agrees in these alone is another one."""
 
@@ -36,7 +40,7 @@ def case_steps(situation: Situation) -> list[PlanStep]:
 
 
 def beside(case: Sequence[PlanStep], steps: Sequence[PlanStep]) -> tuple[list[PlanStep], list[str]]:
-    """The steps with those of cases before them, and which of all leads because a case shows it.
+    """The steps with those of cases, and which of the run's own lead because a case shows them.
 
     What is switched on anyway is no second step, and a step that does the same leads in place of the case's; what a
     case's step contains is left out.
@@ -46,7 +50,7 @@ def beside(case: Sequence[PlanStep], steps: Sequence[PlanStep]) -> tuple[list[Pl
     same = [next((step for step in steps if _values(own) <= _values(step)), own) for own in ours]
     made = [own for own in same if own not in steps]
     kept = [one for one in steps if one.selected or not any(_values(one) <= _values(own) for own in made)]
-    return [*made, *kept], [one.id for one in same]
+    return [*made, *kept], [one.id for one in same if one not in made]
 
 
 def _values(step: PlanStep) -> frozenset[tuple[str, str | None]]:
@@ -58,7 +62,11 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
     """The case's settings that would be news here; None where there are none, or the framework refuses them."""
     before = situation.now.built
     unknown = open_words(case, situation.facts, before.run)
-    if not set(case.situation) - _TRIVIAL - set(unknown):
+    if (
+        not set(case.situation) - _TRIVIAL - set(unknown)
+        or MECHANISM & set(unknown)
+        or _of_another_size(case, situation)
+    ):
         return None
     overrides: dict[str, str | None] = {}
     facts: list[SettingFact] = []
@@ -83,7 +91,7 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
     return PlanStep(
         id=AS_IN + case.id,
         rank=0,
-        title=say("Set {keys} as in {case}", keys=listed(overrides), case=case.id),
+        title=say("Set {keys} as a reported run did", keys=listed(overrides)),
         kind="setting",
         tier="slower",
         changes=tuple(change_of(stands[key], new, situation) for key, new in overrides.items()),
@@ -99,6 +107,16 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
         group=AS_IN + case.id,
         host_saves={phase: size for phase, size in difference(ledger, after.ledger, other).items() if size},
     )
+
+
+def _of_another_size(case: Case, situation: Situation) -> bool:
+    """Whether the case names a model of another size class than the one here: what fits 72B says nothing of 3B."""
+    model = situation.now.run.model
+    words = " ".join((case.title, str(case.situation.get("model", "")), str(case.reported)))
+    sizes = {float(size) * 1e9 for size in _SIZE.findall(words)}
+    if model is None or not model.parameters or not sizes:
+        return False
+    return not any(1 / SIZE_CLASS <= size / model.parameters <= SIZE_CLASS for size in sizes)
 
 
 def _here(key: str, situation: Situation) -> Native | None:

@@ -27,6 +27,8 @@ from advisor.run.values import spell
 from advisor.words import BETWEEN_SENTENCES
 
 QUANTIZE = "quantize-base"
+MOST_MONTHS = 12
+"""A newer version by more is another program to its user, not a step (judgement)."""
 ANY_EXCEPTION = "read-the-exception"
 """Where nothing more is known of a failure that is no shortage."""
 
@@ -197,6 +199,15 @@ def settled(remedy: Remedy, situation: Situation) -> bool:
     return present is not None and next_value(remedy, present, situation) is None
 
 
+def spent(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the launch itself sets the key, and the remedy has no value left for it."""
+    carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.knob is not None else None
+    set_here = carrier is not None and carrier.setting is not None and carrier.value is not None
+    return (
+        carrier is not None and set_here and remedy.value is not None and next_value(remedy, carrier, situation) is None
+    )
+
+
 def in_a_later_version(remedy: Remedy, situation: Situation) -> bool:
     """Whether the version that is counted has no key for the remedy, and a newer one has."""
     natives = situation.now.built.natives
@@ -206,6 +217,25 @@ def in_a_later_version(remedy: Remedy, situation: Situation) -> bool:
     order = [era.id for era in framework.eras]  # the newest first
     newer = frozenset(order[: order.index(natives.era)] if natives.era in order else ())
     return any(newer.intersection(fact.eras) for fact in _keys_of(remedy, framework, situation).values())
+
+
+def of_years_later(remedy: Remedy, situation: Situation) -> bool:
+    """Whether only versions have a key for the remedy that came long after the one that runs, as something tells."""
+    told = situation.predictor.inputs.recognised
+    framework = situation.now.built.natives.framework
+    if framework is None or told.era_told_by == "nothing" or not in_a_later_version(remedy, situation):
+        return False
+    released = {era.id: era.released for era in framework.eras}
+    now, order = released.get(told.era, ""), [era.id for era in framework.eras]
+    facts = _keys_of(remedy, framework, situation).values()
+    newer = [era for fact in facts for era in fact.eras if order.index(era) < order.index(told.era)]
+    first = min((day for era in newer if (day := released[era])), default="")
+    return bool(now and first) and _months(first) - _months(now) > MOST_MONTHS
+
+
+def _months(day: str) -> int:
+    """Months of a release's day or month, "2024-11"."""
+    return int(day[:4]) * 12 + int(day[5:7])
 
 
 def _of_a_newer_version(remedy: Remedy, framework: Framework, situation: Situation) -> tuple[Change, ...]:
@@ -233,7 +263,7 @@ def _of_other_versions(remedy: Remedy, framework: Framework, situation: Situatio
     newest, assumed = framework.eras[0].id, situation.now.built.natives.era
     by_era = (key for era in (assumed, newest) for key, fact in known.items() if era in fact.eras)
     key = next(by_era, next(iter(known)))
-    return f"--{key}" if framework.syntax == "argparse" else key, since(known[key].eras, newest)
+    return f"--{key}" if framework.takes_options else key, since(known[key].eras, newest)
 
 
 def _without_numbers(remedy: Remedy) -> str:

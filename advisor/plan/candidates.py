@@ -12,6 +12,7 @@ from advisor.knowledge.schema import NewValue
 from advisor.plan.situation import TOTAL
 from advisor.rules.expression import Expression
 from advisor.rules.tree import Constant, as_number
+from advisor.run.bound import default_here
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import scope_of
 from advisor.run.natives import Native, RunScope
@@ -38,7 +39,13 @@ def _offered(rule: NewValue, native: Native, built: BuiltRun, new: KnobValue | N
         if native.value != rule.to and not _taken(native, rule.to, built):
             yield rule.to
     elif rule.start is not None and native.value in (None, -1):  # the framework's word for "all at once"
-        yield rule.start
+        default = None if native.fact is None else as_number(default_here(native.fact, built.natives))
+        begins = as_number(rule.start)
+        lower = default is not None and begins is not None and 0 < default <= begins and native.value is None
+        if lower and rule.next is not None:
+            yield from _row(rule, rule.next, default, scope.with_own(value=default))
+        else:
+            yield rule.start
     elif rule.next is not None:
         yield from _row(rule, rule.next, native.value, scope)
     present = as_number(native.value)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.diagnosis.conditions import contradicted, holds
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import say
-from advisor.plan.by_hand import advice_step, needs_engine
+from advisor.plan.by_hand import advice_step, needs_engine, spent
 from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED
 from advisor.plan.situation import Situation
@@ -89,7 +89,7 @@ def _possible(situation: Situation) -> list[Remedy]:
         fitting = [one for one in fitting if not any(contradicted(rule, facts) for rule in one.applies_when)]
         fitting = [one for one in fitting if needs_engine(one, situation) != "missing" and one.kind != "version"]
         fitting = [one for one in fitting if not one.phases or situation.phase in ("unknown", *one.phases)]
-        fitting = [one for one in fitting if situation.reaches(one)]
+        fitting = [one for one in fitting if situation.reaches(one) and not spent(one, situation)]
         fitting = [one for one in fitting if not (seen and one.value is not None and one.value.to is False)]
         possible.update({one.id: one for one in fitting[:_OF_EACH]})
     return list(possible.values())

@@ -10,7 +10,7 @@ from advisor.knowledge.schema import Partners
 from advisor.rules.expression import Expression
 from advisor.rules.tree import RuleValue, as_number
 from advisor.run.bound import default_here
-from advisor.run.natives import Native, Natives, RunScope
+from advisor.run.natives import ChosenScope, Native, Natives, RunScope
 from advisor.run.run import Knob
 from advisor.run.values import parse_value
 
@@ -35,7 +35,7 @@ def forms(
         return found
     text = overrides.get(native.key)
     new = None if text is None else parse_value(text, native.fact.type)
-    scope = RunScope(natives, knobs=knobs, own={"old": native.value, "new": new})
+    scope = ChosenScope(natives, knobs=knobs, own={"old": native.value, "new": new})
     for rule in native.fact.with_it:
         if not rule.eras or natives.era in rule.eras:
             found = [form for joined in found for form in _with(rule, joined, scope)]

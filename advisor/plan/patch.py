@@ -90,13 +90,12 @@ def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequenc
 
 def wanted_of(step: PlanStep) -> list[EditRequest]:
     """The edits one step asks for, each with the comment that will stand in the file."""
-    kind = "environment" if step.kind == "environment" else "setting"
     return [
         EditRequest(
             change.key,
             () if change.bare and change.new is not None else change.new,
             f"{step.id}: {_brief(change)}",
-            "environment" if kind == "environment" else "setting",
+            "environment" if change.variable or step.kind == "environment" else "setting",
             assigned=change.assigned,
             in_file=change.in_file,
         )

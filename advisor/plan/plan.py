@@ -40,6 +40,8 @@ class Change(Struct, frozen=True):
     """What gave `old`; "assumed": the framework's default, taken for it because the launch was not seen whole."""
     since: str = ""
     """The versions that have the key, in words, where not all have it and nobody knows which one runs."""
+    variable: bool = False
+    """A variable of the environment, which goes along with a setting."""
 
     @property
     def old_words(self) -> str | None:

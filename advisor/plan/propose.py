@@ -18,7 +18,7 @@ from advisor.plan.options import Option, moved_along, options
 from advisor.plan.plan import NotProposed
 from advisor.plan.situation import Situation, in_words
 from advisor.run.build import BuiltRun
-from advisor.run.natives import EnvironmentPrefix, Native
+from advisor.run.natives import EnvironmentPrefix, Native, default_of
 from advisor.run.run import Run
 from advisor.words import Basis, Phase, Results
 
@@ -146,7 +146,16 @@ def _present(key: str, option: Option, built: BuiltRun) -> Native:
     known = built.natives.values.get(key) or Native(key, None, None, "default")
     if known.text is None and option.present is not None and option.present.key == key:
         known = option.present
+    along = option.present is None or option.present.key != key
+    known = _at_default(known, built.run) if along and not known.given and not built.run.seen_whole else known
     return present(known, built.run)
+
+
+def _at_default(known: Native, run: Run) -> Native:
+    """A number that moves along with another, at the framework's default, where no file that was not found sets it."""
+    default = default_of(known.fact, run.era) if known.fact is not None and not run.missing_files else None
+    number = isinstance(default, (int, float)) and not isinstance(default, bool)
+    return replace(known, text=str(default)) if number and known.text is None else known
 
 
 def present(known: Native, run: Run) -> Native:

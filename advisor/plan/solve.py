@@ -15,7 +15,16 @@ from advisor.memory.ledger import peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.as_in_case import beside, case_steps
-from advisor.plan.by_hand import advice_step, in_a_later_version, needs_engine, settled, usual, where_shared
+from advisor.plan.by_hand import (
+    advice_step,
+    in_a_later_version,
+    needs_engine,
+    of_years_later,
+    settled,
+    spent,
+    usual,
+    where_shared,
+)
 from advisor.plan.host_holders import holders_of
 from advisor.plan.options import by_default, unseen_number
 from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown
@@ -259,7 +268,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
 def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
     """Native key → new text of all selected steps (variables as `$NAME`)."""
     return {
-        ("$" if step.kind == "environment" else "") + native(change.key): change.new
+        ("$" if change.variable or step.kind == "environment" else "") + native(change.key): change.new
         for step in steps
         if step.selected and step.kind in ("setting", "environment", "data")
         for change in step.changes
@@ -346,6 +355,7 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     names = dict.fromkeys((*cause.remedies, *ordinary))
     named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
     wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation)]
+    wanted = [r for r in wanted if not of_years_later(r, situation)]
     if natives.framework is None:
         concerning = [r for r in wanted if not (r.environment and r.value is not None)]
         concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]
@@ -368,6 +378,7 @@ def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
         return _concerns(remedy, situation)
     return (
         remedy.by_hand
+        and not spent(remedy, situation)
         and not by_default(remedy, situation)
         and not isinstance(propose(remedy, situation, {}), Proposal)
     )

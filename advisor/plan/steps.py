@@ -95,9 +95,9 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     """A change with its key as the user's file writes it: variables bare, options with their dashes."""
     key, old, source = present.key, present.text, present.source
     if key.startswith(EnvironmentPrefix):
-        return Change(key.removeprefix(EnvironmentPrefix), old, new, old_source=source)
+        return Change(key.removeprefix(EnvironmentPrefix), old, new, old_source=source, variable=True)
     framework = situation.predictor.inputs.recognised.framework
-    options = framework is not None and framework.syntax == "argparse"
+    options = framework is not None and framework.takes_options
     bare = options and present.fact is not None and present.fact.type == "flag"
     inputs = situation.predictor.inputs
     beside = beside_file(inputs.recognised, inputs.launch)

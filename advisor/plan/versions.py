@@ -20,7 +20,10 @@ from advisor.rules.functions import release_of, version_in
 from advisor.words import Basis, filled
 
 ENGINES = ("vllm", "sglang")
-SHARDS = "actor.zero_stage"
+_OPTIONAL = ("deepspeed",)
+"""Libraries that a framework may do without: a run uses them where something of it names them."""
+_ALWAYS_WITH = frozenset({"openrlhf", "open-reasoner-zero", "deepspeed-chat"})
+"""Frameworks that have no other trainer."""
 MOST_SUSPECTED = 2
 """Libraries whose version is worth a look before anything is changed."""
 
@@ -63,10 +66,25 @@ def _borne(advisory: Advisory, situation: Situation) -> bool:
 
 
 def _idle(situation: Situation) -> tuple[str, ...]:
-    """Engines, where the run generates nothing, or nothing tells what it is and none speaks in the log."""
+    """Engines, where the run generates nothing, or nothing tells what it is and none speaks in the log; and what
+    nothing of the run names."""
     natives = situation.now.built.natives
     generates = natives.rolls_out and (natives.framework is not None or "frame.engine" in situation.facts)
-    return () if generates else ENGINES
+    if situation.now.run.framework in _ALWAYS_WITH:
+        return () if generates else ENGINES
+    named = _words(situation)
+    return (*(() if generates else ENGINES), *(one for one in _OPTIONAL if one not in named))
+
+
+def _words(situation: Situation) -> str:
+    """What launch and log name, in lower case: settings, files, what starts the run, frames and lines of evidence."""
+    inputs, crash = situation.predictor.inputs, situation.predictor.crash
+    words = [*(frame.file for frame in crash.frames), *(one.text for one in crash.evidence), *crash.libraries]
+    words += [f"{one.key} {one.text}" for one in situation.now.run.settings]
+    words += [key for key, one in situation.now.built.natives.values.items() if one.given]
+    if (launch := inputs.launch) is not None:
+        words += [word for word in (*launch.argv, launch.spreads, *launch.files, *launch.missing) if word is not None]
+    return "\n".join(words).lower()
 
 
 def suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
@@ -79,17 +97,11 @@ def suspected(situation: Situation, cause: Cause) -> list[PlanStep]:
     by_library: dict[str, Advisory] = {}
     idle = _idle(situation)
     for advisory in situation.suspected:
-        unseen = f"library.{advisory.library}" not in situation.facts and not _by_choice(advisory.library, situation)
-        if unseen and advisory.library not in idle:
+        unseen = f"library.{advisory.library}" not in situation.facts and advisory.library not in idle
+        if unseen and not _came_later(advisory, situation):
             by_library.setdefault(advisory.library, advisory)
     steps = (version_steps(situation, [advisory])[:1] for advisory in by_library.values())
     return [replace(step, selected=False) for found in steps for step in found][:MOST_SUSPECTED]
-
-
-def _by_choice(library: str, situation: Situation) -> bool:
-    """Whether the run shards its states with the library only where its launch says so, and nothing seen says it."""
-    stage = situation.now.built.natives.carrier(SHARDS)
-    return stage is not None and library in stage.key.lower() and SHARDS not in situation.now.run.knobs
 
 
 def version_steps(situation: Situation, advisories: Iterable[Advisory]) -> list[PlanStep]:

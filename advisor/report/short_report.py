@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.crash.evidence import Evidence
+from advisor.diagnosis.cases import open_words
 from advisor.diagnosis.deciding import DecidingQuestion, Outcome
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
 from advisor.diagnosis.tree import UNSETTLED
 from advisor.hostile import cells, clean_line
+from advisor.knowledge.schema import Case
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
 from advisor.memory.cells import Place
 from advisor.memory.fit import FitVerdict
@@ -418,12 +420,19 @@ def _offered(mark: str, step: PlanStep, state: State, *more: str) -> list[str]:
 def _as_in(step: PlanStep, state: State) -> str:
     """Which case stands behind it, where all that is known of that is so here, and the versions it had."""
     alike = state.situation.cases if state.situation is not None else ()
-    case = next((one for one in alike if step.documented.startswith(one.id)), None)
-    if case is None:
+    case = next((one for one in alike if step.documented.partition(" ")[0] == one.id), None)
+    if case is None or any(not name.startswith("version ") for name in _unknown_of(case, state)):
         return ""
+    if next(one for one in state.plan.steps if one.documented == step.documented) is not step:
+        return ""  # told already
     had = [f"{name.removeprefix('version ')} {v}" for name, v in case.situation.items() if name.startswith("version ")]
-    told = {"case": case.id, "title": case.title, "versions": listed(had)}
-    return say("As in {case}, with {versions}: {title}.", **told) if had else say("As in {case}: {title}.", **told)
+    told = {"title": case.title, "versions": listed(had)}
+    return say("Reported, with {versions}: {title}.", **told) if had else say("Reported: {title}.", **told)
+
+
+def _unknown_of(case: Case, state: State) -> list[str]:
+    """What the case says of its run and nobody knows of this one."""
+    return open_words(case, state.situation.facts, state.run) if state.situation is not None else []
 
 
 def _by_hand(step: PlanStep, state: State) -> list[str]:

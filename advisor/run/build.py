@@ -22,7 +22,7 @@ from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
 from advisor.run.general import Cards, cards_of, unsharded_by
 from advisor.run.hints import Hints, hints_of
-from advisor.run.implied import stated_topology
+from advisor.run.implied import backend_by_keys, stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of, gpus_of, native
 from advisor.run.recipe import UNKNOWN as NO_METHOD
@@ -33,6 +33,7 @@ from advisor.run.topology import decided_by, read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import by_name_note, read_by_name, unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
+from advisor.script.document import Setting
 from advisor.script.launch import Launch, NotFound
 
 _ENGINE_SIZE = "rollout.tensor_parallel"
@@ -92,7 +93,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     natives = bind_natives(
         framework,
         inputs.recognised.era,
-        launch.settings if launch else (),
+        (*launch.settings, *_of_backend(framework, inputs.recognised.era, launch)) if launch else (),
         launch.environment if launch else {},
         inputs.log_settings,
         inputs.overrides,
@@ -315,6 +316,14 @@ def _of_framework(recognised: Recognised) -> dict[str, str]:
     """The framework's version as a library's, where the log or the checkout around the script states it."""
     framework, version = recognised.framework, recognised.version or recognised.checkout
     return {} if framework is None or version is None else {framework.package: version}
+
+
+def _of_backend(framework: Framework | None, era: str, launch: Launch) -> tuple[Setting, ...]:
+    """The switches of the backend whose keys a launch sets, where the rest of it was not seen."""
+    if framework is None or not (launch.partial or launch.missing):
+        return ()
+    found = backend_by_keys(framework, era, launch.effective())
+    return tuple(Setting(key, text, "file") for key, text in found.items())
 
 
 def _missing(framework: Framework | None, launch: Launch | None) -> tuple[str, ...]:

@@ -300,7 +300,23 @@ def told_era(
     of_version = [e for e in framework.eras if version and e.versions and version_in(e.versions, version)]
     if of_version:
         return _era_by_keys(framework, of_version, keys, libraries, paths, added, dated)[0], "version"
-    return _era_by_keys(framework, framework.eras, keys, libraries, paths, added, dated)
+    era, told_by = _era_by_keys(framework, framework.eras, keys, libraries, paths, added, dated)
+    young = _too_young(framework, paths)
+    if era not in young or told_by == "keys":
+        return era, told_by
+    old = [one for one in framework.eras if one.id not in young]
+    return _era_by_keys(framework, old, keys, libraries, paths, added, dated)[0], "libraries"
+
+
+_PYTHON = re.compile(r"/python(3\.\d{1,2})/")
+
+
+def _too_young(framework: Framework, paths: Iterable[str]) -> Collection[str]:
+    """Eras that refuse the Python which the folders of a traceback name; none where all of them do."""
+    version = next((match[1] for path in paths if (match := _PYTHON.search(path)) is not None), None)
+    asked = {era.id: era.libraries.get("python", "") for era in framework.eras}
+    young = [era for era, spec in asked.items() if version is not None and spec and not version_in(spec, version)]
+    return young if len(young) < len(asked) else ()
 
 
 def _era_by_keys(
@@ -325,7 +341,7 @@ def _era_by_keys(
     if not chosen:
         return "", "nothing"
     if marked or len(possible) == 1:
-        return chosen[0].id, "keys"
+        return next((era for era in chosen if _names_a_folder(era, paths, "*.py")), chosen[0]).id, "keys"
     of_fork = [era for era in possible if _names_a_folder(era, paths)]
     if of_fork:
         return of_fork[0].id, "folders"
@@ -360,9 +376,11 @@ def absent(framework: Framework, era: str, keys: Iterable[str]) -> list[str]:
     )
 
 
-def _names_a_folder(era: Era, paths: Sequence[str]) -> bool:
+def _names_a_folder(era: Era, paths: Sequence[str], only: str = "*") -> bool:
+    """Whether a path has one of the era's names, of those that fit `only`: "*.py" are programs."""
     parts = {part.lower() for path in paths for part in (*path.split("/"), path)}
-    return any(fnmatchcase(part, folder.lower()) for folder in era.folders for part in parts)
+    names = [folder.lower() for folder in era.folders if fnmatchcase(folder, only)]
+    return any(fnmatchcase(part, name) for name in names for part in parts)
 
 
 def _runs_with(era: Era, libraries: Mapping[str, str]) -> bool:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.knowledge.schema import Framework
 from advisor.rules.tree import Call, Compare, Name, Not, joined
-from advisor.run.natives import in_era
+from advisor.run.natives import in_era, native
 from advisor.run.run import Knob, Topology
 
 
@@ -51,6 +51,19 @@ def implied_by(framework: Framework, era: str, keys: Iterable[str], knobs: Itera
         elif isinstance(part, Compare) and part.sign == "==" and isinstance(part.left, Name):
             settings.setdefault(part.left.name, str(part.right).strip('"'))
     return Implied(program, settings)
+
+
+def backend_by_keys(framework: Framework, era: str, stated: Iterable[str]) -> dict[str, str]:
+    """The switches that alone let a launch's keys be read, where its base config was not seen: who sets
+    `megatron_cfg.x` trains with Megatron. What the launch states itself, or keys of two backends dispute, is left out.
+    """
+    keys = {native(key) for key in stated}
+    found: dict[str, set[str]] = {}
+    for key in sorted(keys):
+        for name, text in implied_by(framework, era, [key], ()).settings.items():
+            found.setdefault(name, set()).add(text)
+    known = framework.settings.keys() - keys
+    return {name: texts.pop() for name, texts in found.items() if name in known and len(texts) == 1}
 
 
 def stated_topology(topology: Topology, knobs: Mapping[str, Knob]) -> Topology:

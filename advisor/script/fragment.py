@@ -1,5 +1,5 @@
-"""Reads settings pasted without the command they belong to: lines `a.b=c` or `--key value`, a heredoc of them whose
-command is cut off, or calls of Python.
+"""Reads commands as they were typed (`$ torchrun …`, `!torchrun …`) or keep in quotes, and settings pasted without the
+command they belong to: lines `a.b=c` or `--key value`, a heredoc of them whose command is cut off, or calls of Python.
 
 They can be diagnosed and sized; there is no launch to edit.
 """
@@ -24,6 +24,8 @@ from advisor.script.launcher import find_launcher, is_training, only_asks
 from advisor.script.pasted import FEWEST, pasted_settings
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
+_TYPED = mark("The command is read as it was typed, behind a prompt.")
+_QUOTED_COMMAND = mark("The command stands in quotes and what starts it is not here; it is read as it stands.")
 _SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z][\w.-]*(?=[\s=]|$)|[+~]{0,2}[A-Za-z_][\w-]*(?:\.[\w-]+)+=)")
 _PROGRAM = re.compile(rb"[ \t]*[\w./ -]+\s(?:--[A-Za-z]|\\[ \t]*$)")
 _ASSIGNMENT = re.compile(rb"[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=")
@@ -33,6 +35,15 @@ _BLANK_BEHIND = re.compile(rb"\\([ \t]+)\n")
 """A backslash that goes on with nothing, because a blank follows it."""
 _QUOTED = re.compile(rb"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 """What stands before a line that was quoted in a mail or in Markdown."""
+_PROMPT = re.compile(
+    rb"[ \t]*(?:\([\w. -]+\)[ \t]*)*(?:\[?[\w.-]+@[\w.-]+[^\n$#]*[$#][ \t]|\$[ \t]|!(?=[ \t]*[A-Za-z_]))[ \t]*"
+)
+"""What a shell or a notebook shows before what is typed: `(env) me@box:~/run$ `, `$ `, `!`."""
+_OPENS_QUOTE = re.compile(rb"""(?<![^\s(])(?:[A-Za-z_]\w*=)?["']""")
+"""The beginning of a word in quotes, with the variable that it is given to."""
+_TO_QUOTE = {mark: re.compile(rb"(?:\\.|[^\\" + mark + rb"])*" + mark, re.DOTALL) for mark in (b'"', b"'")}
+_ENDS_WORD = re.compile(rb"[\s);&|]|\Z")
+_BARE = re.compile(rb"[^\s\"'();&|<>]*")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
 
 
@@ -41,7 +52,11 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     called = _python(files.documents[0])
     if called is not None:
         return called
-    data = _BLANK_BEHIND.sub(rb"\1\\\n", _unquoted(files.documents[0].data))
+    raw = files.documents[0].data
+    data = _BLANK_BEHIND.sub(rb"\1\\\n", _unquoted(raw))
+    if (typed := _typed(files, path, positional, data, raw)) is not None:
+        return typed
+    data = _out_of_quotes(data)
     alone = _settings_alone(data)
     if alone is None:
         return None
@@ -52,6 +67,56 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     unread = (*launch.launcher_unread, *([""] if not launch.program else []))  # nobody sees what starts it
     told = (say(NOTE), *launch.notes)
     return replace(launch, index=0, argv=(), span=None, launcher_unread=unread, notes=told, partial=True)
+
+
+def _typed(files: Files, path: Path, positional: tuple[str, ...], data: bytes, raw: bytes) -> Launch | None:
+    """The command that stands behind a prompt or in quotes, as bash would run it; None where there is none."""
+    for text, told in ((_without_prompts(data), _TYPED), (_out_of_quotes(data), _QUOTED_COMMAND)):
+        found = _launches(files, path, positional, text) if text != raw else []
+        launch = max((one for one in found if one.program), key=lambda one: len(one.effective()), default=None)
+        if launch is not None and launch.settings:
+            return replace(launch, index=0, argv=(), span=None, notes=(say(told), *launch.notes))
+    return None
+
+
+def _without_prompts(data: bytes) -> bytes:
+    """The text with blanks for the prompts, and for the marks of the lines that go on."""
+    out: list[bytes] = []
+    goes_on = False
+    for line in data.splitlines(keepends=True):
+        mark = (_QUOTED if goes_on else _PROMPT).match(line)
+        out.append(line if mark is None else line[mark.end() :].rjust(len(line)))
+        goes_on = line.rstrip().endswith(b"\\") and (mark is not None or goes_on)
+    return b"".join(out)
+
+
+def _out_of_quotes(data: bytes) -> bytes:
+    """The text with training commands and rows of settings that stand in quotes laid bare, all bytes in their place."""
+    out, at = bytearray(data), 0
+    while (found := _OPENS_QUOTE.search(data, at)) is not None:
+        end = _word_end(data, found.end() - 1)
+        if end is None:
+            break
+        at = end
+        words = data[found.end() : end - 1].replace(b"\\\n", b" ").decode("utf-8", "replace").split()
+        match = find_pasted(words) if len(words) > 1 else None
+        if match is not None and match.kind == "program" and (not match.program or is_training(match.program)):
+            out[found.start() : found.end()] = b" " * len(found[0])
+            out[end - 1 : end] = b"\n"
+    return bytes(out)
+
+
+def _word_end(data: bytes, at: int) -> int | None:
+    """Behind the word of bash that begins with a quote at `at`: inner quotes may end and begin anew (`"a="b" c"`)."""
+    while data[at : at + 1] in _TO_QUOTE:
+        closed = _TO_QUOTE[data[at : at + 1]].match(data, at + 1)
+        if closed is None:
+            return None
+        at = closed.end()
+        if _ENDS_WORD.match(data, at):
+            return at
+        at = _BARE.match(data, at).end()  # type: ignore[union-attr]  # fits anywhere
+    return at
 
 
 def _unquoted(data: bytes) -> bytes:
@@ -142,10 +207,10 @@ def _settings_alone(data: bytes) -> bytes | None:
 
 
 def _python(document: Document) -> Launch | None:
-    """The keywords of a `…Config(…)` call, where the text is Python."""
+    """The keywords of calls that configure a run, where the text is Python."""
     from advisor.script.python_file import python_launch, read_python
 
-    if b"Config(" not in document.data and b"Arguments(" not in document.data:
+    if not any(call in document.data for call in (b"Config(", b"Arguments(", b".from_pretrained(")):
         return None
     try:
         launch = python_launch(read_python(replace(document, kind="python")))

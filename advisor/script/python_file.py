@@ -390,7 +390,9 @@ def python_launch(reading: PythonReading) -> Launch:
         names = listed(clean_line(name, 60) for name in reading.trained)
         notes = (*notes, say("The file makes several trainers ({names}): what is told is of the last.", names=names))
     program = clean_line(reading.document.path.stem)
-    return Launch(0, program, (), reading.environment, tuple(settings), files=(path,), bases=reading.bases, notes=notes)
+    own = reading.environment.texts if isinstance(reading.environment, FileEnvironment) else {}
+    environment = {**reading.environment, **{clean(name, 100): clean_line(text, 200) for name, text in own.items()}}
+    return Launch(0, program, (), environment, tuple(settings), files=(path,), bases=reading.bases, notes=notes)
 
 
 def text_of(reading: PythonReading, found: Evaluated) -> Value:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,11 +60,14 @@ class Evaluated(Struct, frozen=True):
 
 
 class FileEnvironment(dict[str, str]):
-    """The variables that a file is run with; those that it sets itself are not known."""
+    """The variables that a file is run with. Those that it sets itself may not be set yet where it reads them; `texts`
+    has what they are once it trains.
+    """
 
     def __init__(self, given: Mapping[str, str], tree: ast.Module) -> None:
         super().__init__(given)
         self.own = {name for node in ast.walk(tree) for name in _set_variables(node)}
+        self.texts = set_once(tree)
 
     def sets(self, name: str) -> bool:
         """Whether the file may set a variable."""
@@ -85,6 +90,24 @@ def _set_variables(node: ast.AST) -> Iterator[str]:
             yield ""
     if name is not None:
         yield name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else ""
+
+
+def set_once(tree: ast.Module) -> dict[str, str]:
+    """The variables that the file itself sets, each to one text, where nothing decides whether it does."""
+    main = [node.body for node in tree.body if isinstance(node, ast.If) and "__main__" in ast.dump(node.test)]
+    found: dict[str, list[str]] = {}
+    for node in (*tree.body, *chain.from_iterable(main)):
+        match node:
+            case ast.Assign(targets=[ast.expr() as target], value=ast.Constant(value=str() as text)):
+                names = _set_variables(target)
+            case ast.Expr(value=ast.Call(args=[_, ast.Constant(value=str() as text)]) as call):
+                names = _set_variables(call)
+            case _:
+                continue
+        for name in names:
+            found.setdefault(name, []).append(text)
+    every = Counter(name for node in ast.walk(tree) for name in _set_variables(node))
+    return {name: texts[0] for name, texts in found.items() if name and every[name] == 1 and not every[""]}
 
 
 class Evaluator:

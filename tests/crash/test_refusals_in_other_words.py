@@ -31,6 +31,26 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. G
             "ValueError: We need an `offload_dir` to dispatch this model according to this `device_map`, the following submodules need to be offloaded: layers.3",
             "device-map-spills",
         ),
+        (
+            "ImportError: cannot import name 'CheckpointPolicy' from 'torch.utils.checkpoint' (/usr/lib/x.py)",
+            "import-refused",
+        ),
+        ("ImportError: accelerate>=0.26 is required for this module, but found accelerate==0.20", "import-refused"),
+        (
+            "ValueError: DeepSpeed Zero-3 is not compatible with `low_cpu_mem_usage=True` or with passing a `device_map`.",
+            "options-clash",
+        ),
+        ("ValueError: `padding_free` and `use_liger_kernel` are mutually exclusive.", "options-clash"),
+        (
+            "AssertionError: max_token_len must be greater than the sequence length. Got max_token_len=6144 and max_seq_len=8096",
+            "budget-below-a-row",
+        ),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/data/train.parquet'", "path-missing"),
+        ("ValueError: zero-size array to reduction operation minimum which has no identity", "empty-batch"),
+        (
+            "E40024: 2025-02-20-14:05:46.947.014 Failed call Python Func/Meathod [get_binfile_sha256_hash_from_c],",
+            "npu-compile",
+        ),
         ("HW Exception by GPU node-2 (Agent handle: 0x55e) reason :GPU Hang", "rocm-gpu-hang"),
         ("GPU Hang HW Exception by GPU", "rocm-gpu-hang"),
     ],

@@ -481,3 +481,8 @@ class Framework(Strict, frozen=True):
     newest_read: NewestRead | None = None
     """A dialect whose newest era has no end needs it: what is newer is answered with a doubt."""
     source: str = ""
+
+    @property
+    def takes_options(self) -> bool:
+        """Whether a command of it takes `--key value`; what no program is known by is a Python file of the user's."""
+        return self.syntax == "argparse" and any(mark.programs for mark in self.recognised_by)
