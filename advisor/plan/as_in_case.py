@@ -40,7 +40,7 @@ def case_steps(situation: Situation) -> list[PlanStep]:
 
 
 def beside(case: Sequence[PlanStep], steps: Sequence[PlanStep]) -> tuple[list[PlanStep], list[str]]:
-    """The steps with those of cases, and which of the run's own lead because a case shows them.
+    """The steps with those of cases, and which of all lead because a case shows it, the run's own first.
 
     What is switched on anyway is no second step, and a step that does the same leads in place of the case's; what a
     case's step contains is left out.
@@ -50,7 +50,7 @@ def beside(case: Sequence[PlanStep], steps: Sequence[PlanStep]) -> tuple[list[Pl
     same = [next((step for step in steps if _values(own) <= _values(step)), own) for own in ours]
     made = [own for own in same if own not in steps]
     kept = [one for one in steps if one.selected or not any(_values(one) <= _values(own) for own in made)]
-    return [*made, *kept], [one.id for one in same if one not in made]
+    return [*made, *kept], [one.id for one in sorted(same, key=lambda one: one in made)]
 
 
 def _values(step: PlanStep) -> frozenset[tuple[str, str | None]]:
@@ -110,13 +110,14 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
 
 
 def _of_another_size(case: Case, situation: Situation) -> bool:
-    """Whether the case names a model of another size class than the one here: what fits 72B says nothing of 3B."""
+    """Whether the case names a model that is not known to be of the size class of the one here: what fits 72B says
+    nothing of 3B."""
     model = situation.now.run.model
     words = " ".join((case.title, str(case.situation.get("model", "")), str(case.reported)))
     sizes = {float(size) * 1e9 for size in _SIZE.findall(words)}
-    if model is None or not model.parameters or not sizes:
+    if not sizes:
         return False
-    return not any(1 / SIZE_CLASS <= size / model.parameters <= SIZE_CLASS for size in sizes)
+    return model is None or not any(1 / SIZE_CLASS <= size / model.parameters <= SIZE_CLASS for size in sizes)
 
 
 def _here(key: str, situation: Situation) -> Native | None:
