@@ -192,9 +192,8 @@ class Grounds(Struct, frozen=True):
             return NOTHING  # what no setting explains, a version may
         if fills or step.id in {*self.little, *self.doubted} or (remedy is not None and remedy.heavy):
             return RESULTS
-        mild = (
-            step.id in (*self.cause.leads, *self.usual) or self.lever(step) == "batch"
-        )  # a batch is made up in passes
+        batch = self.lever(step) == "batch"  # what a pass loses, more passes make up
+        mild = batch or step.id in (*self.cause.leads, *self.usual)
         if step.results == "changed" and not mild:
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
             return OF_ITS_OWN if number else RESULTS
@@ -271,15 +270,15 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         if place.stage != TRY:
             return (place.stage, place.order)
         due = why.situation.place == "host" and len(tried) == MACHINE_BY - 1 and step.kind == "machine"
-        again = levers[why.lever(step)], place.price >= RESULTS, holders[why.holder(step)]
-        return (place.stage, not due, place.behind, again, place)
+        lever, holder = levers[why.lever(step)], holders[why.holder(step)]
+        return (place.stage, not due, place.behind, lever, place.price >= RESULTS, holder, place)
 
     while placed:
         best = min(placed, key=next_of)
         placed.remove(best)
         place, step = best
         keys = why.keys(step)
-        if taken & keys:
+        if taken & keys and not step.selected:
             continue
         kept.append(step)
         tried += [step] if place.stage == TRY else []
