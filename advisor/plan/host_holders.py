@@ -28,7 +28,7 @@ _COPIES = ("loading-per-rank", "checkpoint-in-ram")
 _QUESTION = "host_holder"
 
 
-class Holders(Struct, frozen=True):
+class HostSteps(Struct, frozen=True):
     """The steps with the best remedies of every holder that is not ruled out, and what decides their order."""
 
     steps: Sequence[PlanStep]
@@ -40,11 +40,11 @@ class Holders(Struct, frozen=True):
     """Remedy → documented reports that it helped."""
 
 
-def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> Holders:
+def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> HostSteps:
     """The steps alone, unless the RAM ran out and nothing tells what filled it."""
     guessed = situation.place == "host" and cause.id in GUESSED and not any(map(situation.facts.get, _SHOWN_BY))
     if not guessed:
-        return Holders(steps)
+        return HostSteps(steps)
     by_id = {remedy.id: remedy for remedy in situation.remedies}
     listed = {step.id for step in steps}
     helped = Counter(
@@ -58,7 +58,7 @@ def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) ->
     every = [*steps, *(advice_step(remedy, situation) for remedy in found[:_MOST])]
     told = [_conditional(step, by_id.get(step.id), situation) for step in every]
     unseen = {one.id for one, step in zip(told, every, strict=True) if one is not step}
-    return Holders(told, _whole_copies(situation) if _is_large(situation) else (), unseen, helped)
+    return HostSteps(told, _whole_copies(situation) if _is_large(situation) else (), unseen, helped)
 
 
 def _is_large(situation: Situation) -> bool:

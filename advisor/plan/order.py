@@ -17,6 +17,7 @@ from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED, LITTLE, holder_of
 from advisor.plan.situation import Situation
 from advisor.run.values import parse_value
+from advisor.words import Phase
 
 LOOK, ON, TRY, PERHAPS = range(4)
 """Stages: what is looked at or gone back to before a setting is changed; what is switched on; the rest; what is right
@@ -29,8 +30,8 @@ NOTHING, VERSION, OF_ITS_OWN, RESULTS, MONEY = range(5)
 what is as dear; machines."""
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
-FEW_PHASES = 2
-"""A remedy of as many is made for them."""
+RARE: frozenset[Phase] = frozenset({"data", "model_load", "checkpoint", "validation"})
+"""Phases that most crashes of an unknown phase did not die in."""
 MACHINE_BY = 3
 """More RAM helps whatever filled the host: what is tried at once comes before it, and no more than that (judgement)."""
 USUAL_LEVER = {"pass": "batch", "rows": "length", "states": "shard", "engine": "engine"}
@@ -41,7 +42,7 @@ NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
 """Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
 
 
-class Standing(NamedTuple):
+class Precedence(NamedTuple):
     """Why a step stands where it stands: the smaller the earlier, compared from the first field on."""
 
     stage: int
@@ -55,13 +56,13 @@ class Standing(NamedTuple):
     alone: bool
     """By the count it is not enough alone."""
     general: bool
-    """Not for this phase and at most one more."""
+    """Not for this phase alone."""
     stated: bool
     """Not in the user's own files: what they set comes before what they never wrote."""
     reports: int
     """On a host of which nobody knows what filled it: less the more documented reports it helped."""
     saving: int
-    """Bytes, negative."""
+    """Bytes, negative; 0 where the sums do not show what is missing, and so cannot say what is worth most."""
     order: int
     """Its place in the cause's own list, then among the candidates."""
 
@@ -97,24 +98,24 @@ class Grounds(Struct, frozen=True):
     phase_told: bool
     """The log or the sums tell in which phase it died: what a step saves elsewhere does not count."""
 
-    def place(self, step: PlanStep, order: int) -> Standing:
+    def place(self, step: PlanStep, order: int) -> Precedence:
         """The key of a step that is the `order`-th candidate."""
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
         if stage != TRY:
-            return Standing(stage, 0, 0, False, 0, False, False, False, 0, 0, order)
+            return Precedence(stage, 0, 0, False, 0, False, False, False, 0, 0, order)
         finding = self.found.get(step.id, len(self.found))
-        return Standing(
+        return Precedence(
             stage,
             self._behind(step, remedy, found=finding < len(self.found)),
             finding,
             self._aside(remedy),
             self._price(step, remedy),
             not self._enough(step),
-            remedy is None or phase not in remedy.phases or len(remedy.phases) > FEW_PHASES,
+            remedy is None or remedy.phases != (phase,),
             not stated(step),
             -self.helped[step.id],
-            -self.saving(step),
+            -self.saving(step) if self.missing else 0,
             self.own.get("version" if step.kind == "version" else step.id, len(self.own) + order),
         )
 
@@ -171,7 +172,8 @@ class Grounds(Struct, frozen=True):
     def _unsure(self, step: PlanStep, remedy: Remedy | None) -> bool:
         if remedy is None or step.id in self.unseen:
             return step.id in self.unseen
-        rare = self.situation.phase == "unknown" and remedy.phases == ("validation",) and not stated(step)
+        rare = self.situation.phase == "unknown" and bool(remedy.phases) and RARE.issuperset(remedy.phases)
+        rare = rare and not stated(step)
         newer = in_a_later_version(remedy, self.situation)
         return rare or newer or needs_engine(remedy, self.situation) == "unseen"
 
@@ -192,9 +194,8 @@ class Grounds(Struct, frozen=True):
             return NOTHING  # what no setting explains, a version may
         if fills or step.id in {*self.little, *self.doubted} or (remedy is not None and remedy.heavy):
             return RESULTS
-        mild = (
-            step.id in (*self.cause.leads, *self.usual) or self.lever(step) == "batch"
-        )  # a batch is made up in passes
+        batch = self.lever(step) == "batch"  # what a pass loses, more passes make up
+        mild = batch or step.id in (*self.cause.leads, *self.usual)
         if step.results == "changed" and not mild:
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
             return OF_ITS_OWN if number else RESULTS
@@ -266,20 +267,20 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     levers: Counter[str] = Counter()
     holders: Counter[str] = Counter()
 
-    def next_of(each: tuple[Standing, PlanStep]) -> tuple[object, ...]:
+    def next_of(each: tuple[Precedence, PlanStep]) -> tuple[object, ...]:
         place, step = each
         if place.stage != TRY:
             return (place.stage, place.order)
         due = why.situation.place == "host" and len(tried) == MACHINE_BY - 1 and step.kind == "machine"
-        again = levers[why.lever(step)], place.price >= RESULTS, holders[why.holder(step)]
-        return (place.stage, not due, place.behind, again, place)
+        lever, holder = levers[why.lever(step)], holders[why.holder(step)]
+        return (place.stage, not due, place.behind, lever, place.price >= RESULTS, holder, place)
 
     while placed:
         best = min(placed, key=next_of)
         placed.remove(best)
         place, step = best
         keys = why.keys(step)
-        if taken & keys:
+        if taken & keys and not step.selected:
             continue
         kept.append(step)
         tried += [step] if place.stage == TRY else []

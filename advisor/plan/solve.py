@@ -43,7 +43,7 @@ from advisor.plan.select import (
     select,
     together,
 )
-from advisor.plan.situation import AWAKE, Situation
+from advisor.plan.situation import Situation
 from advisor.plan.steps import mending_step, step_of
 from advisor.plan.vendor import in_force, in_words_of
 from advisor.plan.versions import blamed, newer_step, newly_triggered_steps, suspected, version_steps
@@ -51,8 +51,6 @@ from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
 from advisor.words import sentence
 
-OF_ENGINE = "engine-beside-trainer"
-"""The cause whose remedies make room where an engine holds its share."""
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
 """Causes that are a version's fault, whichever it is."""
 WITNESSES = "ask-who-killed", "look-at-limits"
@@ -298,14 +296,14 @@ def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
 
 
 def _ordinary(situation: Situation, cause: Cause) -> list[str]:
-    """Remedies that make room for whatever fills a card, in the order of the cause that stands for all: beside what
-    ends a cause, unless room does not help it.
+    """Remedies that make room in this phase for whatever fills the card, beside what ends the cause, unless room does
+    not help it; last those of the cause that stands for all.
     """
     if situation.place != "gpu" or cause.memory != "gpu" or not cause.room_helps:
         return []
-    causes = {one.id: one for one in situation.knowledge.tree.causes}
-    engine = situation.phase in AWAKE and situation.phase != "unknown"
-    return [*causes[GUESSED[0]].remedies, *(causes[OF_ENGINE].remedies if engine else ())]
+    causes = situation.knowledge.tree.causes
+    here = [one for one in causes if situation.phase in one.ordinary_in]
+    return [name for one in (*here, *(one for one in causes if one.id == GUESSED[0])) for name in one.remedies]
 
 
 def _concerns(remedy: Remedy, situation: Situation) -> bool:

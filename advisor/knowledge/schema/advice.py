@@ -86,6 +86,8 @@ class Cause(Strict, frozen=True):
     """Remedy ids in order of preference."""
     room_helps: bool = True
     """False: no setting that makes room on the card ends it, so the ordinary ones do not stand beside its own."""
+    ordinary_in: tuple[Phase, ...] = ()
+    """Phases in which its remedies are the ordinary ways to make room, whatever the cause is."""
     leads: tuple[str, ...] = ()
     """Those that keep their place although they change results: they end it, the others only make room."""
     folklore: tuple[str, ...] = ()
