@@ -71,7 +71,9 @@ def ledger_facts(
             facts[f"ledger.{name}_share"] = Fact(size / (ledger.gpu_capacity or LARGEST_CARD), "script", because)
         if ledger.gpu_capacity is not None:
             of_card = {"size": show_bytes(sizes["states"]), "total": show_bytes(ledger.gpu_capacity)}
-            told = say("weights, gradients and optimizer take {size} of {total} by the settings", **of_card)
+            told = say(
+                "weights, gradients and optimizer take {size} of each card by the settings; it has {total}", **of_card
+            )
             facts["ledger.states_share"] = replace(facts["ledger.states_share"], because=told)
         logits, kept = share.get("logits", 0), share.get("activations", 0)
         told = say(

@@ -47,8 +47,10 @@ def memory_section(state: State) -> list[str]:
         return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
     short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")
     died: Phase = state.situation.fullest if state.situation is not None and place == "host" else state.diagnosis.phase
+    room, load = capacity_of(ledger, place), ledger.phase(place, "model_load")
+    if died == "unknown" and load is not None and room is not None and load.expected > room:
+        short = load.phase  # it comes to no other
     now = ledger.phase(place, died) or ledger.phase(place, short) or ledger.crowded(place)
-    room = capacity_of(ledger, place)
     if now is None or not phrases.room_word(now, room, plan):
         return sharding_section(state.run, state.machine, state.crash) if place == "host" else _phases(state)
     then = plan.after.phase(place, now.phase) if plan.after is not None and plan.selected() else None

@@ -85,6 +85,7 @@ _PRINTED: Sayings[str] = Sayings(
         "other_bytes": "other {size}",
         "other_process_bytes": "other process {size}",
         "engine_process_bytes": "engine process {size}",
+        "peak_bytes": "peak {size}",
         "private_bytes": "private {size}",
         "reserved_bytes": "reserved {size}",
         "reserved_unallocated_bytes": "reserved unallocated {size}",

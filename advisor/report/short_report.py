@@ -69,6 +69,7 @@ UNPROVEN = "unproven"
 """An answer that no evidence contradicts."""
 _OPTION = re.compile(r"--[a-z-]+")
 _FILE = re.compile(r"[\w./-]+\.(?:ya?ml|json|toml|py|sh)\b")
+_SIZE = re.compile(r"\d [KMGT]iB\b")
 _COMMAND = re.compile(r"[`=]|--\w|\w_\w")
 """What a sentence has that says what to type."""
 OTHER = "other"
@@ -218,8 +219,9 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
 
 
 def _said(because: str, explains: str) -> bool:
-    """Whether one of the facts behind an answer stands in the words of the cause."""
-    return any(one and one in explains for one in because.split(clauses(("", ""))))
+    """Whether the cause's own words have a size, or one of the facts behind an answer: then they are its proof."""
+    facts = because.split(clauses(("", "")))
+    return _SIZE.search(explains) is not None or any(one and one in explains for one in facts)
 
 
 def _what_it_was(state: State) -> str:
