@@ -94,9 +94,10 @@ def _out_of_quotes(data: bytes) -> bytes:
     """The text with training commands and rows of settings that stand in quotes laid bare, all bytes in their place."""
     out, at = bytearray(data), 0
     while (found := _OPENS_QUOTE.search(data, at)) is not None:
-        end = at = _word_end(data, found.end() - 1)
+        end = _word_end(data, found.end() - 1)
         if end is None:
             break
+        at = end
         words = data[found.end() : end - 1].replace(b"\\\n", b" ").decode("utf-8", "replace").split()
         match = find_pasted(words) if len(words) > 1 else None
         if match is not None and match.kind == "program" and (not match.program or is_training(match.program)):

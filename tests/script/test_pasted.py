@@ -40,6 +40,11 @@ CALL = "args = GRPOConfig(\n    #max_len=1,\n    num_generations = 8,\n    max_l
             "We ran with --max_len=64 and --micro_batch 2, zero_stage=3, on 8 cards.\n",
             {"max_len": "64", "micro_batch": "2", "zero_stage": "3"},
         ),
+        ("run.sh", "$ torchrun --nproc_per_node 2 t.py --max_len 64 \\\n> --lr 1\n", {"--max_len": "64", "--lr": "1"}),
+        ("run.sh", "(a) me@box:~/x$ accelerate launch t.py --max_len 64\n", {"--max_len": "64"}),
+        ("run.sh", "!torchrun t.py --max_len 64\n", {"--max_len": "64"}),
+        ("run.sh", 'RUN="uv run python train.py a.max_len="64" \\\n  a.b=$N"\nN=7\n', {"a.max_len": "64", "a.b": None}),
+        ("run.sh", 'N=7\nX="a.max_len=64 a.b=$N"\n', {"a.max_len": "64", "a.b": "7"}),
         ("run.sh", "N=7\nARGS=(\n   --a-b $N\n   --c\n)\n", {"--a-b": "7", "--c": ()}),
     ],
     ids=[
@@ -51,6 +56,11 @@ CALL = "args = GRPOConfig(\n    #max_len=1,\n    num_generations = 8,\n    max_l
         "cut call",
         "a list",
         "a sentence",
+        "typed at a prompt",
+        "typed at another",
+        "typed in a notebook",
+        "a command in a variable",
+        "settings in a variable",
         "an array",
     ],
 )
