@@ -26,7 +26,7 @@ PROSE: Mapping[str, frozenset[str]] = {
     ),
     "frameworks": frozenset(
         {"title", "unit", "caveat", "because", "says", "note", "notes"}
-        | {"reaches_workers_by", "false_friend", "elsewhere", "only_in", "unread"}
+        | {"reaches_workers_by", "false_friend", "elsewhere", "only_in", "unread", "yours"}
     ),
     "gpus": frozenset(),
     "knobs": frozenset({"title", "unit", "says", "check"}),

@@ -152,7 +152,7 @@ def _present(key: str, option: Option, built: BuiltRun) -> Native:
 
 
 def _at_default(known: Native, run: Run) -> Native:
-    """A number that moves along with another, at the framework's default, where no file that was not found sets it."""
+    """A number that moves along with another, at the framework's default, where no config that is missing sets it."""
     default = default_of(known.fact, run.era) if known.fact is not None and not run.missing_files else None
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
     return replace(known, text=str(default)) if number and known.text is None else known

@@ -106,8 +106,8 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     if present.setting is not None:
         key = present.setting.key
         return Change(key, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source)
-    if present.fact is not None and present.fact.only_in:
-        return Change(key, old, new, how=not_written(), old_source=source)
+    if present.fact is not None and (present.fact.only_in or present.fact.yours):
+        return Change(present.fact.yours or key, old, new, how=not_written(), old_source=source)
     written = ("--" if options and not assigned and not in_file and not _no_command(situation) else "") + key
     since, bare = _told_since(present, framework, inputs.recognised.era_told_by), bare and not in_file
     return Change(written, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source, since=since)
@@ -129,6 +129,8 @@ def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ..
     natives = situation.now.built.natives.values
     known = [natives[key] for key in keys if key in natives]
     files = dict.fromkeys(n.fact.only_in for n in known if n.fact is not None and n.fact.only_in and n.setting is None)
+    if any(n.fact is not None and n.fact.yours and n.setting is None for n in known):
+        return (no_place_because(say("it is the script's own setting, whose name is not known here")),)
     return tuple(
         no_place_because(say("it stands in {file}, and this launch names none that was read", file=file))
         for file in files

@@ -239,10 +239,9 @@ def _in_full(key: str, values: Mapping[str, Native]) -> str:
     What an element of a list has is that list's alone."""
     groups = key.split(".")
     behind = (".".join(groups[at:]) for at in range(1, len(groups) - 1))
-    if (own := next((short for short in behind if short in values and values[short].fact is not None), "")) and not (
-        _in_a_list(key)
-    ):
-        return own
+    front = next((short for short in behind if short in values and values[short].fact is not None), "")
+    if front and not _in_a_list(key):
+        return front
     last = key if _in_a_list(key) else key.rpartition(".")[2]
     if last in values and values[last].fact is not None:
         return last

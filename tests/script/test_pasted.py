@@ -40,6 +40,7 @@ CALL = "args = GRPOConfig(\n    #max_len=1,\n    num_generations = 8,\n    max_l
             "We ran with --max_len=64 and --micro_batch 2, zero_stage=3, on 8 cards.\n",
             {"max_len": "64", "micro_batch": "2", "zero_stage": "3"},
         ),
+        ("run.sh", 'N=7\nX="a.max_len=64 a.b=$N"\n', {"a.max_len": "64", "a.b": "7"}),
         ("run.sh", "N=7\nARGS=(\n   --a-b $N\n   --c\n)\n", {"--a-b": "7", "--c": ()}),
     ],
     ids=[
@@ -51,6 +52,7 @@ CALL = "args = GRPOConfig(\n    #max_len=1,\n    num_generations = 8,\n    max_l
         "cut call",
         "a list",
         "a sentence",
+        "settings in a variable",
         "an array",
     ],
 )
@@ -63,6 +65,24 @@ def test_settings_are_read_whatever_stands_around_them(
     span = next(iter(launch.effective().values())).span
     assert span is not None
     assert text.encode()[span.start : span.end].decode().strip("'\"") in ("16384", "3", "8", "64", "7", "$N")
+
+
+@pytest.mark.parametrize(
+    ("text", "program", "expected"),
+    [
+        ("$ torchrun t.py --max_len 64 \\\n> --lr 1\n", "t.py", {"--max_len": "64", "--lr": "1"}),
+        ("(a) me@box:~/x$ accelerate launch train.py --max_len 64\n", "train.py", {"--max_len": "64"}),
+        ("!torchrun t.py --max_len 64\n", "t.py", {"--max_len": "64"}),
+        ("> torchrun t.py \\\n>   --max_len 64\n", "t.py", {"--max_len": "64"}),
+        ('N=7\nRUN="uv run python train.py a.len="64" \\\n  a.b=$N"\n', "train.py", {"a.len": "64", "a.b": "7"}),
+    ],
+    ids=["at a prompt", "at a longer one", "in a notebook", "quoted in a mail", "kept in a variable"],
+)
+def test_a_command_is_read_as_it_was_typed_or_kept(
+    read: Read, text: str, program: str, expected: dict[str, object]
+) -> None:
+    (launch,) = read(text, "run.sh").launches
+    assert (launch.program, values(launch), launch.partial, launch.argv) == (program, expected, False, ())
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,9 @@ class SettingFact(Strict, frozen=True):
     """What the same key is in eras outside `eras` (its own `eras` say which), where it is a lever there too."""
     only_in: str = ""
     """The config file, in words, that alone holds the key (accelerate's): no option of the command sets it."""
+    yours: str = ""
+    """What to look for, in words, where a launch does not set the key: scripts have it by that name, the framework has
+    no such option."""
 
 
 class EnvironmentFact(SettingFact, frozen=True):
