@@ -71,7 +71,4 @@ def next_command(script: Path | None) -> str:
     """The command that starts a run; "" where there is no script."""
     if script is None:
         return ""
-    runner = {".sh": "bash", ".bash": "bash", ".slurm": "sbatch", ".sbatch": "sbatch", ".py": "python"}.get(
-        script.suffix, ""
-    )
-    return f"{runner} {script}".strip()
+    return f"{_RUNNERS.get(script.suffix, '')} {script}".strip()

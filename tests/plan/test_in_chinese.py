@@ -41,6 +41,7 @@ def test_a_plan_has_the_same_steps_and_says_them_in_chinese(seed: int, tmp_path:
     speak(CHINESE)
     chinese = planned(seed, tmp_path)
     assert [decided(step) for step in chinese.plan.steps] == [decided(step) for step in english.plan.steps]
+    assert not [text for step in english.plan.steps for text in prose(step) if _CHINESE.search(text)], "read only now"
     assert [each.id for each in chinese.plan.not_proposed] == [each.id for each in english.plan.not_proposed]
     refused = [text for each in chinese.plan.not_proposed for text in (each.title, each.because)]
     texts = [text for step in chinese.plan.steps for text in prose(step)]
