@@ -21,9 +21,7 @@ from advisor.words import Basis, filled
 
 ENGINES = ("vllm", "sglang")
 _OPTIONAL = ("deepspeed",)
-"""Libraries that a framework may do without: a run uses them where something of it names them."""
-_ALWAYS_WITH = frozenset({"openrlhf", "open-reasoner-zero", "deepspeed-chat"})
-"""Frameworks that have no other trainer."""
+"""Libraries that most frameworks may do without: a run uses them where something of it names them."""
 MOST_SUSPECTED = 2
 """Libraries whose version is worth a look before anything is changed."""
 
@@ -70,10 +68,15 @@ def _idle(situation: Situation) -> tuple[str, ...]:
     nothing of the run names."""
     natives = situation.now.built.natives
     generates = natives.rolls_out and (natives.framework is not None or "frame.engine" in situation.facts)
-    if situation.now.run.framework in _ALWAYS_WITH:
-        return () if generates else ENGINES
     named = _words(situation)
-    return (*(() if generates else ENGINES), *(one for one in _OPTIONAL if one not in named))
+    optional = (one for one in _OPTIONAL if one not in named and not _always_shards(one, situation))
+    return (*(() if generates else ENGINES), *optional)
+
+
+def _always_shards(library: str, situation: Situation) -> bool:
+    """Whether the framework has no trainer without the library: a key that does not name it then sets its stage."""
+    stage = situation.now.built.natives.carrier("actor.zero_stage")
+    return situation.now.run.mechanics.trainer == library and stage is not None and library not in stage.key.lower()
 
 
 def _words(situation: Situation) -> str:
