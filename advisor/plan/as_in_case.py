@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from advisor.diagnosis.cases import MECHANISM, open_words
 from advisor.knowledge.schema import Case, SettingFact
@@ -32,10 +32,10 @@ _TRIVIAL = frozenset({"framework", "memory", "gpu", "gpus"})
 """What thousands of runs share: a case that agrees in these alone is another one."""
 
 
-def case_steps(situation: Situation) -> list[PlanStep]:
-    """What matching cases changed, under the keys of this launch."""
+def case_steps(situation: Situation, chosen: Container[str] = ()) -> list[PlanStep]:
+    """What matching cases changed, under the keys of this launch, but for `chosen`: what is switched on moves these."""
     known = sorted((case for case in situation.cases if case.grade in HELPED), key=lambda c: HELPED.index(c.grade))
-    made = (_applied(case, situation) for case in known)
+    made = (_applied(case, situation, chosen) for case in known)
     return [step for step in made if step is not None][:1]
 
 
@@ -58,7 +58,7 @@ def _values(step: PlanStep) -> frozenset[tuple[str, str | None]]:
     return frozenset((change.key, change.new) for change in step.changes) or frozenset({(step.id, None)})
 
 
-def _applied(case: Case, situation: Situation) -> PlanStep | None:
+def _applied(case: Case, situation: Situation, chosen: Container[str]) -> PlanStep | None:
     """The case's settings that would be news here; None where there are none, or the framework refuses them."""
     before = situation.now.built
     unknown = open_words(case, situation.facts, before.run)
@@ -72,7 +72,7 @@ def _applied(case: Case, situation: Situation) -> PlanStep | None:
     facts: list[SettingFact] = []
     for key, values in case.values.items():
         native = _here(key, situation)
-        if native is None or native.fact is None:
+        if native is None or native.fact is None or native.key in chosen:
             continue
         news = (text for value in values if (text := _news(native, value, situation)) is not None)
         text = next(news, None)

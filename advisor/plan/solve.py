@@ -108,10 +108,10 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     perhaps = [] if maybe else version_steps(situation, possible)[:1]
     few = cause.memory == "gpu" and cause.room_helps and len(levers) < FEW and not picked.own and not healing
     newer = [step for step in (newer_step(situation) if few else None,) if step is not None]
-    case, leading = beside(_of_cases(situation, cause), holders.steps)
+    chosen = together([*picked.own.values(), *picked.companions])
+    case, leading = beside(_of_cases(situation, cause, chosen), holders.steps)
     asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
     mending = [step for step in (mending_step(situation),) if step is not None]
-    chosen = together([*picked.own.values(), *picked.companions])
     first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *back_steps(situation), *_raising(situation)]
     names = {step.id for step in first}
     steps = [*healing, *maybe, *case, *unproven, *doubtful, *perhaps, *newer, *provisional_steps(situation, cause)]
@@ -138,10 +138,10 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     return finish(awake, ordered_steps, refused, beyond)
 
 
-def _of_cases(situation: Situation, cause: Cause) -> list[PlanStep]:
-    """What an agreeing case changed, where keys are known and it is known what ran out."""
+def _of_cases(situation: Situation, cause: Cause, chosen: Overrides) -> list[PlanStep]:
+    """What an agreeing case changed beside `chosen`, where keys are known and it is known what ran out."""
     known = situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none")
-    return case_steps(situation) if known else []
+    return case_steps(situation, chosen) if known else []
 
 
 def _only_unexplained(situation: Situation) -> bool:

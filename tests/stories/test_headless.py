@@ -256,6 +256,7 @@ def test_ms_swift_keeps_the_divisibility_of_its_version_and_lists_accumulation_a
     batch, samples = (int(planned[k][1]) for k in ("per_device_train_batch_size", "num_generations"))
     assert (batch, samples) in {(4, 4), (2, 2), (4, 6), (4, 3)}
     assert 3 * batch % samples == 0, "three training cards by the environment prefix"
+    assert planned["vllm_gpu_memory_utilization"][1] == "0.5"
     assert "gradient_accumulation_steps" not in planned
     refused = {n["id"]: n["because"] for n in answer["not_proposed"]}
     assert "does not lower the peak" in refused["lower-accumulation"]
