@@ -353,7 +353,7 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     names = dict.fromkeys((*cause.remedies, *ordinary))
     named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
     wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation)]
-    wanted = [r for r in wanted if not of_years_later(r, situation)]
+    wanted = [r for r in wanted if r.id in cause.remedies[:1] or not of_years_later(r, situation)]
     if natives.framework is None:
         concerning = [r for r in wanted if not (r.environment and r.value is not None)]
         concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]

@@ -1,4 +1,4 @@
-"""What a documented case changed is the first step where all that is known of it here agrees and it would be news."""
+"""What a documented case changed is the second step where all that is known of it here agrees and it would be news."""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ def test_partners_are_keys_of_their_dialect() -> None:
         for fact in framework.settings.values():
             for rule in fact.with_it:
                 assert {*rule.sets, *rule.given}
-                assert {*rule.sets, *rule.given} <= set(framework.settings)
+                known = {*framework.settings, *(f"${name}" for name in framework.environment)}
+                assert {*rule.sets, *rule.given} <= known
 
 
 @given(st.integers(0, 6), st.integers(1, 6), st.integers(1, 64), st.sampled_from(["ms-swift", "trl"]))
