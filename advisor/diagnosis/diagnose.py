@@ -31,6 +31,8 @@ TOLD = {("host_growth", "yes"): ("host.grows", True), ("course", "grows"): ("gpu
         ("first_step", "yes"): ("first_step", True), ("first_step", "no"): ("first_step", False)}  # fmt: skip
 """Answers that are facts for whatever else asks: advisories, which are checked before the walk, and other questions."""
 
+STEPPED = ("first_step", False)
+"""A log may count no step and steps were done all the same: its next mark would have come after the one that failed."""
 TABLE_TELLS = ("host_holder", "what_grows")
 """Questions that Ray's table of memory users answers."""
 ENDINGS = ("ended", "seen")
@@ -66,7 +68,7 @@ def diagnose(
         if name in answers:
             retell(facts, name, answers[name])
     for (question, answer), (name, value) in TOLD.items():
-        if answers.get(question) == answer and name not in proved:
+        if answers.get(question) == answer and (name not in proved or (name, value) == STEPPED):
             facts[name] = Fact(value, "user", say("you said so"))
     # where the phase is not known, an advisory is not dismissed for it
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))

@@ -28,14 +28,14 @@ FACTS = frozenset({
     "gathered_weights.share", "gpu.absurd_request", "gpu.allocated_share", "gpu.beyond_card", "gpu.empty",
     "gpu.fragmented", "gpu.free_exceeds_request", "gpu.grows", "gpu.missing_share", "gpu.name", "gpu.others_alike",
     "gpu.others_bytes", "gpu.others_dominate", "gpu.others_engine", "gpu.others_minor", "gpu.others_most",
-    "gpu.others_share", "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing", "has_critic",
-    "has_engine", "host.beyond_states", "host.driver_large", "host.grows", "host.held_by", "host.largest",
-    "host.limit_below_ram", "host.offload_share", "host.one_holds_states", "host.roomy", "host.threshold",
-    "host.top_user", "host.victim", "idle_cards", "images", "laid_over", "ledger.batch_share",
+    "gpu.others_share", "gpu.scattered", "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing",
+    "has_critic", "has_engine", "host.beyond_states", "host.driver_large", "host.grows", "host.held_by",
+    "host.largest", "host.limit_below_ram", "host.offload_share", "host.one_holds_states", "host.roomy",
+    "host.threshold", "host.top_user", "host.victim", "idle_cards", "images", "laid_over", "ledger.batch_share",
     "ledger.engine_share", "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.host_fits",
     "ledger.host_share", "ledger.largest", "ledger.logits_larger", "ledger.states_share", "log_prob_pass",
     "logits.least_share", "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied",
-    "nothing_given", "one_process", "optimizer.card_share", "phase", "prequantised", "ran", "ran_with",
+    "nothing_given", "one_process", "optimizer.card_share", "phase", "platform", "prequantised", "ran", "ran_with",
     "right_after", "rolls_out", "rows.equal", "samples.bind", "samples.in_pass", "save.due", "save.first",
     "scores.logits", "shm.roomy", "signature", "sleep", "sleep_copies", "sleeping_engine_in_process",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "vendor", "verdict", "weights.fp32",
@@ -46,7 +46,7 @@ advisory.cause.CAUSE and advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
     "algorithm", "attribution", "attribution.likely", "disk.holds", "ended", "era", "frame.cause", "frame.engine",
     "framework", "gpu.name", "host.held_by", "host.largest", "host.top_user", "ledger.largest", "memory", "model",
-    "phase", "right_after", "signature", "trainer", "vendor", "verdict",
+    "phase", "platform", "right_after", "signature", "trainer", "vendor", "verdict",
 })  # fmt: skip
 """Facts that are a name, never true or false: a condition says what they are to be."""
 SITUATION_WORDS = frozenset({"model", "gpu"})

@@ -49,6 +49,7 @@ def for_each_holder(steps: Sequence[PlanStep], situation: Situation, cause: Caus
     every = [*steps, *(advice_step(remedy, situation) for remedy in found[:_MOST])]
     told = [_conditional(step, by_id.get(step.id), situation) for step in every]
     unseen = {one.id for one, step in zip(told, every, strict=True) if one is not step}  # nobody saw what they undo
+    unseen |= {one.id for one in by_id.values() if situation.needs_more(one)}
     whole = _whole_copies(situation) if _is_large(situation) else ()
     told.sort(
         key=lambda step: (

@@ -321,7 +321,7 @@ def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
     counted = situation.place == "gpu" and cause.memory != "shm" and cause.counted and computed
     if situation.place == "gpu" and situation.phase == "unknown" and not computed and cause.counted:
         first += [
-            by_id[name] for name in _of_any_holder(situation) if name not in skip
+            by_id[name] for name in _of_any_holder(situation) if name in by_id and name not in skip
         ]  # nor is the cause more than a guess
     rest = [r for r in rest if r.kind == "setting"] if counted else []
     rest.sort(key=lambda r: TIERS.index(r.tier))
@@ -334,7 +334,7 @@ def _of_any_holder(situation: Situation) -> Sequence[str]:
 
 
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
-    if remedy.memory != situation.place and remedy.memory != "shm":
+    if remedy.memory not in (situation.place, "shm") and not remedy.platforms:
         return False
     if "gpu.beyond_card" in situation.facts and remedy.relieves in ("states", "engine"):
         return False  # room for it cannot be made, only a smaller tensor
@@ -483,7 +483,7 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
         concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]
         concerning = [r for r in concerning if needs_engine(r, situation) != "missing"]
         concerning.sort(key=lambda r: r.results == "changed" and r.id not in cause.leads)
-        concerning.sort(key=lambda r: needs_engine(r, situation) == "unseen")
+        concerning.sort(key=lambda r: situation.needs_more(r) or needs_engine(r, situation) == "unseen")
         by_name: dict[str, Remedy] = {}  # two ways to move a state have one name in most frameworks
         for remedy in concerning:
             by_name.setdefault(listed(names_of(remedy.knob or "", situation)[:MOST_NAMES]) or remedy.id, remedy)

@@ -108,7 +108,7 @@ def decisive(step: PlanStep) -> int:
 
 def _unseen(step: PlanStep, situation: Situation) -> bool:
     remedy = next((one for one in situation.remedies if one.id == step.id), None)
-    return remedy is not None and needs_engine(remedy, situation) == "unseen"
+    return remedy is not None and (needs_engine(remedy, situation) == "unseen" or situation.needs_more(remedy))
 
 
 def _of_phase(remedy: Remedy | None, phase: Phase) -> bool:
