@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, stopped_without_a_word
 from advisor.diagnosis.advise import suspects
+from advisor.diagnosis.computing import platform_of
 from advisor.diagnosis.course_facts import rising_course
 from advisor.diagnosis.deciding import DecidingQuestion, telling_questions
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
-from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
+from advisor.diagnosis.facts import NEARLY_ALL, OF_ROLLOUTS_ALONE, DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.open_questions import (
@@ -91,6 +92,13 @@ class Planned:
         return isinstance(other, Planned) and (other is self or other.made[0] == self.made[0])
 
     __hash__ = None  # type: ignore[assignment]
+
+
+SAID_OF_ROLLOUTS = frozenset(
+    {("host_holder", "engine"), ("host_holder", "driver"), ("what_grows", "engine"), ("what_grows", "driver")}
+    | {("others", "engine"), ("holder", "engine")}
+)
+"""Answers by which the user says that there is a rollout engine, or a driver of one."""
 
 
 class State(Struct, frozen=True):
@@ -184,7 +192,9 @@ def state_of(
     measured = measured_in(asked.record) if asked.record is not None else None
     host = machine.host.ceiling_bytes or crash.host_total_bytes
     crash = _settled(_died_all_the_same(with_phase(crash, measured), answers, host), answers)
-    vendor = vendor_of(crash, machine, knowledge.gpus, script.text if script is not None else "")
+    text = script.text if script is not None else ""
+    crash = replace(crash, platform=platform_of(crash, knowledge.signatures.platforms, text))
+    vendor = vendor_of(crash, machine, knowledge.gpus, text)
     speak_of_cards(vendor)
     knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
     launch = launch_of(script, index, crash)
@@ -232,7 +242,8 @@ def state_of(
         doubt=sentences((earlier.said, other_limit)),
         said=_said_place(crash, answers),
     )
-    speak_of(predictor.built().run.recipe.answers)
+    recipe = predictor.built().run.recipe
+    speak_of(recipe.answers)
     now = predictor.predict()
     refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     others = other_launches(asked, script, index)
@@ -249,10 +260,13 @@ def state_of(
         ran_with,
         partial(otherwise, seen, died_at.phase, knowledge.knobs),
         ran=_ran(crash, answers),
-        text=script.text if script is not None else "",
+        text=text,
+        generates=bool(SAID_OF_ROLLOUTS & {*answers.items()}) or answers.get("phase") in OF_ROLLOUTS_ALONE,
         unread=unread,
     )
     done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)
+    if recipe.answers == "unknown" and (rolls := done.facts.get("rolls_out")) is not None and rolls.value is False:
+        speak_of("given")
     asks = done.cause.memory != "none"
     versioned = with_was(with_version(done.diagnosis, recognised, wanted=asks), recognised, answers)
     # a file that nothing names is asked for where the sums without it cannot be

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.crash.command_lines import PrintedCommand
 from advisor.knowledge.schema import CountName
 from advisor.language import mark, say
-from advisor.words import Memory, Phase, Verdict
+from advisor.words import Memory, Phase, Platform, Verdict
 
 EvidenceRole = Literal["cause", "echo", "victim", "pointer", "hint", "warning", "telemetry", "progress"]
 """cause: proves or denies a shortage · echo: the same fact again · pointer: a wrapper that only points upwards
@@ -120,6 +120,8 @@ class Crash(Struct, frozen=True):
     """Knobs in force by the own lines of engines and libraries, whatever the framework calls them."""
     counts: Mapping[CountName, int] = field(default_factory=dict)
     """Parameters and ranks as libraries print them."""
+    platform: Platform = "cuda"
+    """What computes, by words that only its own software prints."""
     host_total_bytes: int | None = None
     """RAM of a node, where a reading shows it or shows how full it was."""
     host_filled: tuple[float, int] | None = None

@@ -12,10 +12,18 @@ from advisor.crash.lines import LogLine
 from advisor.crash.literals import first_match, lines_with
 from advisor.crash.patterns import FieldValue
 from advisor.crash.phase import phase_of_texts
-from advisor.knowledge.schema import CountName, EngineFigure, FrameRule, FrameworkMark, LogCount, VersionMark
+from advisor.knowledge.schema import (
+    CountName,
+    EngineFigure,
+    FrameRule,
+    FrameworkMark,
+    LogCount,
+    PlatformMark,
+    VersionMark,
+)
 from advisor.redact import redact
 from advisor.units import GIB, read_size
-from advisor.words import Phase
+from advisor.words import Phase, Platform
 
 _WHEEL = re.compile(r"site-packages/(?P<name>[A-Za-z][\w.]{1,60})-(?P<version>\d[\w.+]{0,30})\.(?:dist-info|egg)")
 _WHEEL_WITHIN = ("site-packages/",)
@@ -115,8 +123,16 @@ def counts_in(text: str, marks: Sequence[LogCount]) -> dict[CountName, int]:
             if highest := max(indices, default=0):  # the first alone tells of no other
                 found[mark.count] = max(found.get(mark.count, 0), highest + 1)
         elif match := first_match(mark.pattern, lines):
-            found.setdefault(mark.count, round(float(match.group(1).replace(",", "")) * mark.unit))
+            found.setdefault(mark.count, mark.value or round(float(match.group(1).replace(",", "")) * mark.unit))
     return {count: number for count, number in found.items() if number > 0}
+
+
+def platform_in(text: str, marks: Sequence[PlatformMark]) -> Platform:
+    """What computes, by the first mark that the text bears."""
+    for mark, lines in zip(marks, lines_with(text, [mark.within for mark in marks]), strict=True):
+        if first_match(mark.pattern, lines):
+            return mark.platform
+    return "cuda"
 
 
 def pip_lines(lines: Iterable[LogLine]) -> dict[str, str]:

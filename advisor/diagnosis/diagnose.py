@@ -34,6 +34,8 @@ TOLD = {("host_growth", "yes"): ("host.grows", True), ("course", "grows"): ("gpu
 
 WAKING = ("line.cumem-oom", "line.torch-memory-saver-oom", "frame.wakes")
 """What shows that an engine was taking its memory back."""
+STEPPED = ("first_step", False)
+"""A log may count no step and steps were done all the same: its next mark would have come after the one that failed."""
 TABLE_TELLS = ("host_holder", "what_grows")
 """Questions that Ray's table of memory users answers."""
 ENDINGS = ("ended", "seen")
@@ -75,7 +77,7 @@ def diagnose(
             retell(facts, name, answers[name])
     facts.update(scored(facts))
     for (question, answer), (name, value) in TOLD.items():
-        if answers.get(question) == answer and name not in proved:
+        if answers.get(question) == answer and (name not in proved or (name, value) == STEPPED):
             facts[name] = Fact(value, "user", say("you said so"))
     # where the phase is not known, an advisory is not dismissed for it
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))

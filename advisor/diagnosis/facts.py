@@ -12,6 +12,7 @@ from advisor.crash.read import ROLLS_OUT
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.card_facts import grouped, line_words, printed_facts, taken_before
+from advisor.diagnosis.computing import computing_facts, process_facts
 from advisor.diagnosis.course_facts import course_facts, left_facts, peak_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.due_facts import due_facts
@@ -39,6 +40,7 @@ from advisor.run.natives import OF_ROLLOUTS
 from advisor.run.run import Knob, Run, Unread
 from advisor.units import GIB, show_bytes
 from advisor.watch.measured import Measured
+from advisor.words import GENERATING, Phase
 
 FLASH = ("flash-attn", "flashattn")
 """Beginnings of the names under which FlashAttention is installed."""
@@ -55,6 +57,8 @@ BELOW_RAM = 0.95
 """A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
 
 
+OF_ROLLOUTS_ALONE: frozenset[Phase] = GENERATING | {"log_prob", "critic_update"}
+"""Phases that only a run has which generates answers, or scores them."""
 ENOUGH_SETTINGS = 3
 """Settings, none of which speaks of rollouts, that show a run without any (judgement)."""
 _TRAINER = "transformers/trainer.py"
@@ -105,6 +109,8 @@ class DiagnosisInputs(Struct, frozen=True):
     """Steps were done before it died, by the log or by the user."""
     text: str = ""
     """What the launch file says, as it was written."""
+    generates: bool = False
+    """The user names a phase or a holder that only a run has which generates answers."""
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, also where no dialect takes its word."""
 
@@ -115,8 +121,10 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_crash_facts(known.crash))
     facts.update(record_facts(known.measured))
     facts.update(_figures(known.crash))
-    one_card = len(known.machine.usable) == 1 and known.machine.nodes in (None, 1)
-    facts.update(_run_facts(known.run, one_card))
+    facts.update(_run_facts(known.run))
+    facts.update(computing_facts(known.crash))
+    facts.update(process_facts(known.run, known.crash, known.machine, facts))
+    facts.update(_idle_cards(known.run, facts))
     facts.update(model_facts(known.run))
     done = facts["steps_done"].value if "steps_done" in facts else None
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))
@@ -239,7 +247,7 @@ def _full_disk(crash: Crash) -> dict[str, Fact]:
     return {}
 
 
-def _run_facts(run: Run, one_card: bool) -> dict[str, Fact]:
+def _run_facts(run: Run) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     if run.framework != "unknown":
         facts["framework"] = Fact(run.framework, run.recognised_from, run.recognised_by)
@@ -255,19 +263,20 @@ def _run_facts(run: Run, one_card: bool) -> dict[str, Fact]:
         facts["model"] = Fact(run.model.name, "script", run.model.note)
         facts["model.parameters"] = Fact(run.model.parameters, "script", run.model.note)
     facts.update(_mechanism_facts(run))
-    launched = (run.framework != "unknown" and bool(run.settings)) or bool(run.unsharded)  # a log alone does not say it
-    if launched and run.topology.known and run.topology.actor_gpus == 1:
-        facts["one_process"] = Fact(True, "script", say("the launch starts one process"))
-    elif run.framework == "unknown" and not run.settings and one_card:
-        facts["one_process"] = Fact(True, "machine", say("the machine has one card"))
     if (laid := run.topology.process_gpus) > 1:
         facts["laid_over"] = Fact(True, "script", say("one process lays its layers over {cards} cards", cards=laid))
-    cards = run.topology.nodes * run.topology.gpus_per_node
-    if "one_process" in facts and run.recipe.answers != "generated" and cards > max(1, run.topology.process_gpus):
-        facts["idle_cards"] = Fact(True, "script", say("the launch starts one process for {cards} cards", cards=cards))
     if run.topology.known:
         facts["gpus"] = Fact(run.topology.actor_gpus, "script", say("the launch's topology"))
     return facts
+
+
+def _idle_cards(run: Run, facts: Facts) -> dict[str, Fact]:
+    alone, cards = facts.get("one_process"), run.topology.nodes * run.topology.gpus_per_node
+    several = cards > max(1, run.topology.process_gpus)
+    if alone is None or alone.value is not True or run.recipe.answers == "generated" or not several:
+        return {}
+    because = say("the launch starts one process for {cards} cards", cards=cards)
+    return {"idle_cards": Fact(True, "script", because)}
 
 
 def _recipe_facts(run: Run) -> dict[str, Fact]:
@@ -422,7 +431,8 @@ def _no_rollouts(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:
     """That nothing is rolled out, where no method is told and neither settings nor a trainer's frames speak of it."""
     run, crash = known.run, known.crash
     whole = bool(run.settings) and not run.missing_files and not run.no_launch  # all of what starts it was seen
-    enough = whole or len(run.settings) >= ENOUGH_SETTINGS or run.framework in _GIVEN_ONLY
+    unnamed = run.framework == "unknown" and not known.generates and not _of_rollouts(crash)
+    enough = whole or unnamed or len(run.settings) >= ENOUGH_SETTINGS or run.framework in _GIVEN_ONLY
     enough = enough or any(frame.file.endswith(_TRAINER) for frame in crash.frames)
     given = "rolls_out" in facts or run.algorithm != "unknown" or "has_engine" in facts or "frame.engine" in facts
     written = " ".join((known.text, run.model_name, *(f"{one.key} {one.text}" for one in run.settings)))
@@ -430,6 +440,11 @@ def _no_rollouts(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:
         return {}
     because = say("no word of rollouts in the launch or the log")
     return {"rolls_out": Fact(False, "script", because)}
+
+
+def _of_rollouts(crash: Crash) -> bool:
+    """Whether the log shows a phase or a library that hardly any run has which generates nothing."""
+    return crash.phase in OF_ROLLOUTS_ALONE or any(one.signature.startswith("ray-") for one in crash.evidence)
 
 
 def _engine_fact(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:

@@ -28,6 +28,8 @@ BUCKET_FUNCTION = re.compile(
 )
 PASS = re.compile(r"^(?:forward|backward|\w*call_impl|\w*run_backward|checkpoint)$")
 """Functions of torch that compute a pass of the model or its gradients; nothing is loaded inside them."""
+PASS_CODE = re.compile(r"(?:^|/)transformers/activations\.py$")
+"""Code that does nothing else, whatever its functions are called."""
 MATMUL = re.compile(
     r"\bF\.linear\(|\btorch\.(?:_C\._nn\.linear|matmul|mm|bmm|addmm|baddbmm|einsum)\(|\w @ \w|dispatch_unquantized_gemm"
 )
@@ -130,7 +132,8 @@ def _pass(frames: Sequence[Frame]) -> Fact:
 
 def _computes(frame: Frame) -> bool:
     saves = frame.function == "checkpoint" and not frame.file.endswith("utils/checkpoint.py")
-    return (PASS.match(frame.function) is not None and not saves) or "F.linear(" in frame.text
+    known = PASS.match(frame.function) is not None or PASS_CODE.search(frame.file.replace("\\", "/")) is not None
+    return (known and not saves) or "F.linear(" in frame.text
 
 
 def _is_product(frame: Frame) -> bool:

@@ -144,6 +144,8 @@ def _models(run: Run, cause: str) -> Iterator[str]:
         *(("critic", "reward") if run.has_critic else ()),
     ]
     count = 1 + len(roles)
+    if not roles:
+        return  # what one copy takes is said beside it
     yield say(
         "{count} models stand in this process ({algorithm}); if all are as large as {model}, they come to {full} in "
         "fp32 and to {half} in bf16.",

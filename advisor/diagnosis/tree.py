@@ -174,7 +174,9 @@ def _others(tree: Tree, question: Question, taken: Answer | None, step: Question
     if UNSETTLED in possible:
         return []
     titles = {cause.id: cause.title for cause in tree.causes}
-    leaves = (_leaf(tree, option) for option in question.answers.values())
+    offered = {choice.id for choice in step.choices}
+    told = (option for name, option in question.answers.items() if name in offered or not option.of_a_platform)
+    leaves = (_leaf(tree, option) for option in told)
     left = dict.fromkeys(leaf for leaf in leaves if leaf not in (None, *NO_SHORTAGE))
     why = _clause(step, taken)
     return [RuledOut(leaf, titles[leaf], why, question.id) for leaf in left if leaf and leaf not in possible]

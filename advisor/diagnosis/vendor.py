@@ -14,7 +14,7 @@ from advisor.knowledge.schema import Framework, GpuFact, Tree
 from advisor.language import rename
 from advisor.machine.inventory import Machine
 
-Vendor = Literal["nvidia", "amd", "ascend"]
+Vendor = Literal["nvidia", "amd", "ascend", "apple"]
 VENDORS: tuple[Vendor, ...] = get_args(Vendor)
 
 _NAMES: Mapping[Vendor, Mapping[str, str]] = {
@@ -40,10 +40,20 @@ _NAMES: Mapping[Vendor, Mapping[str, str]] = {
         "CUDA": "NPU",
         "NCCL": "HCCL",
     },
+    "apple": {
+        "nvidia-smi": "Activity Monitor",
+        "torch.cuda.memory_allocated": "torch.mps.current_allocated_memory",
+        "torch.cuda.": "torch.mps.",
+        "dmesg -T | grep -i -E 'oom|killed process'": "ls -t /Library/Logs/DiagnosticReports/JetsamEvent*",
+        "dmesg -T | grep -i oom": "ls -t /Library/Logs/DiagnosticReports/JetsamEvent*",
+        "ps aux --sort -rss": "top -o mem -l 1",
+        "ps -eo pid,rss,cmd --sort -rss": "top -o mem -l 1",
+    },
 }
 """Vendor → NVIDIA's name → its own (pytorch docs/source/notes/hip.rst; vllm-project/vllm-ascend docs, environment;
 Ascend/pytorch README: torch.npu has the functions of torch.cuda; CANN's log levels: 1 INFO, 2 WARNING). RCCL reads the
-NCCL_ variables under their own names (ROCm/rccl README), HCCL does not."""
+NCCL_ variables under their own names (ROCm/rccl README), HCCL does not. On a Mac torch.mps
+has two of torch.cuda's figures (torch docs, torch.mps), and macOS's ps and top are BSD's (man 1 top: -o mem)."""
 
 
 _MARKS: Mapping[Vendor, re.Pattern[str]] = {
@@ -61,8 +71,10 @@ _SET: Mapping[Vendor, re.Pattern[str]] = {
 
 
 def vendor_of(crash: Crash, machine: Machine, cards: Sequence[GpuFact], launch: str = "") -> Vendor:
-    """Whose card it is: by the message of the crash, else by the name of the machine's card, else by words of the
-    vendor's own software in log and launch."""
+    """Whose card it is: by what computes, by the message of the crash, else by the name of the machine's card, else by
+    words of the vendor's own software in log and launch."""
+    if crash.platform == "mps":
+        return "apple"
     for evidence in crash.evidence:
         if evidence.signature.startswith("npu-"):
             return "ascend"

@@ -23,6 +23,7 @@ from advisor.knowledge.schema import (
     Knowledge,
     LogCount,
     ModelFact,
+    PlatformMark,
     Progress,
     Question,
     RecipeFact,
@@ -76,6 +77,7 @@ class LinesPart(Strict, frozen=True):
     versions: tuple[VersionMark, ...] = ()
     engine_figures: tuple[EngineFigure, ...] = ()
     counts: tuple[LogCount, ...] = ()
+    platforms: tuple[PlatformMark, ...] = ()
 
 
 class KnowledgeEntry(Struct, frozen=True):

@@ -105,6 +105,7 @@ def _lines_over(ours: Signatures, entries: Sequence[KnowledgeEntry], signatures:
         answers=(*(length for part in parts for length in part.answers), *ours.answers),
         engine_figures=(*ours.engine_figures, *(figure for part in parts for figure in part.engine_figures)),
         counts=(*(count for part in parts for count in part.counts), *ours.counts),
+        platforms=(*(mark for part in parts for mark in part.platforms), *ours.platforms),
         versions=(*ours.versions, *(mark for part in parts for mark in part.versions)),
     )
 

@@ -110,8 +110,8 @@ def _applied(case: Case, situation: Situation, chosen: Container[str]) -> PlanSt
 
 
 def _of_another_size(case: Case, situation: Situation) -> bool:
-    """Whether the case sets numbers for a model that is not known to be of the size class of the one here: what fits 72B
-    says nothing of 3B. A switch is one for models of any size."""
+    """Whether the case sets numbers for a model that is not known to be of the size class of the one here: what fits
+    72B says nothing of 3B. A switch is one for models of any size."""
     model = situation.now.run.model
     if not any(as_number(value) is not None for values in case.values.values() for value in values):
         return False

@@ -43,8 +43,9 @@ def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
     by_cause = (name for one in known.tree.causes if one.id == situation.cause for name in one.remedies)
     by_id, facts = {remedy.id: remedy for remedy in situation.remedies}, situation.facts
     names = dict.fromkeys((*by_line, *by_cause))
-    named = [by_id[name] for name in names if name != ANY_EXCEPTION or len(names) == 1]
+    named = [by_id[name] for name in names if name in by_id]
     useful = [remedy for remedy in named if all_hold(remedy.applies_when, facts) is not None]
+    useful = [remedy for remedy in useful if remedy.id != ANY_EXCEPTION or len(useful) == 1]
     useful.sort(key=lambda remedy: not remedy.leads_when or all_hold(remedy.leads_when, facts) is None)
     steps = (in_words_of(situation.vendor, advice_step(remedy, situation)) for remedy in useful)
     return tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))

@@ -58,6 +58,7 @@ def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) ->
     every = [*steps, *(advice_step(remedy, situation) for remedy in found[:_MOST])]
     told = [_conditional(step, by_id.get(step.id), situation) for step in every]
     unseen = {one.id for one, step in zip(told, every, strict=True) if one is not step}
+    unseen |= {one.id for one in by_id.values() if situation.needs_more(one)}
     return HostSteps(told, _whole_copies(situation) if _is_large(situation) else (), unseen, helped)
 
 

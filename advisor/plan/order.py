@@ -175,7 +175,8 @@ class Grounds(Struct, frozen=True):
         rare = self.situation.phase == "unknown" and bool(remedy.phases) and RARE.issuperset(remedy.phases)
         rare = rare and not stated(step)
         newer = in_a_later_version(remedy, self.situation)
-        return rare or newer or needs_engine(remedy, self.situation) == "unseen"
+        perhaps = needs_engine(remedy, self.situation) == "unseen" or self.situation.needs_more(remedy)
+        return rare or newer or perhaps
 
     def _aside(self, remedy: Remedy | None) -> bool:
         if remedy is None or remedy.id in self.usual:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from advisor.memory.fit import died_in
 from advisor.memory.ledger import implausible, refuted
 from advisor.memory.predict import Overrides, Prediction, Predictor
 from advisor.units import GIB
-from advisor.words import Phase, filled
+from advisor.words import PLATFORMS, Phase, Platform, filled
 
 TOTAL = "data.total_tokens"
 AWAKE: tuple[Phase, ...] = ("rollout_init", "rollout_generate", "weight_sync", "validation", "unknown")
@@ -108,11 +109,46 @@ class Situation(Struct, frozen=True):
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         """All remedies, in the words for a run of this kind."""
-        known = self.knowledge.remedies
-        known = tuple(map(_of_given, known)) if self.now.run.recipe.answers == "given" else known
+        known = tuple(self._as_here(one) for one in self.knowledge.remedies if self._has_place_for(one))
+        rolls = self.facts.get("rolls_out")
+        given = self.now.run.recipe.answers == "given" or (rolls is not None and rolls.value is False)
+        known = tuple(map(_of_given, known)) if given else known
         model = self.now.run.model if self.now.ledger.missing else None  # else each step says what it takes here
         parameters = model.parameters if model is not None else None
         return tuple(replace(one, costs=costs_of(one, parameters)) if one.offloads else one for one in known)
+
+    @property
+    def platform(self) -> Platform:
+        """What computes."""
+        found = self.facts.get("platform")
+        return next((one for one in PLATFORMS if found is not None and one == found.value), "cuda")
+
+    @property
+    def processes(self) -> Literal["one", "several", "unknown"]:
+        """How many processes train: what shares anything among them needs several."""
+        alone, cards = self.facts.get("one_process"), self.facts.get("gpus")
+        if alone is not None:
+            return "one" if alone.value is True else "several"
+        return "several" if cards is not None and isinstance(cards.value, int) and cards.value > 1 else "unknown"
+
+    def needs_more(self, remedy: Remedy) -> bool:
+        """Whether it shares something among processes, of which nobody knows whether there are several."""
+        return remedy.several and self.processes == "unknown"
+
+    def _has_place_for(self, remedy: Remedy) -> bool:
+        usual: tuple[Platform, ...] = ("cuda",) if remedy.memory == "gpu" else tuple({*PLATFORMS} - {"mps"})
+        usual = PLATFORMS if remedy.memory == "none" else usual
+        return self.platform in (remedy.platforms or usual) and not (remedy.several and self.processes == "one")
+
+    def _as_here(self, remedy: Remedy) -> Remedy:
+        if remedy.alone is not None and self.processes == "one":
+            return in_words(remedy, remedy.alone)
+        if self.needs_more(remedy):
+            return replace(remedy, title=say("With more than one GPU: {title}", title=remedy.title))
+        shares_states = remedy.several and remedy.relieves == "states"
+        if shares_states and self.now.run.framework == "unknown" and not {"zero3", "trainer"} & self.facts.keys():
+            return replace(remedy, title=say("Where every card holds a whole copy: {title}", title=remedy.title))
+        return remedy
 
     def without_latent_faults(self) -> Situation:
         """The same without faults that only a change would trigger; see `Predictor.without_latent_faults`."""

@@ -307,7 +307,7 @@ def _ordinary(situation: Situation, cause: Cause) -> list[str]:
 
 
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
-    if remedy.memory != situation.place and remedy.memory != "shm":
+    if remedy.memory not in (situation.place, "shm") and not remedy.platforms:
         return False
     if "gpu.beyond_card" in situation.facts and remedy.relieves in ("states", "engine"):
         return False  # room for it cannot be made, only a smaller tensor

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from advisor.language import clauses, listed, say
+from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.fit import PLACES, Fit, FitFinding
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.job_limit import needed_on_host
@@ -31,6 +31,15 @@ LORA = {
     "actor.full_finetuning": Knob("actor.full_finetuning", False, "assumed"),
 }
 
+_SIXTEEN_BITS = ("actor.bf16_states", "actor.load_precision")
+_LEVERS = {
+    ("actor.param_offload", "actor.full_cpu_offload"): mark(
+        "weights and optimizer in host RAM (offload_param of DeepSpeed's ZeRO-3, cpu_offload of FSDP)"
+    ),
+    _SIXTEEN_BITS: mark("weights and moments in bf16 (results change)"),
+}
+"""Knobs → what makes the states smaller on the machine there is, whatever the framework calls it."""
+
 
 def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) -> str:
     """What would do beside the chosen changes, else beside all of them; that nothing tried does, where that is so."""
@@ -48,23 +57,42 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
                     "{assumed}. Give that first.",
                     **told,
                 )
-            return say(
-                "No set of these changes is enough on this machine. Beside them, any of these would be, by the same "
-                "arithmetic: {ways}.",
-                **told,
+            left = listed(_uncounted(situation, all_of_them))
+            return sentences(
+                (
+                    say("None of those listed is enough by this count."),
+                    say("Not counted here, and to be tried before other hardware: {levers}.", levers=left)
+                    if left
+                    else "",
+                    say("Beside them, any of these would be, by the same arithmetic: {ways}.", **told),
+                )
             )
     if guessed:
         return say("What is enough hangs on what the count assumes: {assumed}. Give that first.", assumed=assumed)
     return say(
-        "No set of these changes is enough on this machine, nor beside them LoRA, the largest card or {times} times "
-        "the nodes.",
+        "None of those listed is enough by this count, nor beside them LoRA, the largest card or {times} times the "
+        "nodes.",
         times=TIMES_NODES[-1],
     )
 
 
+def _uncounted(situation: Situation, counted: Overrides) -> Iterator[str]:
+    """Ways to smaller states that no setting here carries and none of the changes brings: no count has them."""
+    run, levers = situation.now.run, dict(_LEVERS)
+    if not _trains_all(run):
+        levers.pop(_SIXTEEN_BITS)  # what they train is small
+    for knobs, lever in levers.items() if situation.place == "gpu" else ():
+        carriers = [one for knob in knobs for one in situation.now.built.natives.carriers(knob)]
+        if not any(one.key in counted for one in carriers) and not any(map(run.is_on, knobs)):
+            yield say(lever)
+
+
 def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
+    """What costs no machine first."""
     predictor = situation.predictor
     now = predictor.predict(chosen)
+    if _trains_all(now.run) and _fits(predictor.predict(chosen, knobs=LORA)):
+        yield say("LoRA in place of training all weights (results change)")
     if now.unfit("gpu") == [] and now.unfit("host"):
         yield say("{size} GiB of RAM on each node", size=ceil(needed_on_host(now, predictor) / GIB))
     elif now.unfit("gpu") and now.squeeze is not None and now.ledger.host_limit is not None:
@@ -81,8 +109,6 @@ def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
     card = smallest_card(predictor, larger, chosen) if not now.unfit("host") else None
     if card is not None:
         yield say("cards like the {card}", card=card.name)
-    if _trains_all(now.run) and _fits(predictor.predict(chosen, knobs=LORA)):
-        yield say("LoRA in place of training all weights (results change)")
     model = _smaller_model(situation, chosen)
     if model:
         yield say("a smaller model, such as {model}", model=model)

@@ -6,9 +6,10 @@ from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.run.run import Topology
 from advisor.units import show_bytes
+from advisor.words import Platform
 
 
-def machine_line(machine: Machine, topology: Topology) -> str:
+def machine_line(machine: Machine, topology: Topology, platform: Platform = "cuda") -> str:
     """ "2 nodes · 8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0".
 
     By the launch's topology the nodes that nobody states, and how many GPUs where nobody knows of which kind they are.
@@ -17,7 +18,8 @@ def machine_line(machine: Machine, topology: Topology) -> str:
     nodes = machine.nodes or (topology.nodes if topology.known else 1)
     if nodes > 1:
         parts.append(say("{count} nodes", count=nodes))
-    parts.append(cards(machine, topology.counted))
+    one_memory = platform in ("mps", "cpu") and not machine.gpus
+    parts.append(say("no card with memory of its own") if one_memory else cards(machine, topology.counted))
     host = machine.host
     if host.total_bytes is not None and host.limit_bytes is not None:
         sizes = {"size": show_bytes(host.total_bytes), "limit": show_bytes(host.limit_bytes)}

@@ -89,7 +89,10 @@ def _head(state: State, wrote: str) -> str:
         "",
         "- " + say("Run: {run}", run=text(phrases.subject(state.run))),
         *(["- " + text(told)] if (told := phrases.recognised(state.run)) else []),
-        "- " + say("Machine: {machine}", machine=text(machine_line(state.machine, state.run.topology))),
+        "- "
+        + say(
+            "Machine: {machine}", machine=text(machine_line(state.machine, state.run.topology, state.crash.platform))
+        ),
     ]
     lines += ["- " + say("Note: {note}", note=text(note)) for note in (*state.run.notes, *state.machine.problems)]
     return "\n".join([*lines, ""])

@@ -112,6 +112,7 @@ def _written(state: State, most: Most) -> str:
             *_cause(state, most, guessed=asked is not None),
             *_settling(state),
             *(_asked(asked, state, most) if asked is not None else []),
+            *_asked_name(state, asked),
             *section(say("Change"), _changes(state, most)),
             *memory_section(state),
             *section(say("It rests on"), _basis(state, asked, most)),
@@ -143,7 +144,7 @@ def _head(state: State) -> list[str]:
     lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
-    run = f"{phrases.subject(state.run)} · {machine_line(state.machine, state.run.topology)}"
+    run = f"{phrases.subject(state.run)} · {machine_line(state.machine, state.run.topology, state.crash.platform)}"
     told = [line for sentence in state.run.told_first for line in wrap(sentence, 2, 4)]
     return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *told]
 
@@ -247,6 +248,19 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
     return lines + _right_either_way(asked, _Shown.of(state.plan, at_most))
+
+
+def _asked_name(state: State, asked: DecidingQuestion | None) -> list[str]:
+    """Which framework trains, where nobody knows it and the steps bear the usual names of settings."""
+    of_settings = {one.id for one in state.knowledge.remedies if one.knob is not None}
+    named = any(one.id in of_settings for one in state.plan.steps)
+    if state.run.framework != "unknown" or state.crash.platform not in ("cuda", "mps", "cpu") or not named:
+        return []
+    place = "framework_host" if state.diagnosis.memory == "host" else "framework"
+    if asked is not None and asked.step.question == place:
+        return []
+    told = say("Which framework trains decides what its settings are called: --answer {question}=…", question=place)
+    return wrap(told, 2, 4) if asked is not None else ["", *wrap(told, 0, 2)]
 
 
 def _settling(state: State) -> list[str]:
@@ -486,7 +500,9 @@ def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str
     wanted = set(_OPTION.findall(" ".join(missing)))  # nothing is asked for twice
     notes = [n for n in state.run.notes if n not in state.run.told_first and not wanted & set(_OPTION.findall(n))]
     notes = [note for note in notes if not told_files & _files([note])]
-    lines = [line for note in notes[: most.notes] for line in wrap(note, 2, 4)] + _more(len(notes) - most.notes)
+    taken = dict.fromkeys(gpu.problem for gpu in state.machine.usable if gpu.problem)
+    lines = [line for one in taken for line in wrap(sentence(one), 2, 4)]
+    lines += [line for note in notes[: most.notes] for line in wrap(note, 2, 4)] + _more(len(notes) - most.notes)
     assumed = [one for one in ledger.assumed if not told_files & _files([one])]
     if assumed and not ledger.missing:
         left = len(assumed) - most.assumed

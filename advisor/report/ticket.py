@@ -69,7 +69,7 @@ def _in_english(state: State) -> State:
 def _ticket(state: State) -> str:
     lines = [f"rl-oom-advisor {__version__}, knowledge {state.knowledge.digest[:8]}"]
     lines += _said(phrases.verdict(state))
-    box = machine_line(state.machine, state.run.topology)
+    box = machine_line(state.machine, state.run.topology, state.crash.platform)
     lines += _said(f"Run: {phrases.subject(state.run)}") + _said(f"Box: {box}")
     for evidence in _told(state):
         lines += _said(_quoted(evidence), 2)

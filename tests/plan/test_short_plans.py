@@ -56,7 +56,7 @@ def test_where_nothing_suffices_few_are_on_none_changes_results_and_what_would_d
     assert state.plan.fits is False
     assert 1 <= len(on(state)) <= 3
     assert all(step.results == "unchanged" for step in on(state))
-    assert "No set of these changes is enough" in state.plan.shortfall
+    assert "None of those listed is enough" in state.plan.shortfall
     assert "a smaller model, such as" in state.plan.shortfall
 
 

@@ -31,6 +31,7 @@ from advisor.knowledge.schema.crash import (
     FrameTier,
     FrameworkMark,
     LogCount,
+    PlatformMark,
     Progress,
     Signature,
     Signatures,
@@ -60,10 +61,10 @@ __all__ = [
     "OWN_MARK", "Advisory", "AlgorithmFact", "Allocation", "Answer", "AnswerLength", "Case", "Cause", "CauseWords",
     "Constraint", "CountName", "DataSetFact", "DefaultWhen", "EngineFigure", "EnvironmentFact", "Era", "FrameRule",
     "FrameTier", "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs",
-    "LogCount", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "Progress",
-    "Provision", "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar",
-    "SettingFact", "Sharding", "ShownByFrame", "Signature", "Signatures", "Start", "StatedMechanics", "Strict",
-    "TopologyFact", "Tree", "VersionMark", "WorstFirst",
+    "LogCount", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "PlatformMark",
+    "Progress", "Provision", "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords",
+    "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature", "Signatures", "Start", "StatedMechanics",
+    "Strict", "TopologyFact", "Tree", "VersionMark", "WorstFirst",
 ]  # fmt: skip
 
 

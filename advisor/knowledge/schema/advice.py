@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from advisor.knowledge.schema.base import Grade, Scalar, Strict
 from advisor.rules.expression import Expression
-from advisor.words import Memory, Phase, Results
+from advisor.words import Memory, Phase, Platform, Results
 
 
 class Answer(Strict, frozen=True):
@@ -19,6 +19,8 @@ class Answer(Strict, frozen=True):
     """An answer that includes this one: it does not contradict what shows this one."""
     unless: Expression | None = None
     """Where this holds, nobody is offered the answer: `not rolls_out` of a phase that only a rollout has."""
+    of_a_platform: bool = False
+    """Of what computes: where it is not offered, nobody is told that it was excluded either."""
     next: str | None = None
     leads_to: str | None = None
     """A cause id."""
@@ -241,6 +243,10 @@ class Remedy(Strict, frozen=True, kw_only=True):
     applies_when: tuple[Expression, ...] = ()
     leads_when: tuple[Expression, ...] = ()
     """Facts that make it the usual way out of this kind of run: it stands among the first steps, whatever it costs."""
+    several: bool = False
+    """It shares something among processes: nothing for a run of one; where nobody knows, told with that condition."""
+    platforms: tuple[Platform, ...] = ()
+    """What computes where it helps; (): torch on cards, and what is no memory of a card with any torch but a Mac's."""
     environment: str = ""
     """The variable to set where no dialect carries the knob (kind environment)."""
     known_as: tuple[KnownAs, ...] = ()
@@ -263,6 +269,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     """What it says where the word that carries it moves the optimizer state along with it."""
     of_given: RemedyWords | None = None
     """Other words for a run on given answers; what is left out stays."""
+    alone: RemedyWords | None = None
+    """Other words for a run of one process."""
     evidence: tuple[RemedyEvidence, ...] = ()
     source: str = ""
 

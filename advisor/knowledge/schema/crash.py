@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from advisor.knowledge.schema.base import Strict
-from advisor.words import Full, Memory, Phase, Verdict
+from advisor.words import Full, Memory, Phase, Platform, Verdict
 
 
 class Signature(Strict, frozen=True):
@@ -132,10 +132,25 @@ class LogCount(Strict, frozen=True):
     """Its group is the number, with or without commas; of several groups the one that matches."""
     unit: int = 1
     """What the number counts: 1000000 of "7635.8M"."""
+    value: int = 0
+    """What the number is wherever the line is printed at all; 0: the group says it."""
     index: bool = False
     """The number is one of several indices from 0: the highest of all lines counts."""
     within: tuple[str, ...] = ()
     """As of VersionMark."""
+
+
+class PlatformMark(Strict, frozen=True):
+    """Words of log or launch that show what computes, where it is not torch on cards of its own."""
+
+    platform: Platform
+    pattern: str
+    """Of a line of the log."""
+    within: tuple[str, ...]
+    """As of VersionMark."""
+    launch: str = ""
+    """Regex over what the launch file says; "": nothing there shows it."""
+    source: str = ""
 
 
 class Allocation(Strict, frozen=True, kw_only=True):
@@ -182,5 +197,6 @@ class Signatures(Strict, frozen=True):
     versions: tuple[VersionMark, ...] = ()
     engine_figures: tuple[EngineFigure, ...] = ()
     counts: tuple[LogCount, ...] = ()
+    platforms: tuple[PlatformMark, ...] = ()
     framework_marks: tuple[FrameworkMark, ...] = ()
     """Left out in the file: every dialect's `log`, by priority, gathered when the knowledge is compiled."""
