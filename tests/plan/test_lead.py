@@ -36,9 +36,13 @@ def test_a_long_prompt_that_the_launch_states_is_shortened_among_the_first_four(
 
 
 def test_full_offload_stands_behind_what_costs_less_and_may_do_as_much(planned: Planned) -> None:
-    launch = "python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.gpu_memory_utilization=0.8\n"
-    found = names(planned(launch, BARE, "--answer", "phase=actor_update"))
+    launch = "python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.gpu_memory_utilization=0.8 {}\n"
+    found = names(
+        planned(launch.format("actor_rollout_ref.actor.strategy=fsdp2"), BARE, "--answer", "phase=actor_update")
+    )
     assert found.index("full-cpu-offload") >= 3
+    by_default = names(planned(launch.format(""), BARE, "--answer", "phase=actor_update"))
+    assert "full-cpu-offload" not in by_default  # FSDP1 never reads its key
 
 
 @pytest.mark.parametrize(("phase", "last"), [("actor_update", True), ("weight_sync", False)])

@@ -40,12 +40,14 @@ def arranged(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(solve, "arranged", listening)
     if isinstance(request.param, int):
-        opened(request.param, tmp_path)
+        state = opened(request.param, tmp_path)
     else:
         script, answers = LAUNCHES[request.param]
         (tmp_path / "run.sh").write_text(script)
         (tmp_path / "log").write_text("" if answers.get("memory") == "host" else BARE)
-        open_session(SessionRequest(tmp_path / "run.sh", logs=(tmp_path / "log",), gpus="8xA100-80GB", answers=answers))
+        given = SessionRequest(tmp_path / "run.sh", logs=(tmp_path / "log",), gpus="8xA100-80GB", answers=answers)
+        state = open_session(given)
+    assert state.plan.steps  # made when it is first read
     return made[-1]
 
 
