@@ -23,7 +23,7 @@ from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
-from advisor.diagnosis.model_facts import least_logits, model_facts
+from advisor.diagnosis.model_facts import adapters_by_file, least_logits, model_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.state_facts import state_facts
 from advisor.diagnosis.vendor import vendor_of
@@ -109,6 +109,8 @@ class DiagnosisInputs(Struct, frozen=True):
     """Steps were done before it died, by the log or by the user."""
     text: str = ""
     """What the launch file says, as it was written."""
+    program: str = ""
+    """What the launch runs: a module, a file or words."""
     generates: bool = False
     """The user names a phase or a holder that only a run has which generates answers."""
     unread: Unread | None = None
@@ -126,6 +128,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(process_facts(known.run, known.crash, known.machine, facts))
     facts.update(_idle_cards(known.run, facts))
     facts.update(model_facts(known.run))
+    if known.run.framework == "unknown" and "lora" not in facts:
+        facts.update(adapters_by_file((known.program, *(frame.file for frame in known.crash.frames))))
     done = facts["steps_done"].value if "steps_done" in facts else None
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))
     facts.update(merge_facts(known.crash.frames, known.text))

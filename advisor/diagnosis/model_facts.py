@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from advisor.diagnosis.fact import Fact
 from advisor.language import say
@@ -18,6 +19,8 @@ _PICTURES = re.compile(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|visi
 _ADAPTERS = re.compile(
     r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit|(?:^|_)bits$"
 )
+_OF_ADAPTERS = re.compile(r"(?:^|[/_.-])q?lora(?:[/_.-]|$)", re.IGNORECASE)
+"""A file whose path speaks of adapters: finetune/lora.py, train_lora.py, peft's own layers."""
 BUDGET = "actor.tokens_per_gpu"
 LEAST_WORDS = 32_000
 """Words of Llama 2's vocabulary: those of the models since are larger."""
@@ -45,6 +48,12 @@ def model_facts(run: Run) -> dict[str, Fact]:
     elif (full := run.knobs.get("actor.full_finetuning")) is not None and full.source == "log":
         facts["lora"] = Fact(run.trains_adapters, "log", full.note)
     return facts
+
+
+def adapters_by_file(files: Iterable[str]) -> dict[str, Fact]:
+    """That adapters are trained, where a program or a frame of the traceback says so by its path."""
+    found = next((file for file in files if _OF_ADAPTERS.search(file)), "")
+    return {"lora": Fact(True, "log", found)} if found else {}
 
 
 def names_adapters(run: Run) -> str:

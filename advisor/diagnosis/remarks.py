@@ -245,7 +245,8 @@ def _packed_and_full(run: Run) -> Iterator[str]:
 
 def _states_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
     """What the states take of a card at the least, where nothing decides between them and the pass."""
-    if cause not in UNDECIDED:
+    adapters = facts.get("lora")
+    if cause not in UNDECIDED or (adapters is not None and adapters.value is True):
         return
     if (known := facts.get("states.least_share")) is not None:
         yield sentence(known.because)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import DiagnosisInputs
-from advisor.diagnosis.model_facts import pass_tokens
+from advisor.diagnosis.model_facts import LEAST_WORDS, pass_tokens
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, say
 from advisor.memory.attribution import ROUND, completes, scores_of, tried_bytes, usual_vocabularies
@@ -102,17 +102,19 @@ def _one_pass(run: Run) -> Iterator[str]:
         return
     words, tokens = usual_vocabularies()[0], pass_tokens(run)
     size = round(FP32 * words * (tokens or A_THOUSAND))
-    told = {"tokens": f"{tokens or A_THOUSAND:,.0f}", "words": words, "size": show_bytes(size)}
+    least = show_bytes(round(FP32 * LEAST_WORDS * (tokens or A_THOUSAND)))
+    told = {"tokens": f"{tokens or A_THOUSAND:,.0f}", "few": LEAST_WORDS, "words": words, "least": least}
+    told |= {"size": show_bytes(size)}
     if tokens is None and run.framework != "unknown":
         yield say(
-            "With a usual vocabulary of {words:,} each {tokens} tokens of a pass take {size} for each fp32 copy of "
-            "their logits, and loss and backward pass hold several.",
+            "With a vocabulary of {few:,} to {words:,} words each {tokens} tokens of a pass take {least} to {size} for "
+            "each fp32 copy of their logits, and loss and backward pass hold several.",
             **told,
         )
     elif tokens is not None and size > LARGE:
         yield say(
-            "A pass holds up to {tokens} tokens: with a usual vocabulary of {words:,} each fp32 copy of its logits "
-            "takes {size}, and loss and backward pass hold several.",
+            "A pass holds up to {tokens} tokens: with a vocabulary of {few:,} to {words:,} words each fp32 copy of its "
+            "logits takes {least} to {size}, and loss and backward pass hold several.",
             **told,
         )
 

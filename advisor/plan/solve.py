@@ -57,7 +57,7 @@ WITNESSES = "ask-who-killed", "look-at-limits"
 """Remedies that tell first what it was: who killed the process, or what refused it memory."""
 FEW = 3
 """Steps below which a newer version of the framework is worth a try (judgement)."""
-MOST_BY_HAND = 6
+MOST_BY_HAND = 8
 """Steps named for a launch without a dialect: a list, not a catalogue."""
 
 
