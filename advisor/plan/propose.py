@@ -153,7 +153,8 @@ def _present(key: str, option: Option, built: BuiltRun) -> Native:
 
 def _at_default(known: Native, run: Run) -> Native:
     """A number that moves along with another, at the framework's default, where no config that is missing sets it."""
-    default = default_of(known.fact, run.era) if known.fact is not None and not run.missing_files else None
+    own = run.recognised_from != "log"  # a program that only the log connects with a framework has options of its own
+    default = default_of(known.fact, run.era) if known.fact is not None and own and not run.missing_files else None
     number = isinstance(default, (int, float)) and not isinstance(default, bool)
     return replace(known, text=str(default)) if number and known.text is None else known
 

@@ -15,10 +15,11 @@ LAUNCH = (
     "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 "
     "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1 "
     "actor_rollout_ref.model.enable_gradient_checkpointing=True actor_rollout_ref.rollout.name=vllm "
+    "actor_rollout_ref.actor.strategy=fsdp2 "
     "actor_rollout_ref.rollout.tensor_model_parallel_size=8 actor_rollout_ref.rollout.gpu_memory_utilization=0.5 "
     "actor_rollout_ref.rollout.n=4 trainer.n_gpus_per_node=8 trainer.nnodes=1\n"
 )
-NEITHER = "It fits neither way"
+NEITHER = "Neither side has the room"
 
 
 @pytest.fixture

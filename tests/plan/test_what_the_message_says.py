@@ -123,7 +123,7 @@ def test_a_share_that_is_low_already_comes_after_what_costs_as_little(planned: P
     launch = "python3 train.py --hf-checkpoint /models/ours --colocate --actor-num-gpus-per-node 8 "
     low = list(planned(launch + "--sglang-mem-fraction-static 0.45\n", BARE))
     high = list(planned(launch + "--sglang-mem-fraction-static 0.85\n", BARE))
-    assert low.index("lower-rollout-share") > low.index("sequence-parallel")
+    assert low.index("lower-rollout-share") > low.index("score-in-chunks")
     assert high.index("lower-rollout-share") < high.index("sequence-parallel")
 
 
