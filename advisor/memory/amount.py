@@ -271,16 +271,15 @@ def add_up(amounts: Iterable[Amount]) -> Amount:
     parts = tuple(each for each in amounts if not _is_nothing(each, 0))
     if len(parts) < 2:
         return parts[0] if parts else as_amount(0)
-    value, low, high = (sum(getattr(part, end) for part in parts) for end in ("value", "low", "high"))
-    moved = _moved(lambda *ends: sum(ends), *parts)
-    return Amount(value, low, high, "+", parts, by_data=moved)
+    value, low, high = sum([p.value for p in parts]), sum([p.low for p in parts]), sum([p.high for p in parts])
+    return Amount(value, low, high, "+", parts, by_data=_moved(lambda *ends: sum(ends), *parts))
 
 
 def _picked(op: Literal["min", "max"], amounts: list[Amount]) -> Amount:
     if len(amounts) == 1:
         return amounts[0]
     pick = min if op == "min" else max
-    value, low, high = (pick(getattr(each, end) for each in amounts) for end in ("value", "low", "high"))
+    value, low, high = pick([a.value for a in amounts]), pick([a.low for a in amounts]), pick([a.high for a in amounts])
     return Amount(value, low, high, op, tuple(amounts), by_data=_moved(pick, *amounts))
 
 

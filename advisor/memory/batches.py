@@ -53,7 +53,7 @@ class Assumptions(Struct):
             self.said.append(sentence)
 
 
-class Pass(Struct, frozen=True):
+class Pass(Struct, frozen=True, gc=False):
     """One pass on one GPU. Tokens are those of this rank (already divided by the sequence-parallel size)."""
 
     tokens: Amount

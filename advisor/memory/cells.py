@@ -98,7 +98,7 @@ CellKind = Literal["", "graphs", "asleep", "cannot_start", "unused"]
 Bounds = tuple[tuple[float, float], tuple[float, float]]
 
 
-class Note(Struct, frozen=True):
+class Note(Struct, frozen=True, gc=False):
     """Words beside a formula that are no arithmetic, said when they are read. Fields are words, numbers, Amounts or
     other notes."""
 
@@ -126,7 +126,7 @@ def _read(field: object) -> object:
     return field.text() if isinstance(field, Amount) else field
 
 
-class Cell(Struct, frozen=True):
+class Cell(Struct, frozen=True, gc=False):
     """Bytes that one owner holds on one GPU (or one node), with the arithmetic that gave them."""
 
     owner: Owner
@@ -198,7 +198,7 @@ def _together(error: int, by_data: int) -> int:
 
 def total(cells: Iterable[Cell]) -> int:
     """Expected bytes of all cells."""
-    return sum(each.expected for each in cells)
+    return sum([each.expected for each in cells])
 
 
 Instant = Literal["loss", "backward", "end"]
@@ -237,7 +237,7 @@ def _by_data(cells: Iterable[Cell]) -> tuple[int, int]:
     return sum(end[0] for end in ends), sum(end[1] for end in ends)
 
 
-class Rows(Struct, frozen=True):
+class Rows(Struct, frozen=True, gc=False):
     """Tokens of a row of a pass on average, of all GPUs that share it: at the least, as expected, at the cap."""
 
     low: int
@@ -245,7 +245,7 @@ class Rows(Struct, frozen=True):
     high: int
 
 
-class PhaseSum(Struct, frozen=True):
+class PhaseSum(Struct, frozen=True, gc=False):
     """One phase on one place."""
 
     phase: Phase

@@ -73,6 +73,7 @@ def _role_states(inputs: Inputs, phase: Phase) -> list[Cell]:
     return max(actor, critic, reference, key=total)
 
 
+@per_ledger
 def _paged_out(inputs: Inputs) -> list[Cell]:
     """Moments in unified memory, which come to the host where the GPUs are full."""
     if not inputs.per.paged or inputs.adapters:

@@ -308,8 +308,8 @@ def _placed(crash: Crash, ledger: Ledger) -> Crash:
 
 
 def _question(overrides: Overrides | None, fixed: bool, knobs: Mapping[str, Knob] | None) -> _PredictionKey:
-    told = tuple((name, knob.value) for name, knob in (knobs or {}).items())
-    return frozenset((overrides or {}).items()), fixed, told
+    told = tuple((name, knob.value) for name, knob in knobs.items()) if knobs else ()
+    return frozenset(overrides.items() if overrides else ()), fixed, told
 
 
 def _with_ray_wall(ledger: Ledger, built: BuiltRun, crash: Crash) -> Ledger:

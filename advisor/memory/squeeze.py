@@ -55,10 +55,15 @@ def squeeze_of(run: Run, ledger_of: Callable[[Run], Ledger], walls: Walls) -> Sq
     gpu = _short(ledger_of(forms[0]), "gpu", walls)
     if gpu is None:
         return None
-    ledgers = (ledger_of(form) for form in forms[1:])
-    beside = [_short(ledger, "host", walls) for ledger in ledgers if _short(ledger, "gpu", walls) is None]
-    host = min((one for one in beside if one is not None), default=None)
-    if host is None or None in beside:
+    beside = []
+    for ledger in map(ledger_of, forms[1:]):
+        if _short(ledger, "gpu", walls) is None:
+            over = _short(ledger, "host", walls)
+            if over is None:
+                return None
+            beside.append(over)
+    host = min(beside, default=None)
+    if host is None:
         return None
     cards = run.topology.actor_gpus
     larger = (factor for factor in _FACTORS if any(_fits(ledger_of(_larger(f, factor)), walls) for f in forms))

@@ -32,7 +32,7 @@ _AWAKE_WHOLE: tuple[StepMoment, ...] = ("log_prob", "checkpoint")
 """Phases besides the update for which a trainer that pauses as one is back on the card."""
 
 
-class Offload(Struct, frozen=True):
+class Offload(Struct, frozen=True, gc=False):
     """Where a role's states may go. `adam_on_host`: the optimizer runs on the CPU (DeepSpeed), not only rests there."""
 
     weights: bool
@@ -47,6 +47,7 @@ class Offload(Struct, frozen=True):
     """FSDP's CPU offload: weights stream in layer by layer."""
 
 
+@per_ledger
 def offload_of(inputs: Inputs, role: TrainedRole) -> Offload:
     """The role's offload settings."""
     run = inputs.run

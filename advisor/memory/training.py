@@ -20,6 +20,7 @@ from advisor.run.shape import parameters_in_name
 
 
 @per_ledger
+@per_ledger
 def process_cells(inputs: Inputs, processes: int | None = None) -> list[Cell]:
     """CUDA contexts, communicators and the buffers that stay: what is there in every phase."""
     count = inputs.mechanics.processes_per_gpu if processes is None else processes
@@ -33,6 +34,7 @@ def process_cells(inputs: Inputs, processes: int | None = None) -> list[Cell]:
     return [contexts, cell("context", c.NCCL, pooled=False)]
 
 
+@per_ledger
 def buffers_cell(inputs: Inputs) -> Cell:
     """Buckets and allowances that the trainer holds all the time."""
     absent = inputs.trainer == "ddp" and inputs.mechanics.trainer == "deepspeed"
@@ -54,6 +56,7 @@ def bucket_cells(inputs: Inputs) -> list[Cell]:
     return [cell("buffers", size, mark("DDP's buckets"))]
 
 
+@per_ledger
 def reference_cells(inputs: Inputs) -> list[Cell]:
     """Reference weights on the actor's GPU; none where there is no reference, it lives elsewhere, or on the host."""
     topology = inputs.run.topology

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from advisor.knowledge.schema import Knowledge, NewValue, Remedy
@@ -75,11 +75,11 @@ def _trained(knob: str) -> str:
 
 def _counted(knowledge: Knowledge) -> Mapping[str, Counter[str]]:
     """Name → knob → how many dialects mean it."""
-    found: dict[str, Counter[str]] = {}
+    found: dict[str, Counter[str]] = defaultdict(Counter)
     for framework in knowledge.frameworks:
         meant = {(last_part(key), _trained(fact.knob)) for key, fact in framework.settings.items() if fact.knob}
         for name, knob in meant:
-            found.setdefault(name, Counter())[knob] += 1
+            found[name][knob] += 1
     return found
 
 

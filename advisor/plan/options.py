@@ -267,7 +267,7 @@ def _if_unseen(doubt: str) -> str:
 
 def _stops_engine(before: Prediction, after: Prediction) -> str:
     """Why the rollout engine could not start with a change, where it can without it; "" where it can."""
-    if any(map(cannot_start, before.ledger.gpu)) or not any(map(cannot_start, after.ledger.gpu)):
+    if not any(map(cannot_start, after.ledger.gpu)) or any(map(cannot_start, before.ledger.gpu)):
         return ""
     stuck = next((one for one in after.fit.findings if one.reason == "engine"), None)
     return finding_clause(stuck) if stuck is not None else ""
@@ -339,9 +339,9 @@ def _with_divisor(joined: Joined, native: Native, situation: Situation, base: Ov
 
     Lowered as little as the rule allows, unless a case of this very version ran with another value.
     """
-    overrides = joined.overrides
+    overrides, before = joined.overrides, situation.predictor.built(base)
     built = situation.predictor.built({**base, **overrides})
-    if not violations(built, list(overrides)):
+    if not violations(built, list(overrides), before):
         return overrides
     for key in divisors_of(built, native.key):
         other = built.natives.values[key]
@@ -350,7 +350,8 @@ def _with_divisor(joined: Joined, native: Native, situation: Situation, base: Ov
         reported = [int(text) for text in documented_values(other, situation, same_version=True) if text.isdigit()]
         for value in [*reported, *range(other.value - 1, 1, -1)]:
             both = {**overrides, key: str(value)}
-            if value < other.value and not violations(situation.predictor.built({**base, **both}), list(both)):
+            tried = situation.predictor.built({**base, **both})
+            if value < other.value and not violations(tried, list(both), before):
                 return both
     return overrides
 

@@ -197,9 +197,9 @@ def elsewhere(proposals: Sequence[Proposal], situation: Situation, base: Overrid
     keys = {key for p in proposals for key in p.overrides} | set(base)
     remedies = [r for r in situation.remedies if r.id not in known and r.value is not None]
     remedies = [r for r in remedies if r.results == "unchanged" and r.kind == "setting" and r.memory in ("gpu", "host")]
+    remedies = [r for r in remedies if touches(r, situation)]
     made = [propose(r, seen_from(r, situation), base) for r in sorted(remedies, key=lambda r: TIERS.index(r.tier))]
     found = [p for p in made if isinstance(p, Proposal) and not p.blind and p.results == "unchanged"]
-    found = [p for p in found if touches(p.remedy, situation)]
     return [p for p in found if not keys & set(p.overrides)]
 
 

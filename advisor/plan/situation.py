@@ -13,7 +13,7 @@ from advisor.diagnosis.facts import Facts
 from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.vendor import Vendor
 from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy, RemedyWords
-from advisor.language import say
+from advisor.language import say, spoken
 from advisor.memory.cells import Place
 from advisor.memory.fit import died_in
 from advisor.memory.ledger import implausible, refuted
@@ -108,7 +108,14 @@ class Situation(Struct, frozen=True):
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """All remedies, in the words for a run of this kind."""
+        """All remedies, in the words for a run of this kind; kept with what was proposed of them (plan/propose.py)."""
+        asked, known = ("remedies", spoken(), id(self.facts)), self.predictor.proposed
+        if asked not in known:
+            known[asked] = self.facts, self._worded()
+        found: tuple[Remedy, ...] = known[asked][1]
+        return found
+
+    def _worded(self) -> tuple[Remedy, ...]:
         known = tuple(self._as_here(one) for one in self.knowledge.remedies if self._has_place_for(one))
         rolls = self.facts.get("rolls_out")
         given = self.now.run.recipe.answers == "given" or (rolls is not None and rolls.value is False)

@@ -255,9 +255,12 @@ def walk(node: Node) -> Iterator[Node]:
     while left:
         here = left.pop()
         yield here
-        parts = (getattr(here, field) for field in reversed(here.__struct_fields__))
-        for part in parts:
-            left += [one for one in (reversed(part) if isinstance(part, tuple) else (part,)) if isinstance(one, Node)]
+        for field in reversed(here.__struct_fields__):
+            part = getattr(here, field)
+            if isinstance(part, Node):
+                left.append(part)
+            elif isinstance(part, tuple):
+                left += [one for one in reversed(part) if isinstance(one, Node)]
 
 
 def joined(word: Literal["and", "or"], tree: Node) -> tuple[Node, ...]:

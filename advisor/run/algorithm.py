@@ -42,9 +42,10 @@ def algorithm_of(
         found = fact.default
     if not found or found == UNKNOWN:
         found = _by_frames(fact, frames, keyed) or fact.fixed or ("" if has_launch else fact.otherwise) or UNKNOWN
-    given = (*(one.fact.knob for one in natives.values.values() if one.given and one.fact is not None), *knobs)
-    if found == UNKNOWN and (engine or any(map(_generates, given)) or any(map(_ENGINE_FILE.search, frames))):
-        found = RL
+    if found == UNKNOWN:
+        given = (*(one.fact.knob for one in natives.values.values() if one.given and one.fact is not None), *knobs)
+        rolls_out = engine or any(map(_generates, given)) or any(map(_ENGINE_FILE.search, frames))
+        found = RL if rolls_out else UNKNOWN
     if found == UNKNOWN and framework is None:
         found = method_spelled(natives.values) or UNKNOWN
     scope = RunScope(natives, algorithm=found)

@@ -69,7 +69,7 @@ def bind_natives(
         values[key] = _native(key, override, "user", known.fact if known else None, setting_of)
     follow = tables.once(("followers", *which), lambda: [key for key, known in rows.items() if _follows(known)])
     for key in [*follow, *overrides]:
-        values[key] = _followed(values[key], values)
+        values[key] = tables.same(_followed(values[key], values))
     return Natives(framework, era, values, program, launcher or {}, libraries or {}, carried=carried)
 
 
@@ -124,6 +124,11 @@ class Tables:
         made: T = self._made[key]
         return made
 
+    def same(self, row: Native) -> Native:
+        """The row, or one made before that is equal to it: what did not move is the very same in every what-if."""
+        known = self.once(("row", row.key, row.text, row.source), lambda: row)
+        return known if known == row else row
+
 
 def _default_rows(framework: Framework, era: str, with_defaults: bool) -> dict[str, Native]:
     """Every key of the era at its default, or unset."""
@@ -166,7 +171,7 @@ def with_defaults_of_method(natives: Natives, tables: Tables) -> Natives:
         if chosen is not None:
             default = in_this_era(chosen.default, natives.era)
             text = None if default is None else str(default)
-            own[one.key] = _native(one.key, text, "default", one.fact, one.setting)
+            own[one.key] = tables.same(_native(one.key, text, "default", one.fact, one.setting))
     return replace(natives, values={**natives.values, **own}) if own else natives
 
 

@@ -24,7 +24,17 @@ from advisor.run.general import Cards, cards_of, unsharded_by
 from advisor.run.hints import Hints, hints_of
 from advisor.run.implied import backend_by_keys, stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
-from advisor.run.natives import EnvironmentPrefix, Native, Natives, RunScope, default_of, gpus_of, native
+from advisor.run.natives import (
+    SAMPLES,
+    EnvironmentPrefix,
+    Native,
+    Natives,
+    RunScope,
+    default_of,
+    differing,
+    gpus_of,
+    native,
+)
 from advisor.run.recipe import UNKNOWN as NO_METHOD
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
@@ -74,6 +84,20 @@ class RunInputs(Struct, frozen=True):
     """Shared by the runs that vary it."""
 
 
+class _LaunchSeen(Struct, frozen=True):
+    """The launch as its dialect reads it: the same for every what-if."""
+
+    launch: Launch | None
+    settings: tuple[Setting, ...]
+    """Its own, and the switches of its backend."""
+    shipped: tuple[str, ...]
+    """Files of the framework's own that it names and that were not found."""
+    missing: tuple[str, ...]
+    """The others that were not found."""
+    shows_all: bool
+    """What it leaves out is at its default: not where a file is missing, or only the log speaks."""
+
+
 class BuiltRun(Struct):
     """The run and the native table it was bound from."""
 
@@ -85,15 +109,14 @@ class BuiltRun(Struct):
 
 def build_run(inputs: RunInputs) -> BuiltRun:
     """Bind the dialect to the launch. Without a dialect the run is "unknown" with the machine's topology."""
-    framework = inputs.recognised.framework
-    launch = _with_own_config(framework, _as_quoted(framework, inputs.recognised.era, inputs.launch))
-    shipped = shipped_files(framework, launch.missing) if launch else ()
+    framework, era = inputs.recognised.framework, inputs.recognised.era
+    seen = inputs.tables.once(("launch", era), lambda: _seen(inputs))
+    launch, shipped, shows_all = seen.launch, seen.shipped, seen.shows_all
     libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
-    shows_all = _shows_all(inputs.recognised, launch)
     natives = bind_natives(
         framework,
-        inputs.recognised.era,
-        (*launch.settings, *_of_backend(framework, inputs.recognised.era, launch)) if launch else (),
+        era,
+        seen.settings,
         launch.environment if launch else {},
         inputs.log_settings,
         inputs.overrides,
@@ -122,7 +145,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     recipe = recipe_of(algorithm)
     natives = replace(natives, rolls_out=recipe.answers == "generated", algorithm=algorithm)
     natives = with_defaults_of_method(natives, inputs.tables) if shows_all else natives
-    filled = _mechanics(framework, inputs, natives, algorithm)
+    chosen = _chosen(framework, natives, algorithm)
+    filled = _mechanics(framework, inputs, era, chosen)
     mechanics = filled.mechanics
     if mechanics.trainer == "megatron":
         ways = max(topology.model_parallel, _sizes(natives, inputs.knobs, _MEGATRON))
@@ -141,12 +165,11 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     shape = shape if shape is None or recipe.head == "vocabulary" else without_head(shape)
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
-    missing = _missing(framework, launch)
-    own, era = inputs.recognised.own_program, inputs.recognised.era
+    missing, own = seen.missing, inputs.recognised.own_program
     unknown = inputs.tables.once(("unknown keys", era), lambda: unknown_keys(framework, era, launch, own=own))
     read = inputs.tables.once(("read by name", era), lambda: read_by_name(natives))
     unknown = tuple(one for one in unknown if one.meant or one.key not in read)  # what is a slip is told as one
-    knobs = {**_knobs(natives, topology, () if missing else _TAKEN_AT_DEFAULT, inputs.tables), **inputs.knobs}
+    knobs = {**_knobs(natives, topology, frozenset() if missing else _TAKEN_AT_DEFAULT, inputs.tables), **inputs.knobs}
     knobs, topology, wide = _engine_size(knobs, topology, inputs.machine)
     cut = launch.cuts if launch is not None else ()
     short = (told for told in (too_few(topology, inputs.machine), wide, hints.said) if told)
@@ -161,7 +184,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         framework=framework.framework if framework else "unknown",
         part_of=framework.part_of if framework else "",
         title=framework.title if framework else say("no dialect known"),
-        era=inputs.recognised.era,
+        era=era,
         algorithm=algorithm,
         model=shape,
         model_name=name or "",
@@ -176,7 +199,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
             *dict.fromkeys(
                 (*told_first, *_notes(framework, launch, topology, inputs.machine, shape, name, sized=inputs.sized))
             ),
-            *(chosen.note for chosen in _chosen(framework, natives, algorithm) if chosen.note),
+            *(one.note for one in chosen if one.note),
         ),
         recognised_by=inputs.recognised.because,
         recognised_from=inputs.recognised.told_by,
@@ -191,7 +214,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
             *(_of_its_own(name, inputs.recognised, launch) for name in shipped),
             *doubts_of([one for one in launch.not_found if one.file not in shipped] if launch else (), unread),
         ),
-        undescribed=_undescribed(framework, natives, algorithm, sized=inputs.sized),
+        undescribed=_undescribed(framework, chosen, sized=inputs.sized),
         unknown_keys=unknown,
         newest_read=framework.newest_read if framework else None,
         told_first=told_first,
@@ -205,6 +228,17 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         unlimited_rows=recipe.answers == "given" and _unlimited(natives, shows_all),
     )
     return BuiltRun(run, natives)
+
+
+def _seen(inputs: RunInputs) -> _LaunchSeen:
+    framework, era = inputs.recognised.framework, inputs.recognised.era
+    launch = _with_own_config(framework, _as_quoted(framework, era, inputs.launch))
+    missing = _missing(framework, launch)
+    shows_all = launch is not None and inputs.recognised.told_by != "log" and not missing
+    if launch is None:
+        return _LaunchSeen(None, (), (), missing, shows_all)
+    settings = (*launch.settings, *_of_backend(framework, era, launch))
+    return _LaunchSeen(launch, settings, shipped_files(framework, launch.missing), missing, shows_all)
 
 
 def _topology(natives: Natives, inputs: RunInputs, spreads: str, by_launch: Cards | None) -> Topology:
@@ -388,11 +422,6 @@ def _named_model(launch: Launch, models: Sequence[ModelFact]) -> str | None:
     return next((text for text in texts if len(text) < 300 and match_alias(text, models) is not None), None)
 
 
-def _shows_all(recognised: Recognised, launch: Launch | None) -> bool:
-    """Whether what the launch leaves out is at its default: not where a file is missing, or only the log speaks."""
-    return launch is not None and recognised.told_by != "log" and not _missing(recognised.framework, launch)
-
-
 def _of_its_own(file: str, recognised: Recognised, launch: Launch | None) -> str:
     """Says that a file of the framework's own stands for one that was not found, or that the program reads unasked."""
     assert recognised.framework is not None
@@ -438,11 +467,11 @@ def _chosen(framework: Framework | None, natives: Natives, algorithm: str) -> li
     return [one for one in (framework.mechanics_when if framework else ()) if one.when.holds(scope) is True]
 
 
-def _undescribed(framework: Framework | None, natives: Natives, algorithm: str, *, sized: bool) -> str:
+def _undescribed(framework: Framework | None, chosen: Sequence[MechanicsWhen], *, sized: bool) -> str:
     """What is not known of how the run holds memory, in words; "" where a dialect or a run file says it."""
     if framework is None:
         return "" if sized else say("how this launch holds memory, which no dialect describes")
-    unread = next((one.unread for one in _chosen(framework, natives, algorithm) if one.unread), "")
+    unread = next((one.unread for one in chosen if one.unread), "")
     if not unread:
         return ""
     return say(
@@ -450,14 +479,16 @@ def _undescribed(framework: Framework | None, natives: Natives, algorithm: str, 
     )
 
 
-def _mechanics(framework: Framework | None, inputs: RunInputs, natives: Natives, algorithm: str) -> FilledMechanics:
+def _mechanics(
+    framework: Framework | None, inputs: RunInputs, era: str, chosen: Sequence[MechanicsWhen]
+) -> FilledMechanics:
     """How the run holds memory; without a dialect as the knobs of a run file imply."""
     if framework is None:
         return FilledMechanics(assumed_mechanics(usual_trainer(inputs.knobs)) if inputs.sized else UNKNOWN)
-    changed: dict[str, Any] = dict(framework.per_era.get(natives.era) or {})
-    for chosen in _chosen(framework, natives, algorithm):
-        changed.update(chosen.set)
-    return mechanics_of(framework, changed)
+    changed: dict[str, Any] = dict(framework.per_era.get(era) or {})
+    for one in chosen:
+        changed.update(one.set)
+    return inputs.tables.once(("mechanics", repr(changed)), lambda: mechanics_of(framework, changed))
 
 
 _LENGTHS = ("_tokens", "_model_len")
@@ -474,45 +505,65 @@ def _unlimited(natives: Natives, shows_all: bool) -> bool:
     return carrier.value is None and shows_all
 
 
-def _knobs(natives: Natives, topology: Topology, taken: Container[str], tables: Tables) -> dict[str, Knob]:
+def _knobs(natives: Natives, topology: Topology, taken: frozenset[str], tables: Tables) -> dict[str, Knob]:
     """The knobs that something sets. `taken`: those for which the framework's default is assumed where nothing does.
 
-    A knob that is a key's value as it stands is made once for that value: a what-if moves few of them.
+    A knob is made once for the values that it is read from: a what-if moves few of them.
     """
-    scope = RunScope(natives, topology)
-    knobs: dict[str, Knob] = {}
-    made: dict[str, tuple[Native, Knob]] = tables.once("knobs as they stand", dict)
+    scope, chosen = RunScope(natives, topology), (natives.rolls_out, natives.algorithm, natives.program)
+    outside = (*natives.launcher.items(), *natives.libraries.items())
+    key = ("knobs", natives.era, taken, topology, chosen, outside)
+    values, made = tables.once(
+        key, lambda: (natives.values, {name: _knob(name, scope, taken) for name in natives.knobs()})
+    )
+    moved = differing(values, natives.values)
+    if moved:
+        read = tables.once(("keys of knobs", natives.era), lambda: _read_for_knobs(natives))
+        made = {name: one if moved.isdisjoint(read[name]) else _knob(name, scope, taken) for name, one in made.items()}
+    return {name: one for name, one in made.items() if one is not None}
+
+
+def _read_for_knobs(natives: Natives) -> dict[str, tuple[str, ...]]:
+    """Knob → every key of the table on which it may depend: those that carry it, and those that their rules name."""
+    read: dict[str, tuple[str, ...]] = {}
     for name in natives.knobs():
-        carrier = _switched_on(natives, name) or natives.carrier(name)
-        if carrier is None or carrier.fact is None:
-            continue
-        if carrier.value is None:
-            if carrier.given:
-                unresolved = say("the value could not be resolved")
-                knobs[name] = Knob(name, None, carrier.source, carrier.key, unresolved, unread=carrier.text is None)
-            elif name in taken and (usual := default_of(carrier.fact, natives.era)) is not None:
-                became = to_knob(usual, conversions(carrier.fact)[name], scope)
-                because = say("the framework's default; no launch shows it")
-                knobs[name] = Knob(name, became.value, "assumed", carrier.key, because)
-            continue
-        rule = carrier.fact.to_knob if name == carrier.fact.knob else carrier.fact.also[name]
-        if rule is None and (known := made.get(name)) is not None and known[0] is carrier:
-            knobs[name] = known[1]
-            continue
-        became = to_knob(carrier.value, rule, scope)
-        if name.endswith(_LENGTHS) and isinstance(became.value, (int, float)) and became.value <= 0:
-            became = Converted(None, say("no limit"))
-        knobs[name] = Knob(
-            name,
-            became.value,
-            carrier.source,
-            carrier.key.removeprefix(EnvironmentPrefix),
-            became.how,
-            times_samples=became.times_samples,
-        )
-        if rule is None:
-            made[name] = (carrier, knobs[name])
-    return knobs
+        keys = natives.keys_of(name)
+        rules = [conversions(fact)[name] for key in keys if (fact := natives.values[key].fact) is not None]
+        named = [one for rule in rules if rule is not None for one in rule.names()]
+        keys = (*keys, *named, *(natives.keys_of(SAMPLES) if "samples" in named else ()))
+        facts = [one.fact for key in keys if (one := natives.values.get(key)) is not None]
+        choosing = [fact.only_with for fact in facts if fact is not None and fact.only_with is not None]
+        read[name] = tuple(dict.fromkeys((*keys, *(one for rule in choosing for one in rule.names()))))
+    return read
+
+
+def _knob(name: str, scope: RunScope, taken: Container[str]) -> Knob | None:
+    """A knob by the key that carries it; None where nothing sets it."""
+    natives = scope.natives
+    carrier = _switched_on(natives, name) or natives.carrier(name)
+    if carrier is None or carrier.fact is None:
+        return None
+    if carrier.value is None:
+        if carrier.given:
+            unresolved = say("the value could not be resolved")
+            return Knob(name, None, carrier.source, carrier.key, unresolved, unread=carrier.text is None)
+        usual = default_of(carrier.fact, natives.era) if name in taken else None
+        if usual is None:
+            return None
+        became = to_knob(usual, conversions(carrier.fact)[name], scope)
+        return Knob(name, became.value, "assumed", carrier.key, say("the framework's default; no launch shows it"))
+    rule = carrier.fact.to_knob if name == carrier.fact.knob else carrier.fact.also[name]
+    became = to_knob(carrier.value, rule, scope)
+    if name.endswith(_LENGTHS) and isinstance(became.value, (int, float)) and became.value <= 0:
+        became = Converted(None, say("no limit"))
+    return Knob(
+        name,
+        became.value,
+        carrier.source,
+        carrier.key.removeprefix(EnvironmentPrefix),
+        became.how,
+        times_samples=became.times_samples,
+    )
 
 
 def _switched_on(natives: Natives, knob: str) -> Native | None:

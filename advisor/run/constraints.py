@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 
 from advisor.knowledge.schema import Constraint
+from advisor.knowledge.vocabulary import COUNTS
 from advisor.language import say
 from advisor.rules.expression import Expression
 from advisor.rules.tree import Call, Compare, Constant, Name, Not, Sum, as_number, joined, walk
 from advisor.run.build import BuiltRun
-from advisor.run.natives import RunScope
+from advisor.run.natives import SAMPLES, RunScope, differing
 
 Stands = tuple[str, int]
 """Where a constraint is written: its key ("" for the dialect's own), and which one of them."""
 
 
-def violations(built: BuiltRun, keys: Sequence[str]) -> list[str]:
-    """Sentences for every constraint that the values of `keys`, and the dialect as a whole, break."""
-    rules = [(key, rule) for key in dict.fromkeys((*keys, "")) for _, rule in _rules_of(built, key)]
-    return list(dict.fromkeys(said for key, rule in rules if (said := broken(key, rule, built))))
+def violations(built: BuiltRun, keys: Sequence[str], like: BuiltRun | None = None) -> list[str]:
+    """Sentences for every constraint that the values of `keys`, and the dialect as a whole, break. `like`: another form
+    of the run, of which that is known."""
+    every = _all_broken(built, like)
+    return list(dict.fromkeys(said for key in (*keys, "") for (at, _), said, _ in every if at == key))
 
 
 def newly_broken(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()) -> list[str]:
@@ -36,19 +38,57 @@ def newly_in_doubt(before: BuiltRun, after: BuiltRun, changed: Container[str] = 
 
 def _newly(before: BuiltRun, after: BuiltRun, changed: Container[str], unseen: bool) -> list[str]:
     already = {stands for stands, _, _ in _all_broken(before)}
-    found = [(stands, said) for stands, said, by in _all_broken(after) if stands not in already and by is unseen]
+    every = _all_broken(after, before)
+    found = [(stands, said) for stands, said, by in every if stands not in already and by is unseen]
     found.sort(key=lambda one: one[0][0] not in changed)
     return list(dict.fromkeys(said for _, said in found))
 
 
-def _all_broken(built: BuiltRun) -> list[tuple[Stands, str, bool]]:
-    """Every constraint of this era that the values in force break, and whether one of them is a default not seen."""
+def _all_broken(built: BuiltRun, like: BuiltRun | None = None) -> list[tuple[Stands, str, bool]]:
+    """Every constraint of this era that the values in force break, and whether one of them is a default not seen.
+
+    `like`: another form of the run; a constraint of which no name moved stands as it does there.
+    """
     if built.broken is None:
-        ruled = [key for key, one in built.natives.values.items() if one.fact is not None and one.fact.must]
-        rules = [((key, n), rule) for key in (*ruled, "") for n, rule in _rules_of(built, key)]
-        said = [(stands, broken(stands[0], rule, built), rule) for stands, rule in rules]
-        built.broken = [(stands, sentence, _on_unseen(rule, built)) for stands, sentence, rule in said if sentence]
+        moved = None if like is None else _moved(like, built)
+        known = {} if like is None else {one[0]: one for one in _all_broken(like)}
+        built.broken = []
+        for key in (*_ruled(built), ""):
+            for n, rule in _rules_of(built, key):
+                stands = (key, n)
+                if moved is not None and moved.isdisjoint(_names(key, rule, built)):
+                    built.broken += [known[stands]] if stands in known else []
+                elif said := broken(key, rule, built):
+                    built.broken.append((stands, said, _on_unseen(rule, built)))
     return built.broken
+
+
+def _ruled(built: BuiltRun) -> list[str]:
+    return [key for key, one in built.natives.values.items() if one.fact is not None and one.fact.must]
+
+
+def _names(key: str, rule: Constraint, built: BuiltRun) -> list[str]:
+    """All that a constraint of a key rests on: what it names, the key, its knob, and what chooses who reads it."""
+    known = built.natives.values.get(key)
+    fact = known.fact if known is not None else None
+    chosen_by = fact.only_with.names() if fact is not None and fact.only_with is not None else ()
+    return [*rule.holds.names(), key, (fact.knob or "") if fact is not None else "", *chosen_by]
+
+
+def _moved(before: BuiltRun, after: BuiltRun) -> set[str] | None:
+    """Names with another value in another form of the run; None where more than settings, knobs and counts differ."""
+    if _around(before) != _around(after):
+        return None
+    old, new = before.natives, after.natives
+    moved = differing(old.values, new.values) | differing(before.run.knobs, after.run.knobs)
+    if old.carrier(SAMPLES) is not new.carrier(SAMPLES):
+        moved.add("samples")
+    return moved if before.run.topology == after.run.topology else moved | COUNTS.keys()
+
+
+def _around(built: BuiltRun) -> tuple[object, ...]:
+    natives = built.natives
+    return natives.program, natives.rolls_out, natives.launcher, natives.libraries, built.run.model, built.run.algorithm
 
 
 def _on_unseen(rule: Constraint, built: BuiltRun) -> bool:

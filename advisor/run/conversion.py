@@ -18,7 +18,7 @@ from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
 
 
-class Converted(Struct, frozen=True):
+class Converted(Struct, frozen=True, gc=False):
     """A knob's value and the arithmetic that gave it, in words."""
 
     value: KnobValue | None

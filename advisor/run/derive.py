@@ -86,7 +86,8 @@ def _from_deepspeed_file(natives: Natives) -> dict[str, Knob]:
         if text is not None:
             value = str(text) == "cpu" if key.endswith(".device") else int(str(text)) if str(text).isdigit() else None
             found[knob] = Knob(knob, value, "script", key)
-    if any(key.startswith("deepspeed:") and one.setting is not None for key, one in natives.values.items()):
+    of_file = [key for key in natives.values if key.startswith("deepspeed:")]
+    if any(natives.values[key].setting is not None for key in of_file):
         own = say("DeepSpeed's own default")  # whatever the file's name promises
         found.setdefault("actor.zero_stage", Knob("actor.zero_stage", 0, "derived", note=own))
         for offload in ("actor.optimizer_offload", "actor.param_offload"):

@@ -52,7 +52,7 @@ OF_ROLLOUTS = ("rollout.", "sync.", "weight_sync.")
 """Knobs of the rollout engine and of what feeds it."""
 
 
-class Native(Struct, frozen=True):
+class Native(Struct, frozen=True, gc=False):
     """One native value in force. `text` None: unset; `given`: the user's files or the log set it."""
 
     key: str
@@ -125,7 +125,7 @@ class Natives(Struct, dict=True):
     def _read_carriers(self, knob: str) -> tuple[Native, ...]:
         if not self.rolls_out and knob.startswith(OF_ROLLOUTS):
             return ()
-        found = [self.values[key] for key in self._keys.get(knob, ())]
+        found = [self.values[key] for key in self.keys_of(knob)]
         return tuple([n for n in found if n.fact is not None and (n.fact.only_with is None or self.reads(n.fact))])
 
     @cached_property
@@ -150,6 +150,10 @@ class Natives(Struct, dict=True):
         """Rule of `only_with` → whether it leaves the keys that have it."""
         return {}
 
+    def keys_of(self, knob: str) -> Sequence[str]:
+        """Every key of this era that carries a knob, whatever the backend reads."""
+        return self._keys.get(knob, ())
+
     def knobs(self) -> list[str]:
         """Every knob that a key of this era carries, sorted."""
         return sorted(self._keys)
@@ -165,6 +169,11 @@ def keys_by_knob(values: Mapping[str, Native]) -> dict[str, list[str]]:
                 if name is not None:
                     found.setdefault(name, []).append(key)
     return found
+
+
+def differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
+    """Keys of two tables that do not hold the very same thing."""
+    return {key for key, one in after.items() if before.get(key) is not one} | (before.keys() - after.keys())
 
 
 class RunScope:

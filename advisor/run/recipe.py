@@ -42,13 +42,14 @@ def method_named(program: str) -> str:
     of "sft/main.py", whose own name tells nothing; "" where it tells none, or several.
     """
     named = _NEUTRAL.sub("", program)
-    return _method_of(named) or (_method_of(program) if named != program else "")
+    return _method_of(named, spoken()) or (_method_of(program, spoken()) if named != program else "")
 
 
-def _method_of(program: str) -> str:
+@lru_cache(maxsize=64)
+def _method_of(program: str, language: str) -> str:
     last = _LAST_PART.search(program)
     words = set(_WORD.findall(_HUMP.sub(" ", last[1]).lower())) if last is not None else set()
-    fitting = [(len(need), one.id) for one in _recipes(spoken()).values() for said in one.words
+    fitting = [(len(need), one.id) for one in _recipes(language).values() for said in one.words
                if (need := set(said.split())) <= words]  # fmt: skip
     most = max((count for count, _ in fitting), default=0)
     named = {method for count, method in fitting if count == most}

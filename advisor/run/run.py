@@ -16,7 +16,7 @@ KnobValue = int | float | bool | str
 KnobSource = Literal["script", "environment", "log", "default", "user", "derived", "assumed"]
 
 
-class Knob(Struct, frozen=True):
+class Knob(Struct, frozen=True, gc=False):
     """A canonical knob's value in the knob's own unit, and what gave it.
 
     `value` is None where the setting exists but could not be resolved.
