@@ -96,7 +96,7 @@ def test_settings_are_not_added_to_a_command_that_only_the_log_connects_with_a_f
     assert settings, "the steps are shown all the same"
     assert not any(step.selected for step in settings)
     stated = [step for step in settings if any(change.key == "--bs" for change in step.changes)]
-    assert [(change.key, change.new) for step in stated for change in step.changes][0] == ("--bs", "2")
+    assert next((change.key, change.new) for step in stated for change in step.changes) == ("--bs", "2")
     others = [step for step in settings if step not in stated]
     assert all(any(c.startswith("no place to write it") for c in step.caveats) for step in others)
     assert patch(state).rewrites == ()

@@ -56,8 +56,9 @@ def process_facts(run: Run, crash: Crash, machine: Machine, facts: Facts) -> dic
         return {"one_process": Fact(False, "log", say("the log counts {count} processes", count=seen))}
     if counted == 1:
         return {"one_process": Fact(True, "log", say("the log counts one process"))}
-    if (stage := crash.engine_figures.get("actor.zero_stage")) is not None and float(stage) >= 1:
-        return {"one_process": Fact(False, "log", say("ZeRO stage {stage:g}", stage=float(stage)))}  # it shares something
+    stage = float(crash.engine_figures.get("actor.zero_stage", 0))
+    if stage >= 1:  # it shares something out
+        return {"one_process": Fact(False, "log", say("ZeRO stage {stage:g}", stage=stage))}
     if launched and trained is not None:
         return {"one_process": Fact(False, "script", say("the launch's topology"))}
     if (platform := facts.get("platform")) is not None and platform.value in ("mps", "cpu"):

@@ -78,7 +78,7 @@ def _counted(knowledge: Knowledge) -> Mapping[str, Counter[str]]:
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for framework in knowledge.frameworks:
         meant = {(last_part(key), _trained(fact.knob)) for key, fact in framework.settings.items() if fact.knob}
-        for name, knob in meant:
+        for name, knob in sorted(meant):  # the same names in every run
             found[name][knob] += 1
     return found
 

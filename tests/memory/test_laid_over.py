@@ -56,7 +56,8 @@ def test_a_python_file_that_lays_its_model_over_the_cards_is_one_process(keyword
 
 def test_states_that_are_laid_over_cards_go_to_no_host_ram(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT.format(keywords='device_map="auto"'))
-    state = open_session(SessionRequest(tmp_path / "train.py", gpus=BOX, answers={"memory": "gpu", "phase": "optimizer_step"}))
+    answers = {"memory": "gpu", "phase": "optimizer_step"}
+    state = open_session(SessionRequest(tmp_path / "train.py", gpus=BOX, answers=answers))
     offered = {step.id for step in state.plan.steps}
     assert "process-per-card" in offered
     assert not offered & {"cpu-optimizer", "full-cpu-offload"}
