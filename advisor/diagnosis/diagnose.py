@@ -79,6 +79,9 @@ def diagnose(
     for (question, answer), (name, value) in TOLD.items():
         if answers.get(question) == answer and (name not in proved or (name, value) == STEPPED):
             facts[name] = Fact(value, "user", say("you said so"))
+    if answers.get("first_step") == "yes" and (done := facts.get("steps_done")) is not None and done.value == 1:
+        facts["first_step"] = Fact(True, "user", say("you said so"))  # one mark may be of the step that failed
+        facts.pop("ran", None)
     # where the phase is not known, an advisory is not dismissed for it
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))

@@ -269,7 +269,7 @@ def _run_facts(run: Run) -> dict[str, Fact]:
     facts.update(_mechanism_facts(run))
     if (laid := run.topology.process_gpus) > 1:
         facts["laid_over"] = Fact(True, "script", say("one process lays its layers over {cards} cards", cards=laid))
-    if run.topology.known:
+    if run.topology.known and (run.settings or run.topology.actor_gpus > 1):  # one by default says nothing
         facts["gpus"] = Fact(run.topology.actor_gpus, "script", say("the launch's topology"))
     return facts
 

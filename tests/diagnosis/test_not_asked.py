@@ -163,3 +163,12 @@ def test_a_tail_of_the_table_proves_no_holder(tmp_path: Path, table: str, proves
     state = opened(tmp_path, TABLE.format(used=478.0) + table)
     assert ("host.held_by" in state.situation.facts) is proves
     assert (state.diagnosis.cause == "engine-copies") is proves
+
+
+def test_that_it_was_the_first_step_is_believed_beside_a_single_mark(tmp_path: Path) -> None:
+    log = "step:1 - loss:2.1\n" + FULL.format(tried="2.00 GiB", others="", mine="78.90")
+    told = opened(tmp_path, log, memory="gpu", framework="trl", phase="actor_update", first_step="yes")
+    assert told.situation.facts["first_step"].value is True
+    assert told.diagnosis.cause != "long-sequence"
+    many = opened(tmp_path, log.replace("step:1", "step:9"), memory="gpu", framework="trl", first_step="yes")
+    assert many.situation.facts["first_step"].value is False
