@@ -252,7 +252,7 @@ def fit_words(plan: Plan) -> Toned:
         return Toned(say("{changes}: whether that fits cannot be computed", changes=chosen), "warn")
     if plan.fit.verdict == "may_not_fit":
         return Toned(
-            say("{changes}: expected to fit with {margin:.0%} margin", changes=chosen, margin=plan.margin), "warn"
+            say("{changes}: may fit with {margin:.0%} margin, not certain", changes=chosen, margin=plan.margin), "warn"
         )
     if plan.fits:
         return Toned(say("{changes}: fits with {margin:.0%} margin", changes=chosen, margin=plan.margin), "good")
