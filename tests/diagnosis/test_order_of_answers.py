@@ -45,8 +45,9 @@ def in_order(state: State, order: Iterable[str], answers: Mapping[str, str]) -> 
 
 
 def test_an_answer_that_is_taken_back_leaves_no_trace(opened: State) -> None:
-    before = told(session.answer(opened, "phase", None))
-    for name, choice in (("phase", "log_prob"), ("memory", "host")):
-        there = session.answer(opened, name, choice)
+    unplanned = replace(opened, asked=replace(opened.asked, planned=False))
+    for state, name, choice in ((opened, "phase", "log_prob"), (unplanned, "memory", "host")):
+        before = told(session.answer(state, "phase", None))
+        there = session.answer(state, name, choice)
         assert told(there) != before
         assert told(session.answer(there, name, None)) == before
