@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.crash.told import told_in
 from advisor.crash.evidence import Crash, stopped_without_a_word
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.computing import platform_of
@@ -194,10 +195,12 @@ def state_of(
     crash = _settled(_died_all_the_same(with_phase(crash, measured), answers, host), answers)
     text = script.text if script is not None else ""
     crash = replace(crash, platform=platform_of(crash, knowledge.signatures.platforms, text))
+    launch = launch_of(script, index, crash)
+    if launch is not None and launch.partial and script is not None and script.launches:  # sentences, not comments
+        crash = replace(crash, told=crash.told | told_in(text, knowledge.signatures.told))
     vendor = vendor_of(crash, machine, knowledge.gpus, text)
     speak_of_cards(vendor)
     knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
-    launch = launch_of(script, index, crash)
     recognised = with_answered_version(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
     )
@@ -316,7 +319,7 @@ def _settled(crash: Crash, answers: Mapping[str, str]) -> Crash:
 
 def _ran(crash: Crash, answers: Mapping[str, str]) -> bool:
     """Whether steps were done before the failure, by the log or by the user."""
-    return bool(crash.steps_done) or answers.get("first_step") == "no"
+    return bool(crash.steps_done) or "steps" in crash.told or answers.get("first_step") == "no"
 
 
 def _ran_with(

@@ -1,8 +1,8 @@
 """The resolved configuration that training logs print, as flat native keys: what really ran, whatever the script says.
 
 Read: verl's pprint of a dict, EasyR1's JSON dump, hydra's "overrides: […]", commands (command_lines.py), DeepSpeed's
-"key ...... value" lines, `Arguments(key=value, …)` blocks of transformers-based trainers, and what their Trainer says
-of a pass as it begins. Nothing is executed: only literals are parsed, and only up to a bounded size.
+"key ...... value" lines, `Arguments(key=value, …)` blocks of transformers-based trainers, what their Trainer says of a
+pass as it begins, and last what a person who pasted the log says that it ran with. Nothing is executed: only literals are parsed, and only up to a bounded size.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from advisor.crash.command_lines import commands_in, words_of
 from advisor.crash.lines import LogLine
+from advisor.script.sentences import named_in_sentences
 
 _LITERAL_LIMIT = 200_000
 _BLOCK_LINES = 1_500
@@ -35,13 +36,15 @@ _BANNER_KEYS = {
 }
 _BANNER = re.compile(rf"({'|'.join(_BANNER_KEYS)}) = ([1-9]\d{{0,5}})\s*$")
 """transformers trainer.py _inner_training_loop; the keys are TrainingArguments'."""
+_IN_PERSON = re.compile(r"^(?=.{0,200}(?:\bI(?:['’](?:m|ve))? |\b[Ww]e |\b[Mm]y |我))[^\[({|+/\\]")
+"""A sentence in the first person, which no library prints."""
 _OMITTED = frozenset(("[...]", "{...}"))
 
 
 def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
-    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines):
+    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines, _in_person):
         for key, value in source(lines):
             if len(found) < _KEYS:
                 found.setdefault(key, value)
@@ -182,6 +185,14 @@ def _command_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
             yield from _assignments(words_of(line.text.lstrip("+ ")))
     for command in commands_in(lines):
         yield from _assignments(words_of(command.text))
+
+
+def _in_person(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        if not line.process and not line.stamp and _IN_PERSON.match(line.text):
+            data = line.text.encode()
+            for one in named_in_sentences(data):
+                yield one.key, data[one.start : one.end].decode().strip('"')
 
 
 def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
+from advisor.crash.told import IN_VAIN
 from advisor.diagnosis.fact import Fact
 from advisor.language import listed, say
 from advisor.units import show_bytes
@@ -21,7 +22,7 @@ SLEEPS = 3
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:
-    """steps_done, first_step, host.grows, gpu.grows; each only where the log tells."""
+    """steps_done, first_step, host.grows, gpu.grows, in_vain; each only where the log or a person's words tell."""
     facts: dict[str, Fact] = {}
     if crash.steps_done is not None:
         because = say("the log counts {count} done steps", count=crash.steps_done)
@@ -32,7 +33,18 @@ def course_facts(crash: Crash) -> dict[str, Fact]:
         fact = _grows(crash.readings, kind)
         if fact is not None:
             facts[name] = fact
-    return facts
+    return {**_told(crash), **facts}
+
+
+def _told(crash: Crash) -> dict[str, Fact]:
+    """What a person wrote of it; where they name no memory that grew, both may."""
+    because = say("by the words of the report")
+    facts = {"first_step": Fact(False, "log", because)} if "steps" in crash.told else {}
+    for place in ("gpu", "host"):
+        if {"grows", f"grows.{place}"} & crash.told:
+            facts[f"{place}.grows"] = Fact(True, "log", because)
+    tried = sorted(name.removeprefix(IN_VAIN) for name in crash.told if name.startswith(IN_VAIN))
+    return {**facts, "in_vain": Fact(" ".join(tried), "log", because)} if tried else facts
 
 
 def peak_facts(crash: Crash, card: int | None) -> dict[str, Fact]:

@@ -15,7 +15,7 @@ from advisor.diagnosis.host_remarks import LOADING, host_remarks
 from advisor.diagnosis.model_facts import names_adapters
 from advisor.diagnosis.size_remarks import STATES, as_scores, size_remarks
 from advisor.knowledge.schema import Allocation
-from advisor.language import clauses, listed, say, sentences
+from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.constants import BF16, FP32, TYPICAL_IMAGE_PIXELS
@@ -81,8 +81,31 @@ def remarks(
         *_first_node(run, crash),
         *_inside_generate(run, crash),
         *_settle(crash),
+        *_in_vain(facts),
         *crash.doubts,
     )
+
+
+_LEVERS = {
+    "batch": mark("a smaller batch"),
+    "length": mark("shorter sequences"),
+    "samples": mark("fewer samples"),
+    "engine": mark("a smaller share for the engine"),
+    "pictures": mark("smaller images"),
+    "recompute": mark("gradient checkpointing"),
+    "offload": mark("offloading"),
+    "allocator": mark("the allocator's settings"),
+    "kernel": mark("fused kernels"),
+    "shard": mark("sharding"),
+    "train-less": mark("LoRA"),
+}
+
+
+def _in_vain(facts: Facts) -> Iterator[str]:
+    """That what the report calls tried in vain is not proposed again first."""
+    if (tried := facts.get("in_vain")) is not None:
+        words = listed(say(_LEVERS[lever]) for lever in str(tried.value).split())
+        yield say("By the report {tried} did not help: steps of that kind stand last.", tried=words)
 
 
 def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ FACTS = frozenset({
     "gpu.others_share", "gpu.peak_of_pass", "gpu.scattered", "gpu.total_bytes", "gpu.tried_bytes", "gpus",
     "gradient_checkpointing", "has_critic", "has_engine", "host.beyond_states", "host.driver_large", "host.grows",
     "host.held_by", "host.largest", "host.limit_below_ram", "host.offload_share", "host.one_holds_states",
-    "host.roomy", "host.threshold", "host.top_user", "host.victim", "idle_cards", "images", "laid_over",
+    "host.roomy", "host.threshold", "host.top_user", "host.victim", "idle_cards", "images", "in_vain", "laid_over",
     "ledger.batch_share", "ledger.engine_share", "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room",
     "ledger.gpu_tight", "ledger.host_fits", "ledger.host_share", "ledger.largest", "ledger.left_to_pass",
     "ledger.logits_larger", "ledger.states_of_phase", "ledger.states_share", "log_prob_pass", "logits.least_share",
@@ -46,7 +46,7 @@ FACTS = frozenset({
 advisory.cause.CAUSE and advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
     "algorithm", "attribution", "attribution.likely", "disk.holds", "ended", "era", "frame.cause", "frame.engine",
-    "framework", "gpu.name", "host.held_by", "host.largest", "host.top_user", "ledger.largest", "memory", "model",
+    "framework", "gpu.name", "host.held_by", "host.largest", "host.top_user", "in_vain", "ledger.largest", "memory", "model",
     "phase", "platform", "right_after", "signature", "trainer", "vendor", "verdict",
 })  # fmt: skip
 """Facts that are a name, never true or false: a condition says what they are to be."""

@@ -14,7 +14,7 @@ from advisor.plan.as_in_case import HELPED
 from advisor.plan.by_hand import in_a_later_version, needs_engine
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED, LITTLE, holder_of
+from advisor.plan.select import GUESSED, LITTLE, holder_of, lever_of
 from advisor.plan.situation import Situation
 from advisor.run.values import parse_value
 from advisor.words import Phase
@@ -24,7 +24,8 @@ LOOK, ON, TRY, PERHAPS = range(4)
 only if a witness is found."""
 ORDINARY, UNSURE, LITTLE_GIVEN, ELSEWHERE, UNPROVEN = range(5)
 """How far behind: not at all; the key, the version that has it, or what it moves was not seen; it gives hardly any of
-what is missing; it acts where the run did not die, or fills the other place; nothing of this crash points at it."""
+what is missing; it acts where the run did not die, or fills the other place; nothing of this crash points at it, or the user tried its
+like in vain."""
 NOTHING, VERSION, OF_ITS_OWN, RESULTS, MONEY = range(5)
 """Prices: time at most; another version; RAM, or a number of the user's own that results hang on; other results, and
 what is as dear; machines."""
@@ -34,8 +35,6 @@ RARE: frozenset[Phase] = frozenset({"data", "model_load", "checkpoint", "validat
 """Phases that most crashes of an unknown phase did not die in."""
 MACHINE_BY = 3
 """More RAM helps whatever filled the host: what is tried at once comes before it, and no more than that (judgement)."""
-USUAL_LEVER = {"pass": "batch", "rows": "length", "states": "shard", "engine": "engine"}
-"""What it relieves → what most remedies of it do."""
 MOST_DOCUMENTED = 2
 """Remedies of a case that come before the others: what else helps keeps its place."""
 NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
@@ -122,9 +121,7 @@ class Grounds(Struct, frozen=True):
     def lever(self, step: PlanStep) -> str:
         """What kind of step it is; one that no remedy tells is a kind of its own."""
         remedy = self.remedies.get(step.id)
-        if remedy is None:
-            return step.group or step.id
-        return remedy.lever or USUAL_LEVER.get(remedy.relieves, remedy.id)
+        return lever_of(remedy) if remedy is not None else step.group or step.id
 
     def holder(self, step: PlanStep) -> str:
         """What it relieves, where nothing tells what held the card; "" elsewhere."""
@@ -157,6 +154,8 @@ class Grounds(Struct, frozen=True):
     def _behind(self, step: PlanStep, remedy: Remedy | None, found: bool) -> int:
         doubted = step.id in self.doubted and not step.documented
         if doubted or (remedy is not None and (remedy.last_resort or remedy.lever == "trial")):
+            return UNPROVEN
+        if remedy is not None and lever_of(remedy) in self.situation.in_vain:
             return UNPROVEN
         asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
         idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0

@@ -93,6 +93,15 @@ def _shown_together(proposals: Sequence[Proposal], situation: Situation) -> list
     return next(([free[one] for one in shown] for shown in confirmed if {*shown} <= {*free}), [])
 
 
+USUAL_LEVER = {"pass": "batch", "rows": "length", "states": "shard", "engine": "engine"}
+"""What it relieves → what most remedies of it do."""
+
+
+def lever_of(remedy: Remedy) -> str:
+    """What kind of step it is."""
+    return remedy.lever or USUAL_LEVER.get(remedy.relieves, remedy.id)
+
+
 class Selected(Struct, frozen=True):
     """What is switched on: of the proposals by remedy id, and changes of other phases or places that they need."""
 
@@ -109,6 +118,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
         situation = replace(situation, barred=situation.barred | filling)
     allowed = [p for p in proposals if p.remedy.id not in situation.barred and not p.remedy.last_resort]
     allowed = [p for p in allowed if not p.blind or p.confirmed]
+    allowed = [p for p in allowed if lever_of(p.remedy) not in situation.in_vain]
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest, base = [p for p in allowed if p not in cures], together(cures)
     if situation.now.enough is None:

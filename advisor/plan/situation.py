@@ -89,6 +89,12 @@ class Situation(Struct, frozen=True):
         return self.place == "gpu" and refuted(self.now.ledger, ran is not None and ran.value is False)
 
     @property
+    def in_vain(self) -> frozenset[str]:
+        """Levers that the user says were tried and did not help."""
+        tried = self.facts.get("in_vain")
+        return frozenset(str(tried.value).split()) if tried is not None else frozenset()
+
+    @property
     def rows_unknown(self) -> bool:
         """Nobody knows how long a row is: no setting limits it, or the one that does was not seen."""
         run, length = self.now.run, self.now.run.knobs.get(TOTAL)

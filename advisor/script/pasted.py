@@ -12,6 +12,7 @@ from msgspec import Struct
 from advisor.script.document import Document, Setting
 from advisor.script.keyed import KeyedEntry, read_json_part, settings_of
 from advisor.script.launcher import find_launcher
+from advisor.script.sentences import named_in_sentences
 
 _LINE = re.compile(rb"[^\n]*\n?")
 _LEAD = rb"[ \t>]*(?:(?:[-*+]|\d{1,2}[.)])[ \t]+)?"
@@ -24,16 +25,6 @@ _ASSIGNED = re.compile(
     rb"(\"[^\"$`\n]*\"|'[^'\n]*'|[^\s,;#$`()'\"=]+)`?[ \t]*,?[ \t\\]*(?:#[^\n]*)?\r?\n?\Z"
 )
 _LITERAL = re.compile(rb"-?[\d.]+(?:e[-+]?\d+)?|true|false|none|null|\"[^\n]*\"|'[^\n]*'", re.IGNORECASE)
-_IN_TEXT = re.compile(
-    rb"(?<![\w./$-])(?:--([A-Za-z][\w.-]*)(?:=|[ \t]+)|([A-Za-z]\w*(?:[._]\w+)+)={1,2})"
-    rb"(-?\d[\w.]*|[Tt]rue|[Ff]alse|zero\d\w*|\"[^\"$`\n]*\")(?![\w(])"
-)
-_SUGGESTED = re.compile(
-    rb"\b(?:try|set|setting|use|using|default|defaults|should|recommend\w*|suggest\w*|increase|decrease|reduce|lower"
-    rb"|raise|instead|e\.g|example|if|consider|adjust)\b|\xe5\xbb\xba\xe8\xae\xae|\xe8\xaf\x95\xe8\xaf\x95",
-    re.IGNORECASE,
-)
-"""Words of a line that speaks of what could be set, not of what is."""
 _OBJECT = re.compile(rb"\{\s*\"[^\"\n]+\"\s*:")
 FEWEST = 2
 """Settings that make a text one of settings."""
@@ -154,12 +145,9 @@ def _assignments(data: bytes, found: _Found) -> None:
 
 
 def _in_sentences(data: bytes, found: _Found) -> None:
-    """`--flag=value` and `some_key=value` amid other words; not in a sentence that only suggests them."""
+    """Settings amid other words, outside of what is read already."""
     for line in _LINE.finditer(data):
-        about = line.group().lstrip().startswith(b"#") or _SUGGESTED.search(line.group())
-        if about or not found.is_free(line.start()):
-            continue
-        for named in _IN_TEXT.finditer(line.group()):
-            start, end = (line.start() + at for at in named.span(3))
-            name = (named.group(1) or named.group(2)).rstrip(b".").decode("utf-8", "replace")
-            found.entries.append(_entry(name.lower() if named.group(2) else name, data, start, end))
+        if found.is_free(line.start()):
+            at = line.start()
+            named = named_in_sentences(line.group())
+            found.entries += [_entry(one.key, data, at + one.start, at + one.end) for one in named]

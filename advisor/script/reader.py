@@ -127,7 +127,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         pasted = pasted or read_pasted(files.documents[0])
         if pasted is None:
             raise ScriptError(problem) from error
-        return Script(tuple(files.documents), (pasted,), (problem,), positional)
+        return Script(tuple(files.documents), (pasted,), () if apostrophe else (problem,), positional)
     notes = [clean_line(note) for note in dict.fromkeys(reading.trace.notes)]
     for document in [each for each in files.documents if each.kind == "shell"]:
         notes += _odd_bytes(

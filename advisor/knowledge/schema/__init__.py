@@ -35,6 +35,7 @@ from advisor.knowledge.schema.crash import (
     Progress,
     Signature,
     Signatures,
+    ToldWords,
     VersionMark,
 )
 from advisor.knowledge.schema.facts import DataSetFact, GpuFact, KnobFact, ModelFact, NewestRead, RecipeFact, Start
@@ -64,7 +65,7 @@ __all__ = [
     "LogCount", "Mechanics", "MechanicsWhen", "ModelFact", "NewValue", "NewestRead", "Partners", "PlatformMark",
     "Progress", "Provision", "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords",
     "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature", "Signatures", "Start", "StatedMechanics",
-    "Strict", "TopologyFact", "Tree", "VersionMark", "WorstFirst",
+    "Strict", "ToldWords", "TopologyFact", "Tree", "VersionMark", "WorstFirst",
 ]  # fmt: skip
 
 

@@ -153,6 +153,25 @@ class PlatformMark(Strict, frozen=True):
     source: str = ""
 
 
+class ToldWords(Strict, frozen=True):
+    """How people write about a run that died; each a regex over one sentence."""
+
+    grows: str
+    """Memory rose from step to step."""
+    places: dict[str, str]
+    """Place → how a sentence names its memory."""
+    steps: str
+    """Steps were done before it died."""
+    in_vain: str
+    """What was tried did not help."""
+    lowered: str
+    """Something was made smaller, or is at its least."""
+    sizes: dict[str, str]
+    """`lever` of remedies → how a sentence names the size that was lowered."""
+    switches: dict[str, str]
+    """`lever` of remedies → how a sentence names what was switched on."""
+
+
 class Allocation(Strict, frozen=True, kw_only=True):
     """What a failing line was making, by the innermost frames of its traceback, and which lever makes it smaller."""
 
@@ -198,5 +217,6 @@ class Signatures(Strict, frozen=True):
     engine_figures: tuple[EngineFigure, ...] = ()
     counts: tuple[LogCount, ...] = ()
     platforms: tuple[PlatformMark, ...] = ()
+    told: ToldWords | None = None
     framework_marks: tuple[FrameworkMark, ...] = ()
     """Left out in the file: every dialect's `log`, by priority, gathered when the knowledge is compiled."""
