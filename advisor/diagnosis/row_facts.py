@@ -1,4 +1,4 @@
-"""Tells whether the rows of a pass are all of one size: then no long row explains a late death."""
+"""Tells whether the rows of a pass are all of one size, or none is long: then no long row explains a late death."""
 
 from __future__ import annotations
 
@@ -17,10 +17,23 @@ _FILLS = re.compile(
 """Switches that pad every row to the longest length (axolotl, AReaL, older scripts of transformers)."""
 
 
+_WHOLE_ROW = re.compile(r"(?:model_)?max_(?:seq(?:uence)?_)?len(?:gth)?|cutoff_len|block_size|(?:max_)?seq(?:uence)?_len(?:gth)?")
+"""Keys of the longest row, prompt and answer together."""
+SHORT = 512
+"""Tokens: a row of so many holds about 0.3 GiB of logits and as much of activations (judgement)."""
+
+
 def row_facts(run: Run) -> dict[str, Fact]:
-    """rows.equal; only where the launch says it."""
+    """rows.equal, rows.short; only where the launch says it."""
     equal = next(_equal(run), "")
-    return {"rows.equal": Fact(True, "script", equal)} if equal else {}
+    facts = {"rows.equal": Fact(True, "script", equal)} if equal else {}
+    caps = {one.key: number for one in run.settings if _WHOLE_ROW.fullmatch(last_part(one.key))
+            and isinstance(number := parse_value(one.text, "int"), int) and number > 0}  # fmt: skip
+    if caps and max(caps.values()) <= SHORT:
+        key = max(caps, key=lambda name: caps[name])
+        because = say("{key} {value}: no row is long", key=key, value=caps[key])
+        facts["rows.short"] = Fact(True, "script", because)
+    return facts
 
 
 def _equal(run: Run) -> Iterator[str]:

@@ -22,7 +22,7 @@ _COUNT_BEHIND = re.compile(
 )  # two digits: the X of "RTX 4090" is no count
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
 _SIZE_GLUED = re.compile(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
-_NUMBERED = re.compile(r"[A-Za-z]\s*-?\d")
+_NUMBERED = re.compile(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
 _MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu"}
 _FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
@@ -77,8 +77,11 @@ def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     Raises ValueError with a sentence and examples.
     """
     cards: list[Gpu] = []
-    for part in text.split(","):
-        cards += _one_kind(clean_line(part, 200).strip(), gpus, first=len(cards))
+    parts = [clean_line(part, 200).strip() for part in text.split(",")]
+    if any(map(_NUMBERED.search, parts)):  # "single A100 40 GB, Google Colab"
+        parts = [part for part in parts if not part or _NUMBERED.search(part)]
+    for part in parts:
+        cards += _one_kind(part, gpus, first=len(cards))
     if len(cards) > MOST_GPUS:
         raise ValueError(say(_TOO_MANY, count=len(cards)))
     return tuple(cards)
@@ -201,7 +204,19 @@ def _candidates(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:
         for card in gpus
         if any(key == _full_key(alias) or ("*" in alias and fnmatch(low, alias.lower())) for alias in _names(card))
     ]
-    return full or [card for card in gpus if chip and any(chip == _chip_key(alias) for alias in _names(card))]
+    alike = full or [card for card in gpus if chip and any(chip == _chip_key(alias) for alias in _names(card))]
+    return alike or _named_inside(name, gpus)
+
+
+def _named_inside(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:
+    """Cards of the longest name that stands in a phrase as words of its own: "a Colab T4", "single A100 40 GB"."""
+    said = " ".join(["", *_words(_SIZE.sub(" ", name)), ""])
+    found: dict[str, list[KnownGpu]] = {}
+    for card in gpus:
+        for alias in {" ".join(_words(_SIZE.sub(" ", alias))) for alias in _names(card) if "*" not in alias}:
+            if any(character.isdigit() for character in alias) and f" {alias} " in said:
+                found.setdefault(alias, []).append(card)
+    return found[max(found, key=len)] if found else []
 
 
 def _relatives(name: str, gpus: Sequence[KnownGpu]) -> list[KnownGpu]:

@@ -136,7 +136,8 @@ def by_default(remedy: Remedy, situation: Situation) -> bool:
     rule = conversions(native.fact).get(remedy.knob or "")
     text = None if default is None else str(default)
     means = parse_value(text or "", native.fact.type) if rule is None else meaning(rule, text, native.fact, natives)
-    return remedy.value.to is not None and default is not None and means == remedy.value.to
+    parts = means.split(",") if isinstance(means, str) else [means]  # of the allocator's settings one is asked for
+    return remedy.value.to is not None and default is not None and remedy.value.to in (means, *parts)
 
 
 def _usual_length(native: Native, situation: Situation) -> bool:
