@@ -104,7 +104,7 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     given_there = present.setting is not None and present.setting.origin == "command"
     assigned, in_file = beside == "assignments", beside == "nothing" and not given_there
     if present.setting is not None:
-        key = present.setting.key
+        key = present.setting.key if " " not in present.setting.key else key  # a person's words for it are no key
         return Change(key, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source)
     if present.fact is not None and (present.fact.only_in or present.fact.yours):
         return Change(present.fact.yours or key, old, new, how=not_written(), old_source=source)

@@ -134,13 +134,15 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     topology = _topology(natives, inputs, spreads, by_launch)
     topology = replace(topology, assumed="") if launch is not None and launch.hints else topology
     told = inputs.knobs.get("algorithm.estimator")
+    missed = (inputs.launch.hints, inputs.launch.missing, inputs.launch.prose) if inputs.launch is not None else ()
+    hints = inputs.tables.once(("hints", missed, shipped), lambda: hints_of(inputs.launch, shipped, inputs.models))
+    spoken = (hints.method,) if launch is not None and launch.prose and hints.method else ()
+    programs = (*_programs(launch), *spoken)
     algorithm = (
         str(told.value)
         if told
-        else algorithm_of(framework, natives, inputs.frames, inputs.knobs, _programs(launch), shows_all, inputs.engine)
+        else algorithm_of(framework, natives, inputs.frames, inputs.knobs, programs, shows_all, inputs.engine)
     )
-    missed = (inputs.launch.hints, inputs.launch.missing) if inputs.launch is not None else ()
-    hints = inputs.tables.once(("hints", missed, shipped), lambda: hints_of(inputs.launch, shipped, inputs.models))
     algorithm = hints.method if algorithm == NO_METHOD and hints.method else algorithm
     recipe = recipe_of(algorithm)
     natives = replace(natives, rolls_out=recipe.answers == "generated", algorithm=algorithm)

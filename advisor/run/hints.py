@@ -18,6 +18,8 @@ _SUFFIX = re.compile(r"\.(?:sh|bash|ya?ml|json|toml|py)$")
 _SIZE = re.compile(r"\d[bB](?![a-zA-Z0-9])")
 """What the name of one model has, and that of a family has not."""
 _ADAPTERS = frozenset({"lora", "qlora", "dora"})
+_IS_METHOD = re.compile(r"^[A-Za-z]{2,6}$|(?:Trainer|Config)$")
+"""A method named by its letters alone, or a class of one."""
 _MOST_PARTS = 5
 """Parts of a name that a model's takes at most: "qwen2_5_vl_7b_instruct"."""
 
@@ -41,7 +43,7 @@ def hints_of(launch: Launch | None, shipped: Collection[str], models: Sequence[M
     named = () if launch is None else (*launch.hints, *launch.missing)
     words = [word for word in dict.fromkeys(named) if word not in shipped]
     if not words:
-        return Hints()
+        return _hints_in_prose(launch.prose, models) if launch is not None and launch.prose else Hints()
     names = [_SUFFIX.sub("", word.rpartition("/")[2]) for word in words]
     method = next((told for name in names if (told := method_named(name))), "")
     parts = (part for name in names for part in _parts(name) if _SIZE.search(part))
@@ -53,6 +55,19 @@ def hints_of(launch: Launch | None, shipped: Collection[str], models: Sequence[M
         *([model] if model else []),
     )
     return Hints(model, method, adapters, _said(words, found, launch))
+
+
+def _hints_in_prose(words: Sequence[str], models: Sequence[ModelFact]) -> Hints:
+    """What a person names: the one method, the one model, adapters where nobody says that all is trained."""
+    methods = {told for word in words if _IS_METHOD.search(word) and (told := method_named(word))}
+    sized = {word.lower(): word for word in words if _SIZE.search(word) and match_alias(word, models) is not None}
+    method = methods.pop() if len(methods) == 1 else ""
+    model = next(iter(sized.values())) if len(sized) == 1 else ""
+    lowered = {word.lower() for word in words}
+    adapters = bool(_ADAPTERS & lowered) and "full" not in lowered
+    found = [*([recipe_of(method).title] if method else []), *(["LoRA"] if adapters else []), *([model] if model else [])]
+    said = say("By the words of the text alone: {what}; that is a hint.", what=listed(found)) if found else ""
+    return Hints(model, method, adapters, said)
 
 
 def _said(words: Sequence[str], found: Iterable[str], launch: Launch | None) -> str:

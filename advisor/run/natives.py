@@ -44,7 +44,8 @@ def is_spelling(key: str, pattern: str) -> bool:
 
 
 def _parts(key: str) -> list[str]:
-    return key.lstrip("-+").lower().replace("-", "_").replace("microbatch", "micro_batch").split(".")
+    plain = re.sub(r"[- ]", "_", key.lstrip("-+").lower())
+    return plain.replace("microbatch", "micro_batch").split(".")
 
 
 SAMPLES = "rollout.samples_per_prompt"

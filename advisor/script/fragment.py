@@ -22,6 +22,7 @@ from advisor.script.files import Files, load
 from advisor.script.launch import Launch, Script
 from advisor.script.launcher import find_launcher, is_training, only_asks
 from advisor.script.pasted import FEWEST, pasted_settings
+from advisor.script.sentences import words_in
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
 _TYPED = mark("The command is read as it was typed, behind a prompt.")
@@ -136,7 +137,8 @@ def read_pasted(document: Document, problem: str = "") -> Launch | None:
         return None
     told = (*([problem] if problem else []), say(NOTE))
     files = (str(document.path),)
-    return Launch(0, "", (), {}, settings, files=files, launcher_unread=("",), notes=told, partial=True)
+    words = words_in(document.data)
+    return Launch(0, "", (), {}, settings, files=files, launcher_unread=("",), notes=told, partial=True, prose=words)
 
 
 def unread(path: Path, problem: str) -> Script:
@@ -217,4 +219,5 @@ def _python(document: Document) -> Launch | None:
     except ScriptError:
         return None
     told = (say(NOTE), *launch.notes)
-    return replace(launch, program="", notes=told, partial=True) if launch.settings else None
+    words = words_in(document.data)
+    return replace(launch, program="", notes=told, partial=True, prose=words) if launch.settings else None

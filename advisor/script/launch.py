@@ -88,6 +88,8 @@ class Launch(Struct, frozen=True):
     """Processes of a node that start because nothing says how many: torchrun's one; None elsewhere."""
     hints: tuple[str, ...] = ()
     """Name of a script that was not found, and the bare words it is given: all that is known of this launch."""
+    prose: tuple[str, ...] = ()
+    """Words of the text, each once, where it is what a person wrote and no file that anything runs."""
     not_found: tuple[NotFound, ...] = ()
     """Every config file that the launch names and that is not there."""
     loose: tuple[str | None, ...] = ()
