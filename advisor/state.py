@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.told import told_in
 from advisor.crash.evidence import Crash, stopped_without_a_word
+from advisor.crash.statements import statements_in
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.computing import platform_of
 from advisor.diagnosis.course_facts import rising_course
@@ -197,7 +197,7 @@ def state_of(
     crash = replace(crash, platform=platform_of(crash, knowledge.signatures.platforms, text))
     launch = launch_of(script, index, crash)
     if launch is not None and launch.partial and script is not None and script.launches:  # sentences, not comments
-        crash = replace(crash, told=crash.told | told_in(text, knowledge.signatures.told))
+        crash = replace(crash, statements=crash.statements | statements_in(text, knowledge.signatures.statements))
     vendor = vendor_of(crash, machine, knowledge.gpus, text)
     speak_of_cards(vendor)
     knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
@@ -319,7 +319,7 @@ def _settled(crash: Crash, answers: Mapping[str, str]) -> Crash:
 
 def _ran(crash: Crash, answers: Mapping[str, str]) -> bool:
     """Whether steps were done before the failure, by the log or by the user."""
-    return bool(crash.steps_done) or "steps" in crash.told or answers.get("first_step") == "no"
+    return bool(crash.steps_done) or "steps" in crash.statements or answers.get("first_step") == "no"
 
 
 def _ran_with(

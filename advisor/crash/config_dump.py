@@ -2,7 +2,8 @@
 
 Read: verl's pprint of a dict, EasyR1's JSON dump, hydra's "overrides: […]", commands (command_lines.py), DeepSpeed's
 "key ...... value" lines, `Arguments(key=value, …)` blocks of transformers-based trainers, what their Trainer says of a
-pass as it begins, and last what a person who pasted the log says that it ran with. Nothing is executed: only literals are parsed, and only up to a bounded size.
+pass as it begins, and last what a person who pasted the log says that it ran with. Nothing is executed: only literals
+are parsed, and only up to a bounded size.
 """
 
 from __future__ import annotations

@@ -158,8 +158,8 @@ class Crash(Struct, frozen=True):
     """What keeps the logs from proving it all, in sentences: what of them was not read, an order that nothing tells."""
     finished: bool = False
     """The log shows the run's own end."""
-    told: frozenset[str] = frozenset()
-    """What a person wrote of the run, as `told_in` names it."""
+    statements: frozenset[str] = frozenset()
+    """What a person wrote of the run, as `statements_in` names it."""
 
     @property
     def failing(self) -> tuple[Frame, ...]:

@@ -39,7 +39,7 @@ from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
-from advisor.crash.told import told_in
+from advisor.crash.statements import statements_in
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.training_bar import training_bar
 from advisor.crash.verdict import (
@@ -274,7 +274,7 @@ class _CrashReader:
             dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
-            told=told_in(self.text, marks.told),
+            statements=statements_in(self.text, marks.statements),
         )
 
     def _trace(self, cause: LogFind | None) -> Trace:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.told import IN_VAIN
+from advisor.crash.statements import IN_VAIN
 from advisor.diagnosis.fact import Fact
 from advisor.language import listed, say
 from advisor.units import show_bytes
@@ -39,11 +39,11 @@ def course_facts(crash: Crash) -> dict[str, Fact]:
 def _told(crash: Crash) -> dict[str, Fact]:
     """What a person wrote of it; where they name no memory that grew, both may."""
     because = say("by the words of the report")
-    facts = {"first_step": Fact(False, "log", because)} if "steps" in crash.told else {}
+    facts = {"first_step": Fact(False, "log", because)} if "steps" in crash.statements else {}
     for place in ("gpu", "host"):
-        if {"grows", f"grows.{place}"} & crash.told:
+        if {"grows", f"grows.{place}"} & crash.statements:
             facts[f"{place}.grows"] = Fact(True, "log", because)
-    tried = sorted(name.removeprefix(IN_VAIN) for name in crash.told if name.startswith(IN_VAIN))
+    tried = sorted(name.removeprefix(IN_VAIN) for name in crash.statements if name.startswith(IN_VAIN))
     return {**facts, "in_vain": Fact(" ".join(tried), "log", because)} if tried else facts
 
 

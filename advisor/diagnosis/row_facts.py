@@ -17,7 +17,9 @@ _FILLS = re.compile(
 """Switches that pad every row to the longest length (axolotl, AReaL, older scripts of transformers)."""
 
 
-_WHOLE_ROW = re.compile(r"(?:model_)?max_(?:seq(?:uence)?_)?len(?:gth)?|cutoff_len|block_size|(?:max_)?seq(?:uence)?_len(?:gth)?")
+_WHOLE_ROW = re.compile(
+    r"(?:model_)?max_(?:seq(?:uence)?_)?len(?:gth)?|cutoff_len|block_size|(?:max_)?seq(?:uence)?_len(?:gth)?"
+)
 """Keys of the longest row, prompt and answer together."""
 SHORT = 512
 """Tokens: a row of so many holds about 0.3 GiB of logits and as much of activations (judgement)."""

@@ -31,6 +31,7 @@ from advisor.knowledge.schema import (
     Sharding,
     Signature,
     Start,
+    StatementWords,
     Strict,
     VersionMark,
 )
@@ -78,6 +79,7 @@ class LinesPart(Strict, frozen=True):
     engine_figures: tuple[EngineFigure, ...] = ()
     counts: tuple[LogCount, ...] = ()
     platforms: tuple[PlatformMark, ...] = ()
+    statements: StatementWords | None = None
 
 
 class KnowledgeEntry(Struct, frozen=True):

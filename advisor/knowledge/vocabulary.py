@@ -46,8 +46,8 @@ FACTS = frozenset({
 advisory.cause.CAUSE and advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
     "algorithm", "attribution", "attribution.likely", "disk.holds", "ended", "era", "frame.cause", "frame.engine",
-    "framework", "gpu.name", "host.held_by", "host.largest", "host.top_user", "in_vain", "ledger.largest", "memory", "model",
-    "phase", "platform", "right_after", "signature", "trainer", "vendor", "verdict",
+    "framework", "gpu.name", "host.held_by", "host.largest", "host.top_user", "in_vain", "ledger.largest", "memory",
+    "model", "phase", "platform", "right_after", "signature", "trainer", "vendor", "verdict",
 })  # fmt: skip
 """Facts that are a name, never true or false: a condition says what they are to be."""
 SITUATION_WORDS = frozenset({"model", "gpu"})

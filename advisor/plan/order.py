@@ -24,8 +24,8 @@ LOOK, ON, TRY, PERHAPS = range(4)
 only if a witness is found."""
 ORDINARY, UNSURE, LITTLE_GIVEN, ELSEWHERE, UNPROVEN = range(5)
 """How far behind: not at all; the key, the version that has it, or what it moves was not seen; it gives hardly any of
-what is missing; it acts where the run did not die, or fills the other place; nothing of this crash points at it, or the user tried its
-like in vain."""
+what is missing; it acts where the run did not die, or fills the other place; nothing of this crash points at it, or
+the user tried its like in vain."""
 NOTHING, VERSION, OF_ITS_OWN, RESULTS, MONEY = range(5)
 """Prices: time at most; another version; RAM, or a number of the user's own that results hang on; other results, and
 what is as dear; machines."""

@@ -65,7 +65,7 @@ def _hints_in_prose(words: Sequence[str], models: Sequence[ModelFact]) -> Hints:
     model = next(iter(sized.values())) if len(sized) == 1 else ""
     lowered = {word.lower() for word in words}
     adapters = bool(_ADAPTERS & lowered) and "full" not in lowered
-    found = [*([recipe_of(method).title] if method else []), *(["LoRA"] if adapters else []), *([model] if model else [])]
+    found = [*filter(None, (recipe_of(method).title if method else "", "LoRA" if adapters else "", model))]
     said = say("By the words of the text alone: {what}; that is a hint.", what=listed(found)) if found else ""
     return Hints(model, method, adapters, said)
 

@@ -24,12 +24,17 @@ from advisor.script.files import Files
 from advisor.script.keyed import KeyedEntry, empty_tables, read_keyed, read_yaml, settings_of
 from advisor.script.launch import Launch, NotFound
 from advisor.script.launcher import is_other_work
+from advisor.script.pasted import keyed_lines
 from advisor.script.written_file import WrittenFile, find_written, written_settings
 
 _YAML = (".yaml", ".yml")
 _KINDS: dict[str, DocumentKind] = {".json": "json", ".toml": "toml"}
 OPTIONS = ("--config", "--config_file")
 """Options that name a config file."""
+_PREFIXES = {"deepspeed": "deepspeed:", "deepspeed_config": "deepspeed:", "fsdp_config": "fsdp:"}
+"""Option → what stands before the keys of the file that it names."""
+INLINED = 3
+"""Lines `key: value` in a script that make a config of them (judgement)."""
 
 
 class Followed(Struct):
@@ -125,9 +130,12 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
         yield _Named("--config_file", accelerate, "accelerate:")
     values = {setting.key: setting.value for setting in own if isinstance(setting.value, str)}
     for setting in own:
-        ending, named = setting.ending.lstrip("/"), setting.key in OPTIONS
-        if named and setting.value is None and ending != setting.ending and ending.endswith((*_YAML, ".json")):
-            yield _Named(setting.key, ending, guessed=True)
+        ending = setting.ending.lstrip("/")
+        if setting.value is None and ending != setting.ending and ending.endswith((*_YAML, ".json")):
+            if setting.key in OPTIONS:
+                yield _Named(setting.key, ending, guessed=True)
+            elif prefix := _PREFIXES.get(_bare(setting.key)):
+                yield _Named(setting.key, ending, prefix, guessed=True)
     overlay = _overlay(values)
     if overlay:
         yield overlay
@@ -142,10 +150,8 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
         bare = _bare(key)
         if bare in ("config", "config_file") and value.endswith((*_YAML, ".json")):
             yield _Named(key, value)
-        elif bare in ("deepspeed", "deepspeed_config") and value.endswith(".json"):
-            yield _Named(key, value, "deepspeed:")
-        elif bare == "fsdp_config" and value.endswith(".json"):
-            yield _Named(key, value, "fsdp:")
+        elif (prefix := _PREFIXES.get(bare)) and value.endswith(".json"):
+            yield _Named(key, value, prefix)
 
 
 def is_given(files: Files, command: TracedCommand, found: LauncherMatch, base: Path) -> bool:
@@ -201,8 +207,15 @@ def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed, b
     number = next((found for name in names if (found := files.find(name, base, kind, folder)) is not None), None)
     shown = clean_line(named.name)
     if number is None:
-        if named.guessed:
+        if named.guessed and not named.prefix:
             return
+        if named.whole and kind == "yaml" and len(inlined := keyed_lines(files.documents[0])) >= INLINED:
+            out.settings += inlined
+            out.notes += (
+                say("{file} was not found: the lines `key: value` of the script are taken for it.", file=shown),
+            )
+            return
+        shown = posixpath.basename(shown) if named.guessed else shown
         absent = NotFound(named.key, shown, named.prefix.rstrip(":"))
         out.notes += (absent.note,)
         out.not_found += (absent,)

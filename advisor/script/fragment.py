@@ -7,9 +7,10 @@ They can be diagnosed and sized; there is no launch to edit.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 
 from msgspec.structs import replace
 
@@ -45,6 +46,10 @@ _OPENS_QUOTE = re.compile(rb"""(?<![^\s(])(?:[A-Za-z_]\w*=)?["']""")
 _TO_QUOTE = {mark: re.compile(rb"(?:\\.|[^\\" + mark + rb"])*" + mark, re.DOTALL) for mark in (b'"', b"'")}
 _ENDS_WORD = re.compile(rb"[\s);&|]|\Z")
 _BARE = re.compile(rb"[^\s\"'();&|<>]*")
+_NO_CODE = re.compile(rb"#[^\n]*|\"\"\".*?(?:\"\"\"|\Z)|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?", re.DOTALL)
+_CLOSES = {b"(": b")", b"[": b"]", b"{": b"}"}
+MOST_CUT = 4
+"""Lines that a paste may have lost the end of."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
 
 
@@ -208,15 +213,42 @@ def _settings_alone(data: bytes) -> bytes | None:
     return b"".join(out)
 
 
-def _python(document: Document) -> Launch | None:
-    """The keywords of calls that configure a run, where the text is Python."""
+def _python_launch(document: Document) -> Launch | None:
     from advisor.script.python_file import python_launch, read_python
 
+    try:
+        return python_launch(read_python(document))
+    except ScriptError:
+        return None
+
+
+def _closed(document: Document) -> Iterator[Document]:
+    """The text as Python, then without the last lines of what was cut off in a call, each time with it closed."""
+    lines = dedent(document.data.decode("utf-8", "replace")).encode().splitlines(keepends=True)
+    yield replace(document, kind="python")
+    for left_out in range(MOST_CUT):
+        data = b"".join(lines[: len(lines) - left_out])
+        yield replace(document, kind="python", data=data + b"\n" + _open_brackets(data))
+
+
+def _open_brackets(data: bytes) -> bytes:
+    """What closes the brackets that a text leaves open, strings and comments set aside."""
+    bare = _NO_CODE.sub(b"", data)
+    closing: list[bytes] = []
+    for one in re.findall(rb"[()\[\]{}]", bare):
+        if one in _CLOSES:
+            closing.append(_CLOSES[one])
+        elif closing and closing[-1] == one:
+            closing.pop()
+    return b"".join(reversed(closing))
+
+
+def _python(document: Document) -> Launch | None:
+    """The keywords of calls that configure a run, where the text is Python."""
     if not any(call in document.data for call in (b"Config(", b"Arguments(", b".from_pretrained(")):
         return None
-    try:
-        launch = python_launch(read_python(replace(document, kind="python")))
-    except ScriptError:
+    launch = next(filter(None, map(_python_launch, _closed(document))), None)
+    if launch is None:
         return None
     told = (say(NOTE), *launch.notes)
     words = words_in(document.data)

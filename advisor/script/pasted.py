@@ -57,6 +57,13 @@ def pasted_settings(document: Document) -> tuple[Setting, ...]:
     return tuple(settings_of(document, sorted(first.values(), key=lambda entry: entry.start)))
 
 
+def keyed_lines(document: Document) -> list[Setting]:
+    """The lines `key: value` of a text that also runs something: a config that was pasted behind its command."""
+    found = _Found([], [])
+    _keyed_lines(document.data, found)
+    return settings_of(document, found.entries)
+
+
 def _runs(data: bytes) -> bool:
     """Whether a line is a command that runs something."""
     lines = (line.split() for line in data.decode("utf-8", "replace").splitlines())

@@ -107,3 +107,17 @@ def test_which_memory_it_was_is_asked_before_all_else(tmp_path: Path, ram: str |
 def test_the_last_mark_of_progress_tells_the_phase(log: str, phase: str) -> None:
     rules = [rule for framework in KNOWLEDGE.frameworks for rule in framework.progress]
     assert read_text(log + FULL, "train.log", KNOWLEDGE.signatures, progress=rules).phase == phase
+
+
+def test_what_the_report_calls_tried_in_vain_stands_last_and_growth_in_words_is_growth(tmp_path: Path) -> None:
+    words = "GPU memory keeps increasing with each step until OOM, a smaller batch size only delays it.\n"
+    state = opened(tmp_path, words, SFT.rstrip() + " --use_peft\n", memory="gpu")
+    told = opened(tmp_path, words.partition(",")[0], SFT.rstrip() + " --use_peft\n", memory="gpu")
+    assert (state.diagnosis.cause, told.diagnosis.cause) == ("gpu-growth", "gpu-growth")
+    places = [[step.id for step in one.plan.steps].index("lower-actor-micro-batch") for one in (state, told)]
+    assert places[0] >= len(state.plan.steps) - 2 > places[1]  # beside what else nothing points at
+
+
+def test_no_long_row_is_blamed_where_the_script_lets_none_be_long(tmp_path: Path) -> None:
+    state = opened(tmp_path, FULL, SFT.rstrip() + " --max_length 256\n", first_step="no", phase="actor_update")
+    assert state.diagnosis.cause != "long-sequence"

@@ -162,3 +162,15 @@ def test_a_card_that_shares_the_hosts_memory_says_so() -> None:
 )
 def test_a_card_that_nobody_described_is_known_by_its_maker(name: str, vendor: str) -> None:
     assert parse_gpus(name, ())[0].vendor == vendor
+
+
+def test_a_card_is_found_in_a_phrase_and_words_without_a_number_are_left_out() -> None:
+    found = {text: [card.name for card in parse_gpus(text, FACTS)] for text in (
+        "single A100 40 GB, Google Colab", "Google Colab T4", "2x NVIDIA RTX 3090 in my box", "AI MAX+395",
+    )}  # fmt: skip
+    assert found == {
+        "single A100 40 GB, Google Colab": ["A100-40GB"],
+        "Google Colab T4": ["T4-16GB"],
+        "2x NVIDIA RTX 3090 in my box": ["RTX-3090-24GB"] * 2,
+        "AI MAX+395": ["AI MAX+395"],
+    }

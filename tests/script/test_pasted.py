@@ -138,3 +138,26 @@ def test_prose_and_commands_are_no_config_file(tmp_path: Path, text: str) -> Non
     file = tmp_path / "run.sh"
     file.write_text(text)
     assert read_script(file).documents[0].kind == "shell"
+
+
+def test_a_config_pasted_behind_its_command_is_taken_for_the_file_it_names(read: Read) -> None:
+    text = "llamafactory-cli train x.yaml\n\n# model\nmodel_name_or_path: a/b\ncutoff_len: 8192\nstage: dpo\n"
+    (launch,) = read(text, "run.sh").launches
+    assert (values(launch), launch.missing) == (
+        {"model_name_or_path": "a/b", "cutoff_len": "8192", "stage": "dpo"},
+        (),
+    )
+
+
+def test_a_call_that_was_cut_off_is_read_up_to_there(read: Read) -> None:
+    text = (
+        "t = DPOTrainer(\n    model = m,\n    args = TrainingArguments(\n        max_steps = 4,\n        fp16 = not f("
+    )
+    (launch,) = read(text, "run.sh").launches
+    assert values(launch)["max_steps"] == "4"
+    assert "DPOTrainer" in launch.bases
+
+
+def test_a_config_behind_a_variable_is_known_by_its_name(read: Read) -> None:
+    (launch,) = read("torchrun t.py --deepspeed $ROOT/x/zero3_offload.json --lr 1\n", "run.sh").launches
+    assert [(one.file, one.holds) for one in launch.not_found] == [("zero3_offload.json", "deepspeed")]

@@ -153,7 +153,7 @@ class PlatformMark(Strict, frozen=True):
     source: str = ""
 
 
-class ToldWords(Strict, frozen=True):
+class StatementWords(Strict, frozen=True):
     """How people write about a run that died; each a regex over one sentence."""
 
     grows: str
@@ -217,6 +217,6 @@ class Signatures(Strict, frozen=True):
     engine_figures: tuple[EngineFigure, ...] = ()
     counts: tuple[LogCount, ...] = ()
     platforms: tuple[PlatformMark, ...] = ()
-    told: ToldWords | None = None
+    statements: StatementWords | None = None
     framework_marks: tuple[FrameworkMark, ...] = ()
     """Left out in the file: every dialect's `log`, by priority, gathered when the knowledge is compiled."""

@@ -1,0 +1,33 @@
+"""Reads what a person states of a run in sentences: that memory grew, steps were done, and what was tried in vain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from advisor.knowledge.schema import StatementWords
+
+A_PAGE = 32_000
+"""Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
+_SENTENCE = re.compile(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
+IN_VAIN = "in_vain."
+
+
+def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
+    """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
+    for each kind of step that they say was no help."""
+    return frozenset(_told(text, words)) if words and len(text) <= A_PAGE else frozenset()
+
+
+def _told(text: str, words: StatementWords) -> Iterator[str]:
+    for found in _SENTENCE.finditer(text):
+        sentence = found[0]
+        if re.search(words.grows, sentence):
+            places = [place for place, named in words.places.items() if re.search(named, sentence)]
+            yield f"grows.{places[0]}" if len(places) == 1 else "grows"
+            yield "steps"
+        if re.search(words.steps, sentence):
+            yield "steps"
+        if re.search(words.in_vain, sentence):
+            tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
+            yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))

@@ -1,0 +1,36 @@
+"""What a person states of a run that died: growth, steps that were done, what was tried in vain."""
+
+from __future__ import annotations
+
+from advisor.crash.statements import A_PAGE, statements_in
+from advisor.knowledge import load_knowledge
+
+WORDS = load_knowledge().signatures.statements
+STATED = {
+    "显存单调上涨，直至OOM，训练几百步后才出现，降低seq len和batch size只会减慢OOM的速度": {
+        "grows.gpu", "steps", "in_vain.batch", "in_vain.length",
+    },
+    "I'm getting OOMs after training for ~120+ steps, any ideas?": {"steps"},
+    "GPU memory usage keeps increasing with each step until OOM.": {"grows.gpu", "steps"},
+    "The CPU memory gradually increases during training and the process is killed.": {"grows.host", "steps"},
+    "there seems to be a memory leak, RAM is climbing slowly to 500GB": {"grows.host", "steps"},
+    "Even with batch size 1 I get CUDA out of memory.": {"in_vain.batch"},
+    "I tried reducing max_length to 512 but it didn't help.": {"in_vain.length"},
+    "已经把batch size 设为1了还是爆显存": {"in_vain.batch"},
+    "开启了gradient_checkpointing依然OOM": {"in_vain.recompute"},
+    "It ran fine for 3 epochs, then OOM": {"steps"},
+    "with batch size 8 it still works but 16 OOMs": set(),
+    "There is no memory leak.": set(),
+    "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB": set(),
+    "step 100: memory 70 GB, still running": set(),
+}  # fmt: skip
+
+
+def test_statements_are_told_apart() -> None:
+    found = {text: set(statements_in(text, WORDS)) for text in STATED}
+    assert {text: names for text, names in found.items() if names != STATED[text]} == {}
+
+
+def test_a_long_log_states_nothing() -> None:
+    grows = "GPU memory usage keeps increasing with each step.\n"
+    assert statements_in(grows * (A_PAGE // len(grows) + 1), WORDS) == frozenset()
