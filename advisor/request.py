@@ -17,6 +17,7 @@ from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
 from advisor.machine.batch import batch_memory, within
 from advisor.machine.describe import described, from_log, merge
+from advisor.machine.gpu_spec import size_of
 from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
@@ -162,6 +163,11 @@ def launch_of(script: Script | None, index: int, crash: Crash) -> Launch | None:
     return _logged_launch(crash) or (script.hinted if script is not None else None)
 
 
+def prose_of(launch: Launch | None, crash: Crash) -> tuple[str, ...]:
+    """The words that a person wrote, in the place of a launch or of a log."""
+    return (*(launch.prose if launch is not None else ()), *crash.prose)
+
+
 def _logged_launch(crash: Crash) -> Launch | None:
     """The launch that the log prints, for a run whose script was not given; None where it prints none."""
     command = crash.command
@@ -207,7 +213,8 @@ def pick_launch(
         paths = [frame.file for frame in crash.frames]
         file = script.documents[0].path if script is not None else None
         frameworks, dated = knowledge.frameworks, crash.dated
-        return recognise(launch, text, crash.frameworks, crash.settings, merged, frameworks, paths, file, stated, dated)
+        known = (crash.frameworks, crash.settings, merged, frameworks, paths, file, stated, dated)
+        return recognise(launch, text, *known, prose_of(launch, crash))
 
     known = [(told(launches[index]), index) for index in order] if launches else []
     known = [(recognised, index) for recognised, index in known if recognised.framework is not None]
@@ -258,7 +265,7 @@ def machine_for(
         measure(launch.interpreter if launch is not None else None),
         described_machine(asked, knowledge, tell),
         from_log(
-            gpu_bytes=crash.gpu_total_bytes,
+            gpu_bytes=crash.gpu_total_bytes or next((size_of(one, knowledge.gpus) for one in crash.gpu_names), None),
             gpu_names=crash.gpu_names,
             gpu_count=cards_counted(crash.counts),
             gpus_seen=cards_seen(crash.counts),

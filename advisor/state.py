@@ -54,6 +54,7 @@ from advisor.request import (
     launch_of,
     limit_before,
     other_launches,
+    prose_of,
 )
 from advisor.run.bound import keys_of_knobs
 from advisor.run.build import RunInputs
@@ -234,6 +235,7 @@ def state_of(
             frames=paths,
             engine=bool({crash.phase, answers.get("phase")} & GENERATING),
             unread=unread,
+            prose=prose_of(launch, crash),
         ),
         died_at,
         asked.margin,

@@ -39,6 +39,8 @@ _BANNER = re.compile(rf"({'|'.join(_BANNER_KEYS)}) = ([1-9]\d{{0,5}})\s*$")
 """transformers trainer.py _inner_training_loop; the keys are TrainingArguments'."""
 _IN_PERSON = re.compile(r"^(?=.{0,200}(?:\bI(?:['’](?:m|ve))? |\b[Ww]e |\b[Mm]y |我))[^\[({|+/\\]")
 """A sentence in the first person, which no library prints."""
+_GOES_ON = re.compile(r"[A-Za-z\u4e00-\u9fff`-](?:[^\[({|+/\\]{0,40} |[^\[({|+/\\]{0,40}\Z)")
+"""A line of words."""
 _OMITTED = frozenset(("[...]", "{...}"))
 
 
@@ -189,11 +191,22 @@ def _command_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
 
 
 def _in_person(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+    for line in lines_in_person(lines):
+        data = line.encode()
+        for one in named_in_sentences(data):
+            yield one.key, data[one.start : one.end].decode().strip('"')
+
+
+def lines_in_person(lines: Sequence[LogLine]) -> Iterator[str]:
+    """The lines in the first person, and those right below one: a person's page goes on."""
+    goes_on = False
     for line in lines:
-        if not line.process and not line.stamp and _IN_PERSON.match(line.text):
-            data = line.text.encode()
-            for one in named_in_sentences(data):
-                yield one.key, data[one.start : one.end].decode().strip('"')
+        plain = not line.process and not line.stamp and bool(line.text.strip())
+        goes_on = plain and (
+            _IN_PERSON.match(line.text) is not None or (goes_on and _GOES_ON.match(line.text) is not None)
+        )
+        if goes_on:
+            yield line.text
 
 
 def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:

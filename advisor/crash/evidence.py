@@ -158,6 +158,8 @@ class Crash(Struct, frozen=True):
     """What keeps the logs from proving it all, in sentences: what of them was not read, an order that nothing tells."""
     finished: bool = False
     """The log shows the run's own end."""
+    prose: tuple[str, ...] = ()
+    """Words of the lines that a person wrote, each once."""
     statements: frozenset[str] = frozenset()
     """What a person wrote of the run, as `statements_in` names it."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.crash.command_lines import commands_in
-from advisor.crash.config_dump import settings_in
+from advisor.crash.config_dump import lines_in_person, settings_in
 from advisor.crash.evidence import Crash, Evidence, TopUser, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
@@ -39,12 +39,13 @@ from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
-from advisor.crash.statements import statements_in
+from advisor.crash.statements import A_PAGE, statements_in
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.training_bar import training_bar
 from advisor.crash.verdict import (
     ALLOCATOR_WARNING,
     SAID,
+    TOLD,
     Judgement,
     host_percent,
     in_phase,
@@ -54,6 +55,7 @@ from advisor.crash.verdict import (
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
+from advisor.script.sentences import words_in
 from advisor.words import Phase, both
 
 STILL = 3 * 3600.0
@@ -199,6 +201,8 @@ class _CrashReader:
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(find)) for i, log in enumerate(self.logs) for find in log.finds]
         covered = {(one.log, line) for one in finds for line in _lines_of_cause(one.find)}
+        told = {one.place[:2] for one in marks if one.id in TOLD}  # says more than the words alone on that line
+        finds = [one for one in finds if not (one.id in SAID and one.place[:2] in told)]
         known = {one.place[:2] for one in finds}
         finds += [
             one for one in marks
@@ -275,6 +279,7 @@ class _CrashReader:
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=statements_in(self.text, marks.statements),
+            prose=words_in("\n".join(lines_in_person(printed)).encode()) if len(self.text) <= A_PAGE else (),
         )
 
     def _trace(self, cause: LogFind | None) -> Trace:

@@ -103,6 +103,15 @@ def gpus_from(value: object, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     return cards
 
 
+def size_of(name: str, gpus: Sequence[KnownGpu]) -> int | None:
+    """Bytes of a card that a log names; None where the name may be that of several cards, or is not known."""
+    try:
+        (card,) = set(parse_gpus(name, gpus))
+    except ValueError:
+        return None
+    return None if card.problem else card.total_bytes
+
+
 def unsized(cards: Sequence[Gpu]) -> list[str]:
     """A sentence on each kind of card of which nothing tells the memory."""
     told = {card.name: card.problem for card in cards if card.total_bytes is None}

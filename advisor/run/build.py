@@ -76,6 +76,8 @@ class RunInputs(Struct, frozen=True):
     no_launch: str = ""
     """A script was given in which nothing starts a training, in words."""
     script_notes: tuple[str, ...] = ()
+    prose: tuple[str, ...] = ()
+    """Words of a person who describes the run."""
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, and what is taken where nothing else says it."""
     spelled: Mapping[str, str] = field(default_factory=dict)
@@ -134,9 +136,12 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     topology = _topology(natives, inputs, spreads, by_launch)
     topology = replace(topology, assumed="") if launch is not None and launch.hints else topology
     told = inputs.knobs.get("algorithm.estimator")
-    missed = (inputs.launch.hints, inputs.launch.missing, inputs.launch.prose) if inputs.launch is not None else ()
-    hints = inputs.tables.once(("hints", missed, shipped), lambda: hints_of(inputs.launch, shipped, inputs.models))
-    spoken = (hints.method,) if launch is not None and launch.prose and hints.method else ()
+    prose = inputs.prose if launch is None or not launch.program else ()
+    missed = (inputs.launch.hints, inputs.launch.missing) if inputs.launch is not None else ()
+    hints = inputs.tables.once(
+        ("hints", missed, shipped, prose), lambda: hints_of(inputs.launch, shipped, inputs.models, prose)
+    )
+    spoken = (hints.method,) if prose and hints.method else ()
     programs = (*_programs(launch), *spoken)
     algorithm = (
         str(told.value)

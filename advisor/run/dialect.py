@@ -69,11 +69,12 @@ def recognise(
     script: Path | None = None,
     stated: Collection[str] = (),
     dated: str = "",
+    prose: Sequence[str] = (),
 ) -> Recognised:
     """The first dialect, most specific first, whose marks all agree. `log_marks`: framework words proven by the log,
     `paths`: of the files that its traceback names, `script`: where the launch lies, for the source tree around it,
     `stated`: packages whose versions the user or the log told, which decide where no program is seen, `dated`: the
-    log's last day.
+    log's last day, `prose`: words of a person, of which the name of one framework decides where nothing else does.
     """
     told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
@@ -86,6 +87,8 @@ def recognise(
     if found is None and (launch is None or not launch.program):
         told_by, found = "user", _by_packages(stated, frameworks)
         found = None if found is not None and launch is not None and not _knows_keys(found[0], launch) else found
+    if found is None and (launch is None or not launch.program):
+        found = _by_name(prose, frameworks)
     if found is None:
         return Recognised(None, "", say("no known framework's marks in the script or the log"))
     framework, because = found
@@ -215,6 +218,19 @@ def _built_on_it(launch: Launch, named: Set[str], frameworks: Sequence[Framework
             if shared is not None:
                 return framework, say("class of {base}", base=shared)
     return None
+
+
+def _by_name(prose: Sequence[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
+    """The one framework that a person names, also beside the trainer library that it is built on."""
+    said = {_bare(word): word for word in prose}
+    named = [(one, _bare(one.title)) for one in frameworks if _bare(one.title) in said]
+    own = [(one, word) for one, word in named if not one.serves_others] or named
+    return (own[0][0], say("named in the text: {name}", name=said[own[0][1]])) if len(own) == 1 else None
+
+
+def _bare(name: str) -> str:
+    """A name as people spell it, without what joins its parts."""
+    return re.sub(r"[-_. ]", "", name).lower()
 
 
 def _by_packages(stated: Collection[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:

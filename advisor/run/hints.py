@@ -38,12 +38,17 @@ class Hints(Struct, frozen=True):
         return {key: Knob(key, False, "assumed", note=say("by a name alone"))} if self.adapters else {}
 
 
-def hints_of(launch: Launch | None, shipped: Collection[str], models: Sequence[ModelFact]) -> Hints:
-    """The hints of what a launch runs or names and that was not found. `shipped`: files that are known all the same."""
+def hints_of(
+    launch: Launch | None, shipped: Collection[str], models: Sequence[ModelFact], prose: Sequence[str] = ()
+) -> Hints:
+    """The hints of what a launch runs or names and that was not found, else of a person's words (`prose`).
+
+    `shipped`: files that are known all the same.
+    """
     named = () if launch is None else (*launch.hints, *launch.missing)
     words = [word for word in dict.fromkeys(named) if word not in shipped]
     if not words:
-        return _hints_in_prose(launch.prose, models) if launch is not None and launch.prose else Hints()
+        return _hints_in_prose(prose, models) if prose else Hints()
     names = [_SUFFIX.sub("", word.rpartition("/")[2]) for word in words]
     method = next((told for name in names if (told := method_named(name))), "")
     parts = (part for name in names for part in _parts(name) if _SIZE.search(part))

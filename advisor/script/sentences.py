@@ -13,7 +13,7 @@ from typing import NamedTuple
 _KEY = rb"[A-Za-z]\w*(?:[._]\w+)+"
 _VALUE = rb"-?\d(?:[\w.]*\w)?|[Tt]rue|[Ff]alse|zero\d\w*|\"[^\"$`\n]*\""
 _LINK = (
-    rb"(?:[ \t]+(?:is|was|to|of|at|as|set[ \t]+to|=)[ \t]+|[ \t]*(?:=|:)[ \t]*|[ \t]*(?:%s)[ \t]*)"
+    rb"(?:[ \t]+(?=\d)|[ \t]+(?:is|was|to|of|at|as|set[ \t]+to|=)[ \t]+|[ \t]*(?:=|:)[ \t]*|[ \t]*(?:%s)[ \t]*)"
     % "|".join(("设置为", "设为", "设成", "改为", "改成", "调到", "降到", "降低到", "为", "是")).encode()
 )
 _NAMED = re.compile(
