@@ -27,6 +27,7 @@ from advisor.run.counted import cards_counted, cards_seen
 from advisor.run.dialect import Recognised, recognise
 from advisor.run.natives import native
 from advisor.run.run import Knob
+from advisor.script.document import Setting
 from advisor.script.launch import Launch, Script
 from advisor.script.printed import printed_launch
 from advisor.script.reader import follow_module, read_script, with_trainers
@@ -160,12 +161,20 @@ def launch_of(script: Script | None, index: int, crash: Crash) -> Launch | None:
     """The launch asked about: the script's, else the one that the log prints, else what a name hints at."""
     if script is not None and script.launches:
         return script.launches[index]
-    return _logged_launch(crash) or (script.hinted if script is not None else None)
+    return _logged_launch(crash) or (script.hinted if script is not None else None) or _described_launch(crash)
+
+
+def _described_launch(crash: Crash) -> Launch | None:
+    """The launch of which a person names settings; None where they name none, or the log prints what ran."""
+    if not crash.described or crash.settings:
+        return None
+    settings = tuple(Setting(key, text, "command", True) for key, text in crash.described.items())
+    return Launch(0, "", (), {}, settings, launcher_unread=("",), partial=True, prose=crash.prose)
 
 
 def prose_of(launch: Launch | None, crash: Crash) -> tuple[str, ...]:
     """The words that a person wrote, in the place of a launch or of a log."""
-    return (*(launch.prose if launch is not None else ()), *crash.prose)
+    return tuple(dict.fromkeys((*(launch.prose if launch is not None else ()), *crash.prose)))
 
 
 def _logged_launch(crash: Crash) -> Launch | None:

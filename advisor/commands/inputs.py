@@ -22,6 +22,10 @@ _LIKE_A_LOG = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """What a program prints and nobody types into a launch file."""
+_IN_PERSON = re.compile(
+    rb"\A\s*(?=[^\n]{0,200}(?:\bI(?:'(?:m|ve))? |\b[Ww]e(?:'(?:re|ve))? |\b[Mm]y |%s))[^\[({|+/\\#$<>!]" % "我".encode()
+)
+"""A page that begins in the first person: somebody tells of a run."""
 _BOTH = (".md", ".ipynb")
 """Files that hold a launch and, quoted or as the output of a cell, what it printed."""
 _CRASHED = re.compile(
@@ -65,7 +69,7 @@ def is_log(path: Path, sniffs: bool = True) -> bool:
         return False
     if any(fnmatch(name, pattern) for pattern in LOGS):
         return True
-    return sniffs and _holds(path, _LIKE_A_LOG)
+    return sniffs and (_holds(path, _LIKE_A_LOG) or _holds(path, _IN_PERSON))
 
 
 def _shows_a_crash(path: Path) -> bool:

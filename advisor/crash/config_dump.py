@@ -2,8 +2,8 @@
 
 Read: verl's pprint of a dict, EasyR1's JSON dump, hydra's "overrides: […]", commands (command_lines.py), DeepSpeed's
 "key ...... value" lines, `Arguments(key=value, …)` blocks of transformers-based trainers, what their Trainer says of a
-pass as it begins, and last what a person who pasted the log says that it ran with. Nothing is executed: only literals
-are parsed, and only up to a bounded size.
+pass as it begins; apart from that, what a person who pasted the log says that it ran with. Nothing is executed: only
+literals are parsed, and only up to a bounded size.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _BANNER_KEYS = {
 }
 _BANNER = re.compile(rf"({'|'.join(_BANNER_KEYS)}) = ([1-9]\d{{0,5}})\s*$")
 """transformers trainer.py _inner_training_loop; the keys are TrainingArguments'."""
-_IN_PERSON = re.compile(r"^(?=.{0,200}(?:\bI(?:['’](?:m|ve))? |\b[Ww]e |\b[Mm]y |我))[^\[({|+/\\]")
+_IN_PERSON = re.compile(r"^(?=.{0,200}(?:\bI(?:['’](?:m|ve))? |\b[Ww]e(?:['’](?:re|ve))? |\b[Mm]y |我))[^\[({|+/\\]")
 """A sentence in the first person, which no library prints."""
+_BEGINS = re.compile(rf"{_IN_PERSON.pattern}|(?=(?:\S+ ){{6}})[A-Za-z`][^\[({{|+/\\:]{{30}}")
 _GOES_ON = re.compile(r"[A-Za-z\u4e00-\u9fff`-](?:[^\[({|+/\\]{0,40} |[^\[({|+/\\]{0,40}\Z)")
 """A line of words."""
 _OMITTED = frozenset(("[...]", "{...}"))
@@ -47,7 +48,7 @@ _OMITTED = frozenset(("[...]", "{...}"))
 def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
-    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines, _in_person):
+    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines):
         for key, value in source(lines):
             if len(found) < _KEYS:
                 found.setdefault(key, value)
@@ -190,21 +191,22 @@ def _command_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         yield from _assignments(words_of(command.text))
 
 
-def _in_person(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+def described_in(lines: Sequence[LogLine]) -> dict[str, str]:
+    """The settings that a person's sentences name, as they name them; the first of each counts."""
+    found: dict[str, str] = {}
     for line in lines_in_person(lines):
         data = line.encode()
         for one in named_in_sentences(data):
-            yield one.key, data[one.start : one.end].decode().strip('"')
+            found.setdefault(one.key, data[one.start : one.end].decode().strip('"'))
+    return found
 
 
 def lines_in_person(lines: Sequence[LogLine]) -> Iterator[str]:
-    """The lines in the first person, and those right below one: a person's page goes on."""
+    """The lines in the first person, and those right below one: a person's page goes on. A page may begin without."""
     goes_on = False
-    for line in lines:
-        plain = not line.process and not line.stamp and bool(line.text.strip())
-        goes_on = plain and (
-            _IN_PERSON.match(line.text) is not None or (goes_on and _GOES_ON.match(line.text) is not None)
-        )
+    for number, line in enumerate(lines):
+        pattern = _GOES_ON if goes_on else _IN_PERSON if number else _BEGINS
+        goes_on = not line.process and not line.stamp and pattern.match(line.text) is not None
         if goes_on:
             yield line.text
 

@@ -158,6 +158,8 @@ class Crash(Struct, frozen=True):
     """What keeps the logs from proving it all, in sentences: what of them was not read, an order that nothing tells."""
     finished: bool = False
     """The log shows the run's own end."""
+    described: Mapping[str, str] = field(default_factory=dict)
+    """Settings in a person's sentences, by whatever name they call them."""
     prose: tuple[str, ...] = ()
     """Words of the lines that a person wrote, each once."""
     statements: frozenset[str] = frozenset()

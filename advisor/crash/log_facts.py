@@ -34,7 +34,7 @@ _PIP_NAMES = re.compile(
     re.IGNORECASE,
 )
 _CARD = r"(?:RTX )?(?:GH|PRO |[ABHLTPV])\d{1,4}[GS]?|RTX \d{4}"
-_FORM = r"(?:[- ](?:SXM\d?|PCIe|PCIE|HBM3e?|NVL|Ti|Ada|\d{2,3} ?GB))"
+_FORM = r"(?:[- ](?:SXM\d?|PCIe|PCIE|HBM3e?|NVL|Ti|Ada|\d{2,3} ?G(?:B|iB)?(?!\w)))"
 _GPU = re.compile(
     rf"\b(?:NVIDIA |Tesla |GeForce ){{1,2}}(?P<named>(?:{_CARD}){_FORM}{{0,4}})\b"
     r"|\b(?P<quadro>Quadro RTX A?\d{4})\b"  # not the "RTX 6000" of two later generations
@@ -42,7 +42,7 @@ _GPU = re.compile(
 )
 _DAY = re.compile(r"\b(20[12]\d)[-/](0[1-9]|1[0-2])[-/](0[1-9]|[12]\d|3[01])[T ]\d\d:\d\d:\d\d")
 """A time beside it tells the day of a line from one in a data set or in the name of a file."""
-_GPU_WITHIN = ("NVIDIA", "Tesla", "GeForce", "Quadro", "SXM", "PCI", "HBM", "NVL", "Ti", "Ada", "GB")
+_GPU_WITHIN = ("NVIDIA", "Tesla", "GeForce", "Quadro", "SXM", "PCI", "HBM", "NVL", "Ti", "Ada", "GB", "0G", "1G", "2G", "4G", "6G", "8G")
 _ROW = re.compile(r"^\s*(?P<pid>\d{1,10})\s+(?P<mem>\d{1,6}\.\d{1,4})\s+(?P<command>\S.{0,300})$")
 _SHAPE = re.compile(r"torch\.Size\(\[([\d, ]{1,80})\]\)")
 _DTYPE = re.compile(r"\btorch\.(float64|float32|int64|int32|bfloat16|float16|uint8|int8)\b")

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.crash.command_lines import commands_in
-from advisor.crash.config_dump import lines_in_person, settings_in
+from advisor.crash.config_dump import described_in, lines_in_person, settings_in
 from advisor.crash.evidence import Crash, Evidence, TopUser, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
@@ -241,6 +241,7 @@ class _CrashReader:
         own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
         marks = self.signatures
         printed = [line for _, line in own_first]
+        written = printed if len(self.text) <= A_PAGE else []
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -279,7 +280,8 @@ class _CrashReader:
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=statements_in(self.text, marks.statements),
-            prose=words_in("\n".join(lines_in_person(printed)).encode()) if len(self.text) <= A_PAGE else (),
+            described=described_in(written),
+            prose=words_in("\n".join(lines_in_person(written)).encode()),
         )
 
     def _trace(self, cause: LogFind | None) -> Trace:

@@ -22,12 +22,14 @@ def algorithm_of(
     programs: Sequence[str],
     has_launch: bool,
     engine: bool = False,
+    said: str = "",
 ) -> str:
     """The method's word; "unknown" where nothing tells it. `frames`: files of the log's traceback, outermost first;
     `knobs`: those that are known from elsewhere, `programs`: what the launch runs, and what that runs.
 
     A program that trains on given answers has a name of its own; one that rolls out may serve several methods, and a
-    key of the dialect says which. A log alone has no defaults. `engine`: the log shows a rollout engine at work.
+    key of the dialect says which. A log alone has no defaults. `engine`: the log shows a rollout engine at work,
+    `said`: the method that a person names.
     """
     fact = framework.algorithm if framework is not None else AlgorithmFact()
     keyed = bool(fact.key) and fact.default != UNKNOWN
@@ -36,8 +38,8 @@ def algorithm_of(
     vague, certain = (certain, "") if certain == RL else ("", certain)  # rl_training.py: any of several
     by_program = next((word for program in programs if (word := _by_program(fact, program))), "")
     named = _by_key(fact, natives, given=True)
-    said = named or _by_settings(fact, natives)
-    found = by_program or (named if named != UNKNOWN else "") or certain or said or _by_key(fact, natives) or vague
+    set_here = named or _by_settings(fact, natives) or said
+    found = by_program or (named if named != UNKNOWN else "") or certain or set_here or _by_key(fact, natives) or vague
     if not found and has_launch and not fact.fixed:
         found = fact.default
     if not found or found == UNKNOWN:

@@ -141,12 +141,11 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     hints = inputs.tables.once(
         ("hints", missed, shipped, prose), lambda: hints_of(inputs.launch, shipped, inputs.models, prose)
     )
-    spoken = (hints.method,) if prose and hints.method else ()
-    programs = (*_programs(launch), *spoken)
+    said, programs = hints.method if prose else "", _programs(launch)
     algorithm = (
         str(told.value)
         if told
-        else algorithm_of(framework, natives, inputs.frames, inputs.knobs, programs, shows_all, inputs.engine)
+        else algorithm_of(framework, natives, inputs.frames, inputs.knobs, programs, shows_all, inputs.engine, said)
     )
     algorithm = hints.method if algorithm == NO_METHOD and hints.method else algorithm
     recipe = recipe_of(algorithm)
