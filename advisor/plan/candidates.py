@@ -110,5 +110,13 @@ def at_most(rule: NewValue, values: list[KnobValue], facts: Facts) -> list[KnobV
     return [v for v in values if isinstance(v, (bool, str)) or v <= fact.value]
 
 
+def within_context(knob: str | None, values: list[KnobValue], built: BuiltRun) -> list[KnobValue]:
+    """Without lengths above the longest row that the model takes: there they cut nothing."""
+    longest = built.run.model.context if built.run.model is not None else 0
+    if not longest or knob not in (*LENGTHS, "rollout.max_model_len"):
+        return values
+    return [v for v in values if isinstance(v, (bool, str)) or v <= longest]
+
+
 def _like(old: KnobValue, value: float) -> KnobValue:
     return int(value) if isinstance(old, int) else round(value, ROUNDING)

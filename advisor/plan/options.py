@@ -13,7 +13,7 @@ from advisor.knowledge.schema import Remedy, SettingFact
 from advisor.language import Sayings, mark, say
 from advisor.memory.fit import cannot_start, finding_clause
 from advisor.memory.predict import Overrides, Prediction
-from advisor.plan.candidates import LENGTHS, at_most, candidates, least, printed_now
+from advisor.plan.candidates import LENGTHS, at_most, candidates, least, printed_now, within_context
 from advisor.plan.partners import Joined, forms
 from advisor.plan.reported import Reported, documented_values, is_number, of_framework
 from advisor.plan.situation import Situation
@@ -208,7 +208,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     tried: list[Option] = []
     broken = ""
     found_values = candidates(remedy.value, native, before.built) or _least(remedy, native, situation)
-    found_values = at_most(remedy.value, found_values, situation.facts)
+    found_values = within_context(remedy.knob, at_most(remedy.value, found_values, situation.facts), before.built)
     for value in _with_documented(found_values, documented, native):
         made = _tried(value, native, remedy, situation, base, documented)
         if isinstance(made, str):

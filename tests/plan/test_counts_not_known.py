@@ -1,0 +1,35 @@
+"""What nobody counted forbids nothing, and what a model cannot take is no value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from advisor.session import SessionRequest, open_session
+
+CARD = "GPU 3 has a total capacity of 79.15 GiB of which 300.00 MiB is free. Process 7 has 78.8 GiB memory in use. "
+ENGINE = (
+    "verl.trainer.main_ppo\n"
+    '(WorkerDict pid=7)   File "/x/vllm/v1/worker/gpu_worker.py", line 200, in load_model\n'
+    '(WorkerDict pid=7)   File "/x/vllm/model_executor/layers/linear.py", line 200, in create_weights\n'
+    f"(WorkerDict pid=7) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 540.00 MiB. {CARD}"
+    "Of the allocated memory 78.00 GiB is allocated by PyTorch, and 30.00 MiB is reserved by PyTorch but unallocated.\n"
+)
+LOGITS = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 15.8 GiB\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 15.89 GiB\n"
+)
+
+
+def test_a_log_that_counts_no_cards_does_not_forbid_more_of_them_to_an_engine(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(ENGINE)
+    state = open_session(SessionRequest(logs=(tmp_path / "train.log",)))
+    assert state.plan.steps[0].id == "higher-rollout-tp"
+
+
+def test_no_length_above_the_model_s_context_is_proposed(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(LOGITS)
+    (tmp_path / "run.sh").write_text(
+        "trl sft --model_name_or_path gpt2-xl --max_length 8192 --per_device_train_batch_size 8 --output_dir o\n"
+    )
+    state = open_session(SessionRequest(tmp_path / "run.sh", logs=(tmp_path / "train.log",)))
+    step = next(step for step in state.plan.steps if step.id == "shorten-sequences")
+    assert {int(change.new or 0) for change in step.changes} <= {1024, 512, 256}
