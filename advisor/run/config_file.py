@@ -23,17 +23,15 @@ _OTHER_NAMES = {
     "num_key_value_heads": ("num_kv_heads",),
     "head_dim": ("d_kv",),
 }
-"""What older kinds call the same (the `attribute_map` of their classes, transformers@v4.57.1 models/*/configuration_*)."""
-_UNGATED = frozenset(
-    "gpt2 gpt_neo gptj gpt_neox gpt_bigcode opt bloom bert roberta xlm-roberta deberta-v2 whisper falcon phi starcoder2 t5 mt5".split()
-)
+"""What older kinds call the same (transformers@v4.57.1, `attribute_map` of models/*/configuration_*.py)."""
+_LEARNED_POSITIONS = frozenset({"gpt2", "gpt_neo", "gpt_bigcode", "opt", "bert", "roberta", "xlm-roberta"})
+_ENCODES = frozenset({"t5", "mt5", "whisper"})
+"""Kinds with an encoder and a decoder."""
+_UNGATED = _LEARNED_POSITIONS | _ENCODES | {"gptj", "gpt_neox", "bloom", "deberta-v2", "falcon", "phi", "starcoder2"}
 """Kinds whose MLP has no gate; T5's has one where `feed_forward_proj` says so."""
 _BIASED = _UNGATED - {"gpt_neo", "gptj", "falcon", "t5", "mt5"}
 _UNTIED = frozenset({"gpt_neox", "gptj", "phi", "mt5"})
 """Kinds of these whose head is a matrix of its own where nothing says; of the others it is the table."""
-_LEARNED_POSITIONS = frozenset({"gpt2", "gpt_neo", "gpt_bigcode", "opt", "bert", "roberta", "xlm-roberta"})
-_ENCODES = frozenset({"t5", "mt5", "whisper"})
-"""Kinds with an encoder and a decoder."""
 CONFIG_LIMIT = 4_000_000
 """Bytes; a config.json is some kilobytes, a larger file is something else."""
 _SANDWICHED = ("gemma2", "gemma3", "gemma4", "glm4")

@@ -14,8 +14,8 @@ ENGINE = (
     f"(WorkerDict pid=7) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 540.00 MiB. {CARD}"
     "Of the allocated memory 78.00 GiB is allocated by PyTorch, and 30.00 MiB is reserved by PyTorch but unallocated.\n"
 )
-LOGITS = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 15.8 GiB\n"
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 15.89 GiB\n"
+LOGITS = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 15.8 GiB."
 )
 
 
