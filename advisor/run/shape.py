@@ -64,11 +64,16 @@ def find_shape(name: str, models: Sequence[ModelFact], lookup: FindConfig = loca
     file = lookup(name)
     fact = read_config(file) if file is not None else None
     if fact is not None:
-        return _shape(fact, name, parameters_of(fact), "computed", f"config.json: {file}")
+        return shape_of(fact, name, f"config.json: {file}")
     known = match_alias(name, models)
     if known is not None:
         return _shape(known, known.name, known.parameters, "computed", f"models.yaml: {known.name}")
     return _estimated(name, models)
+
+
+def shape_of(fact: ModelFact, name: str, note: str) -> ModelShape:
+    """The shape that a configuration gives. `note`: where it was read."""
+    return _shape(fact, name, parameters_of(fact), "computed", note)
 
 
 def shape_by_count(parameters: int, models: Sequence[ModelFact]) -> ModelShape | None:
