@@ -24,7 +24,7 @@ from advisor.run.general import Cards, cards_of, unsharded_by
 from advisor.run.hints import Hints, hints_of
 from advisor.run.implied import backend_by_keys, stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
-from advisor.run.model_read import model_name, model_shape
+from advisor.run.model_read import another_model, critic_shape, model_name, model_shape
 from advisor.run.natives import (
     SAMPLES,
     EnvironmentPrefix,
@@ -191,6 +191,10 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         topology=topology,
         knobs=knobs,
         mechanics=mechanics,
+        critic_model=inputs.tables.once(
+            ("critic", critic := another_model("critic.path", knobs, name)),
+            lambda: critic_shape(critic, inputs.models),
+        ),
         settings=launch.settings if launch else (),
         notes=(
             *inputs.tables.once("version notes", lambda: version_notes(inputs.recognised, launch)),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from advisor.knowledge.schema import ModelFact
 from advisor.language import say
 from advisor.run.config_file import shape_in
 from advisor.run.natives import Natives
-from advisor.run.run import ModelShape
-from advisor.run.shape import find_shape, match_alias, shape_by_count, shape_of
+from advisor.run.run import Knob, ModelShape
+from advisor.run.shape import find_shape, match_alias, shape_by_count, shape_of, without_head
 from advisor.script.launch import Launch
 
 _OF_MODEL = re.compile(r"(?:^|[._-])(?:model|pretrain|base_model|policy|actor|llm)", re.IGNORECASE)
@@ -29,7 +29,7 @@ def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFa
     path = natives.carrier("model.path")
     stated = "" if path is None or path.value is None else str(path.value)
     ending = stated or _path_ending(natives, "model.path")
-    if not ending and natives.framework is None and launch is not None:
+    if not ending and launch is not None:
         ending = _named_model(launch, models)
     return ending or _from_cache(printed) or hinted
 
@@ -54,13 +54,26 @@ def model_shape(name: str, models: Sequence[ModelFact], config: str, parameters:
     return next(sure, named or counted)
 
 
+def another_model(knob: str, knobs: Mapping[str, Knob], name: str | None) -> str:
+    """What a launch names for a role beside the actor, where that is another model than the actor's; "" elsewhere."""
+    found = knobs.get(knob)
+    stated = found is not None and found.source not in ("default", "assumed") and isinstance(found.value, str)
+    return str(found.value) if found is not None and stated and found.value != name else ""
+
+
+def critic_shape(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
+    """The shape of a critic's own model, which has a score in place of the language head."""
+    found = find_shape(name, models) if name else None
+    return None if found is None else without_head(found)
+
+
 def _shape_printed(config: str, name: str) -> ModelShape | None:
     fact = shape_in(json.loads(config), name) if config else None
     return None if fact is None else shape_of(fact, name or fact.name, say("the configuration that the log prints"))
 
 
 def _named_model(launch: Launch, models: Sequence[ModelFact]) -> str:
-    """What a launch without a dialect trains: a value that is a known model, under a key that speaks of one."""
+    """What a launch trains whose dialect has no key for it: a known model, under a key that speaks of one."""
     named = (s for s in launch.effective().values() if s.resolved and _OF_MODEL.search(s.key.lstrip("-")))
     texts = [s.text for s in named if not _OF_ANOTHER.search(s.key)]
     return next((text for text in texts if len(text) < 300 and match_alias(text, models) is not None), "")

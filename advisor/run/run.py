@@ -211,6 +211,8 @@ class Run(Struct, frozen=True):
     topology: Topology
     knobs: Mapping[str, Knob]
     mechanics: Mechanics
+    critic_model: ModelShape | None = None
+    """The critic's own shape, where the launch names another model for it; None: it is as large as the actor."""
     settings: tuple[Setting, ...] = ()
     """Every native setting, in order of precedence, as the script and the log have them."""
     notes: tuple[str, ...] = ()
