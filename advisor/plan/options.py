@@ -208,8 +208,9 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     tried: list[Option] = []
     broken = ""
     found_values = candidates(remedy.value, native, before.built) or _least(remedy, native, situation)
-    found_values = within_context(remedy.knob, at_most(remedy.value, found_values, situation.facts), before.built)
-    for value in _with_documented(found_values, documented, native):
+    present = native.value if situation.uncounted or before.enough is None else None
+    found_values = at_most(remedy.value, _with_documented(found_values, documented, native), situation.facts, present)
+    for value in within_context(remedy.knob, found_values, before.built):
         made = _tried(value, native, remedy, situation, base, documented)
         if isinstance(made, str):
             broken = broken or made

@@ -33,3 +33,15 @@ def test_no_length_above_the_model_s_context_is_proposed(tmp_path: Path) -> None
     state = open_session(SessionRequest(tmp_path / "run.sh", logs=(tmp_path / "train.log",)))
     step = next(step for step in state.plan.steps if step.id == "shorten-sequences")
     assert {int(change.new or 0) for change in step.changes} <= {1024, 512, 256}
+
+
+def test_where_nothing_is_counted_the_share_falls_by_what_the_log_shows_to_be_missing(tmp_path: Path) -> None:
+    update = '(WorkerDict pid=7)   File "/x/verl/workers/actor/dp_actor.py", line 430, in update_policy\n'
+    for tried, most in (("2.50", 0.45), ("18.50", 0.28), ("60.00", 0.2)):
+        (tmp_path / "train.log").write_text(
+            f"verl.trainer.main_ppo\n{update}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried} "
+            "GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.20 GiB is free. Process 7 has 77.0 GiB memory in use.\n"
+        )
+        state = open_session(SessionRequest(logs=(tmp_path / "train.log",)))
+        step = next(step for step in state.plan.steps if step.id == "lower-rollout-share")
+        assert 0.2 <= float(step.changes[0].new or 0) <= most, tried
