@@ -40,7 +40,7 @@ def test_where_nothing_is_counted_the_share_falls_by_what_the_log_shows_to_be_mi
     for tried, most in (("2.50", 0.45), ("18.50", 0.28), ("60.00", 0.2)):
         (tmp_path / "train.log").write_text(
             f"verl.trainer.main_ppo\n{update}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried} "
-            "GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.20 GiB is free. Process 7 has 77.0 GiB memory in use.\n"
+            "GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.20 GiB is free. Process 7 has 77.0 GiB in use.\n"
         )
         state = open_session(SessionRequest(logs=(tmp_path / "train.log",)))
         step = next(step for step in state.plan.steps if step.id == "lower-rollout-share")
