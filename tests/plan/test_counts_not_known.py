@@ -45,3 +45,20 @@ def test_where_nothing_is_counted_the_share_falls_by_what_the_log_shows_to_be_mi
         state = open_session(SessionRequest(logs=(tmp_path / "train.log",)))
         step = next(step for step in state.plan.steps if step.id == "lower-rollout-share")
         assert 0.2 <= float(step.changes[0].new or 0) <= most, tried
+
+
+def test_states_that_fill_a_card_are_shared_out_or_made_smaller_before_the_batch(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(
+        '  File "/x/transformers/trainer.py", line 1900, in training_step\n'
+        '  File "/x/torch/_tensor.py", line 500, in backward\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 86.00 MiB. GPU 0 has a total capacity of "
+        "79.15 GiB of which 41.25 MiB is free. Of the allocated memory 76.51 GiB is allocated by PyTorch\n"
+    )
+    keys = "--model_name_or_path meta-llama/Llama-2-7b-hf --per_device_train_batch_size 4 --bf16 True --output_dir o"
+    led = []
+    for starter in ("torchrun --nproc_per_node 4", "python"):
+        (tmp_path / "run.sh").write_text(f"{starter} train.py {keys} --gradient_checkpointing True\n")
+        state = open_session(SessionRequest(tmp_path / "run.sh", logs=(tmp_path / "train.log",)))
+        led.append([step.id for step in state.plan.steps][:2])
+    assert led[0][0] == "higher-zero-stage"
+    assert led[1][0] == "lora"
