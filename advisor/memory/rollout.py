@@ -51,7 +51,13 @@ def sync_cells(inputs: Inputs) -> list[Cell]:
     mechanics = inputs.mechanics
     at_once = mechanics.sync_wakes == "all"
     whole = not sleeps(inputs) or (at_once and "weights" in mechanics.wakes_beside)
-    copying = [*states, *gathered, *sync_bucket(inputs), *(engine.awake() if whole else [engine.weights]), *process_cells(inputs)]
+    copying = [
+        *states,
+        *gathered,
+        *sync_bucket(inputs),
+        *(engine.awake() if whole else [engine.weights]),
+        *process_cells(inputs),
+    ]
     awake = [*states_in(inputs, "wake" if at_once else "rollout_generate"), *engine.awake(), *process_cells(inputs)]
     return max(copying, awake, key=total)
 
