@@ -389,7 +389,9 @@ def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRu
         other = before.natives.carrier(knob)
         if other is not None and other.key != native.key:
             for extra in candidates(rule, other, before, value)[:1]:
-                overrides[other.key] = _spelled(other, extra)
+                in_words = other.fact is not None and _speaks_in_words(other, knob)
+                word = from_knob(other.fact, knob, extra, before.natives, other.key) if in_words else None  # type: ignore[arg-type]
+                overrides[other.key] = _respelled(word, other) if word is not None else _spelled(other, extra)
     return overrides
 
 

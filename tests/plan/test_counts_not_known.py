@@ -64,3 +64,18 @@ def test_states_that_fill_a_card_are_shared_out_or_made_smaller_before_the_batch
         led.append([step.id for step in state.plan.steps][:2])
     assert led[0][0] == "higher-zero-stage"
     assert led[1][0] == "lora"
+
+
+def test_weights_that_are_more_than_the_cards_are_the_cause_and_no_batch_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("[rank0]: RuntimeError: CUDA error: out of memory\n")
+    logs, rows, pass_steps = (tmp_path / "train.log",), {}, {"lower-actor-micro-batch", "shorten-sequences"}
+    for gpus, model, framework in (
+        ("4xRTX-3090-24GB", "Llama-2-70b", "axolotl"),
+        ("1xT4-16GB", "Qwen2.5-14B", "other"),
+        ("4xA100-80GB", "Qwen2.5-14B", "axolotl"),
+        ("1xT4-16GB", "Qwen2.5-14B-Instruct-AWQ", "other"),
+    ):
+        state = open_session(SessionRequest(logs=logs, gpus=gpus, model=model, answers={"framework": framework}))
+        steps = [step.id for step in state.plan.steps]
+        rows[gpus, model] = "qlora" in steps[:2] and not pass_steps & {*steps[:3]}
+    assert list(rows.values()) == [True, True, False, False], rows
