@@ -233,6 +233,8 @@ def state_of(
             no_launch=_nothing_started(script, launch),
             script_notes=script.notes if script is not None else (),
             frames=paths,
+            printed_model=crash.engine_figures.get("model.path", ""),
+            printed_config=crash.model_config,
             engine=bool({crash.phase, answers.get("phase")} & GENERATING),
             unread=unread,
             prose=prose_of(launch, crash),

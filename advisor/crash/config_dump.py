@@ -81,6 +81,21 @@ def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         index += 1
 
 
+_MODEL_CONFIG = re.compile(r"^(?!.*(?i:critic|reward|generat)).*\b[A-Z]\w{1,40}Config \{\s*$")
+_WIDTHS = ("hidden_size", "n_embd", "d_model", "n_embed")
+
+
+def model_config_in(lines: Sequence[LogLine]) -> str:
+    """The first "Model config Qwen2Config {…}" of transformers, as JSON; "" where the log has none."""
+    for index, line in enumerate(lines):
+        if line.text.rstrip().endswith("{") and _MODEL_CONFIG.match(line.text):
+            held = _parsed(_balanced(lines, index)[1])
+            text = held.get("text_config", held) if isinstance(held, dict) else None
+            if isinstance(text, dict) and any(isinstance(text.get(width), int) for width in _WIDTHS):
+                return json.dumps(held)
+    return ""
+
+
 def _balanced(lines: Sequence[LogLine], index: int) -> tuple[int, str]:
     """The text of a block from its first brace to the one that closes it, lines of other processes left out."""
     process = lines[index].process

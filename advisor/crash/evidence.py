@@ -118,6 +118,8 @@ class Crash(Struct, frozen=True):
     """The command that started the run, where the log prints it."""
     engine_figures: Mapping[str, str] = field(default_factory=dict)
     """Knobs in force by the own lines of engines and libraries, whatever the framework calls them."""
+    model_config: str = ""
+    """The configuration of the model that was loaded first, as JSON; "" where the log prints none."""
     counts: Mapping[CountName, int] = field(default_factory=dict)
     """Parameters and ranks as libraries print them."""
     platform: Platform = "cuda"

@@ -39,10 +39,13 @@ _GPU = re.compile(
     rf"\b(?:NVIDIA |Tesla |GeForce ){{1,2}}(?P<named>(?:{_CARD}){_FORM}{{0,4}})\b"
     r"|\b(?P<quadro>Quadro RTX A?\d{4})\b"  # not the "RTX 6000" of two later generations
     rf"|\b(?P<bare>(?:{_CARD}){_FORM}{{1,4}})\b"
+    rf"|\b\d{{1,2}} ?[xX×*] ?(?P<counted>(?:{_CARD}){_FORM}{{0,4}})\b"
 )
 _DAY = re.compile(r"\b(20[12]\d)[-/](0[1-9]|1[0-2])[-/](0[1-9]|[12]\d|3[01])[T ]\d\d:\d\d:\d\d")
 """A time beside it tells the day of a line from one in a data set or in the name of a file."""
-_GPU_WITHIN = ("NVIDIA", "Tesla", "GeForce", "Quadro", "SXM", "PCI", "HBM", "NVL", "Ti", "Ada", "GB", "0G", "1G", "2G", "4G", "6G", "8G")
+_TIMES = tuple(f"{sign}{model}" for sign in ("x", "x ", "X", "X ", "×", "× ", "*", "* ") for model in "ABGHLTPVR")
+_SIZES = ("0G", "1G", "2G", "4G", "6G", "8G")
+_GPU_WITHIN = ("NVIDIA", "Tesla", "GeForce", "Quadro", "SXM", "PCI", "HBM", "NVL", "Ti", "Ada", "GB", *_SIZES, *_TIMES)
 _ROW = re.compile(r"^\s*(?P<pid>\d{1,10})\s+(?P<mem>\d{1,6}\.\d{1,4})\s+(?P<command>\S.{0,300})$")
 _SHAPE = re.compile(r"torch\.Size\(\[([\d, ]{1,80})\]\)")
 _DTYPE = re.compile(r"\btorch\.(float64|float32|int64|int32|bfloat16|float16|uint8|int8)\b")
@@ -148,11 +151,7 @@ def pip_lines(lines: Iterable[LogLine]) -> dict[str, str]:
 def gpu_names_in(text: str) -> tuple[str, ...]:
     """Cards named in the log, each once."""
     (lines,) = lines_with(text, [_GPU_WITHIN])
-    return tuple(
-        dict.fromkeys(
-            match["named"] or match["quadro"] or match["bare"] for line in lines for match in _GPU.finditer(line)
-        )
-    )[:8]
+    return tuple(dict.fromkeys(match[match.lastgroup or 0] for line in lines for match in _GPU.finditer(line)))[:8]
 
 
 def frameworks_in(text: str, marks: Sequence[FrameworkMark]) -> tuple[str, ...]:

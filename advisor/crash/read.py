@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.crash.command_lines import commands_in
-from advisor.crash.config_dump import described_in, lines_in_person, settings_in
+from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in
 from advisor.crash.evidence import Crash, Evidence, TopUser, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
@@ -259,6 +259,7 @@ class _CrashReader:
             settings=settings_in(printed),
             command=next(commands_in(printed), None),
             engine_figures=engine_figures_in(self.text, marks.engine_figures),
+            model_config=model_config_in(printed),
             counts=counts_in(self.text, marks.counts),
             platform=platform_in(self.text, marks.platforms),
             host_total_bytes=_host_total(self.placed),

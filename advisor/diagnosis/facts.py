@@ -25,7 +25,7 @@ from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
 from advisor.diagnosis.model_facts import adapters_by_file, least_logits, model_facts
 from advisor.diagnosis.row_facts import row_facts
-from advisor.diagnosis.state_facts import state_facts
+from advisor.diagnosis.state_facts import least_weights, state_facts
 from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
@@ -390,6 +390,7 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         card = show_bytes(machine.gpu_bytes)
         because = say("all weights in bf16 are {weights}, the card has {card}", weights=whole, card=card)
         facts["gathered_weights.share"] = Fact(round(share, 3), "script", because)
+        facts.update(least_weights(known.run, machine))
         cards = len(machine.usable) * (machine.nodes or 1)
         of_each = ADAM * known.run.model.parameters / max(1, cards)
         told = {"optimizer": show_bytes(round(of_each)), "card": card}

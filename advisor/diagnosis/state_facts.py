@@ -17,7 +17,7 @@ from advisor.memory.constants import BF16, FP32
 from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
 from advisor.run.run import Run, Unread
-from advisor.run.shape import packed_by_name
+from advisor.run.shape import bits_in_name, packed_by_name
 from advisor.run.stated import evaluates_only
 from advisor.units import show_bytes, show_params
 
@@ -136,6 +136,28 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
     if not whole:
         return {"states.if_full_share": fact}
     return {"states.least_share": fact, "states.unshared": Fact(shared is not None and stage < 3, "script", because)}
+
+
+def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
+    """The part of a card that the weights take at the least, shared evenly over all cards that are known; {} where they
+    may be packed into fewer bits, or lie in host RAM."""
+    model, card, ways = run.model, machine.gpu_bytes, max(1, len(machine.usable) * (machine.nodes or 1))
+    packed = packed_by_name(run.model_name) or bits_in_name(run.model_name) or run.number("actor.quantized_bits")
+    if model is None or not card or packed or model.stored_bits or any(run.is_on(name) for name in _OFFLOADS[1:]):
+        return {}
+    least = BF16 * model.parameters // ways
+    told = {"parameters": show_params(model.parameters), "size": show_bytes(least), "card": show_bytes(card)}
+    because = (
+        say("the weights alone ({parameters} parameters × 2 bytes) are {size}; a card has {card}", **told)
+        if ways == 1
+        else say(
+            "even shared over all {count} GPUs, the weights alone ({parameters} parameters × 2 bytes) are {size} on "
+            "each; a card has {card}",
+            count=ways,
+            **told,
+        )
+    )
+    return {"weights.least_share": Fact(round(least / card, 3), "script", because)}
 
 
 def _on_host(run: Run, machine: Machine, shared: Shared | None) -> dict[str, Fact]:

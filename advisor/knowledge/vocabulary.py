@@ -14,8 +14,8 @@ COUNTS = {
 }
 """Name → the count of the topology."""
 RUN_NAMES = frozenset({
-    *COUNTS, "algorithm", "era", "machine.gpus", "machine.nodes", "model.heads", "model.kv_heads", "model.vision",
-    "program", "rolls_out", "samples",
+    *COUNTS, "algorithm", "era", "machine.gpus", "machine.nodes", "model.heads", "model.kv_heads", "model.table_bytes",
+    "model.vision", "program", "rolls_out", "samples",
 })  # fmt: skip
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
@@ -40,7 +40,8 @@ FACTS = frozenset({
     "ran_with", "right_after", "rolls_out", "rows.equal", "rows.short", "samples.bind", "samples.in_pass", "save.due",
     "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left", "sleep.left_grows",
     "sleep_copies", "sleeping_engine_in_process", "states.if_full_share", "states.least_share", "states.unshared",
-    "steps_done", "trainer", "trains", "vendor", "verdict", "weights.fp32", "weights.whole", "zero3",
+    "steps_done", "trainer", "trains", "vendor", "verdict", "weights.fp32", "weights.least_share", "weights.whole",
+    "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""

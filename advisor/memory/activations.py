@@ -16,6 +16,7 @@ from advisor.memory.layer import (
     backward_of_token,
     forward_of_token,
     kept_of_token,
+    mlp_copies,
     of_each,
     selective_of_token,
 )
@@ -65,7 +66,7 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
     layer = kept_of_token(shape, inputs.stream, fused)
     if stream == c.FP32:
         layer = layer + of_each(c.AUTOCAST_COPIES, "hidden", shape.hidden)
-    layers = quantity("layers", shape.layers)
+    layers = quantity("layers", shape.passed)
     if checkpointed:
         kept = _checkpoints(inputs, step, role, layer, fused=fused)
     elif str(inputs.run.value("actor.recompute_granularity") or "").lower() == "selective":
@@ -74,7 +75,7 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
         kept = _tokens(layer * layers, step, mark("activations of layers, no checkpointing"))
     scores = _eager_scores(inputs, step, 1, c.EAGER_SCORES)
     if not checkpointed:
-        scores += _eager_scores(inputs, step, shape.layers, c.EAGER_KEPT)
+        scores += _eager_scores(inputs, step, shape.passed, c.EAGER_KEPT)
     extra = backward_of_token(shape)
     working = _tokens(layer + extra if checkpointed else extra, step, mark("one layer in backward"))
     norm = of_each(c.LAST_NORM, "hidden", shape.hidden) / quantity("GPUs", inputs.stream)
@@ -95,15 +96,15 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
 def _checkpoints(inputs: Inputs, step: Pass, role: TrainedRole, layer: Amount, *, fused: bool) -> Cell:
     """What checkpointed layers keep: their inputs, or those of their pieces; all but the MLP's where only it is one."""
     shape, wrapped = inputs.shape, inputs.mechanics.checkpoints
-    here = min(c.OFFLOADED_LAYERS, shape.layers) if _offloads(inputs, role) else shape.layers
+    here = min(c.OFFLOADED_LAYERS, shape.passed) if _offloads(inputs, role) else shape.passed
     layers = quantity("layers", here)
     if wrapped == "mlp" and not shape.experts:
-        mlp = of_each(c.FUSED_MLP_COPIES if fused else c.MLP_COPIES, "MLP width", shape.intermediate)
+        mlp = of_each(mlp_copies(shape, fused), "MLP width", shape.intermediate)
         return _tokens((layer - mlp) * layers, step, _CHECKPOINTED["mlp"])
     per = of_each(stream_bytes(inputs), "hidden", shape.hidden)
     if wrapped == "pieces":
         per = per * quantity("pieces a layer", c.CHECKPOINT_PIECES)
-    some = here < shape.layers and wrapped == "layer" and inputs.stream == 1
+    some = here < shape.passed and wrapped == "layer" and inputs.stream == 1
     kind = "some" if some else "pieces" if wrapped == "pieces" else "layer"
     per = per * layers / quantity("tensor-parallel GPUs", inputs.stream)
     return _tokens(per, step, _CHECKPOINTED[kind])

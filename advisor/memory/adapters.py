@@ -26,7 +26,7 @@ def adapter_parameters(shape: ModelShape, rank: float, targets: tuple[str, ...])
     sides = _sides(shape, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim)
     attention = sum(sides[name] for name in ATTENTION if name in targets)
     linear = _linear_sides(shape) if {*ATTENTION, *MLP} <= {*targets} else 0
-    projections = sum(name in targets for name in MLP)
+    projections = sum(name in targets for name in MLP[-shape.mlp_matrices :])
     dense = projections * (shape.hidden + shape.intermediate)
     routed = shape.experts * projections * (shape.hidden + shape.expert_intermediate)
     shared = projections * (shape.hidden + shape.shared_intermediate) if shape.shared_intermediate else 0

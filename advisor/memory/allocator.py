@@ -91,7 +91,7 @@ def _matrices(shape: ModelShape) -> list[tuple[int, int]]:
         expert = c.BF16 * shape.experts * shape.expert_intermediate * hidden
         return [*sizes, (2 * expert, layers), (expert, layers)]
     mlp = c.BF16 * hidden * shape.intermediate
-    return [*sizes, (mlp, 3 * (layers - shape.wide_layers)), (2 * mlp, 3 * shape.wide_layers)]
+    return [*sizes, (mlp, shape.mlp_matrices * (layers - shape.wide_layers)), (2 * mlp, 3 * shape.wide_layers)]
 
 
 def given_back(inputs: Inputs, cells: Sequence[Cell]) -> list[Cell]:

@@ -359,7 +359,9 @@ def _tensors(shape: ModelShape) -> Iterator[tuple[int, bool]]:
     table = shape.vocab * hidden
     projections = ((hidden * queries, queries), (hidden * keys, keys), (hidden * keys, keys))
     norms = [hidden, hidden] + [shape.head_dim] * (2 if shape.head_norm else 0)
-    matrices = sum(size for size, _ in projections) + hidden * queries + 3 * hidden * shape.intermediate
+    matrices = (
+        sum(size for size, _ in projections) + hidden * queries + shape.mlp_matrices * hidden * shape.intermediate
+    )
     text = shape.parameters - shape.vision_parameters - table * (1 if shape.tied else 2) - hidden
     biased = text - shape.layers * (matrices + sum(norms)) == shape.layers * (queries + 2 * keys)
     yield table, False
@@ -369,7 +371,7 @@ def _tensors(shape: ModelShape) -> Iterator[tuple[int, bool]]:
             if biased:
                 yield bias, True
         yield hidden * queries, False
-        for _ in range(3):
+        for _ in range(shape.mlp_matrices):
             yield hidden * shape.intermediate, False
         for norm in norms:
             yield norm, True

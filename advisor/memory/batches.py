@@ -24,7 +24,7 @@ from advisor.memory.constants import (
     SHORTEST_PACKED,
     SHORTEST_PADDED,
 )
-from advisor.memory.data_sets import row_lengths, usual_longest
+from advisor.memory.data_sets import least_longest, row_lengths, usual_longest
 from advisor.run.run import Knob, KnobValue, Run
 from advisor.run.stated import evaluates_only
 from advisor.words import Basis
@@ -308,7 +308,7 @@ def fill_of(run: Run, length: int) -> Fill:
         mean = min(1, rows.mean / length)
         return Fill(min(1, rows.longest / length), mean, mean, mean * SHORTEST_PADDED, SHORTER_TOLD)
     if given:
-        return Fill(usual_longest(run, length), others, FILL_GIVEN_LOW, least_others, SHORTER_GIVEN)
+        return Fill(usual_longest(run, length), others, least_longest(run, length), least_others, SHORTER_GIVEN)
     return Fill(1, others, SHORTEST_PADDED, least_others, SHORTER_AT_CAP)
 
 

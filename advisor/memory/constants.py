@@ -28,6 +28,9 @@ HIDDEN_COPIES, HEAD_COPIES, KV_COPIES, MLP_COPIES = 16, 4, 4, 8
 """Bytes per element kept for backward: two RMSNorms, each an fp32 copy, its bf16 normed copy and its output (the stream
 itself is not kept); q and the attention's output; k and v; gate, up, silu and product in bf16 (8). Counted by
 tests/gpu on transformers 5 (knowledge/measured.yaml: within 0.1 %)."""
+UNGATED_MLP_COPIES = 6
+"""The same of an MLP without a gate: what its activation takes and gives, and what `gelu_new`, made of elementary
+operations, keeps between (4 where the activation is one operation, up to 10; judgement)."""
 FUSED_HIDDEN_COPIES, FUSED_MLP_COPIES = 8, 6
 """The same with fused kernels: a norm keeps its bf16 input and its output, SwiGLU gate, up and product (liger-kernel,
 ops/rms_norm.py and ops/swiglu.py: what each saves for backward)."""

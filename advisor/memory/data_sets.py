@@ -11,6 +11,7 @@ from msgspec import Struct
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import DataSetFact
 from advisor.memory.constants import (
+    FILL_GIVEN_LOW,
     LONGEST_GIVEN,
     PATCH_PIXELS,
     PATCHES_OF_TOKEN,
@@ -83,7 +84,17 @@ def _image_tokens(run: Run) -> tuple[float, float]:
 def usual_longest(run: Run, cap: int) -> float:
     """Part of the cap that the longest row of data of unknown lengths is taken to have: less where the cap makes room
     for an image whose size is bounded."""
-    pixels = run.number("data.max_pixels") if run.model is not None and run.model.vision_parameters else None
+    pixels = _bounded_pixels(run)
     if not pixels:
         return LONGEST_GIVEN
     return min(LONGEST_GIVEN, (pixels / (PATCH_PIXELS * PATCHES_OF_TOKEN) + LONGEST_GIVEN * USUAL_CAP) / cap)
+
+
+def least_longest(run: Run, cap: int) -> float:
+    """The least part of the cap that it may have: of the usual cap, where the rest is room for an image, which may be
+    a small one."""
+    return FILL_GIVEN_LOW * (min(1, USUAL_CAP / cap) if _bounded_pixels(run) else 1)
+
+
+def _bounded_pixels(run: Run) -> float | None:
+    return run.number("data.max_pixels") if run.model is not None and run.model.vision_parameters else None

@@ -282,5 +282,5 @@ def _gathered_to_generate(inputs: Inputs) -> list[Cell]:
         return []
     whole = c.IN_BF16 * inputs.parameters
     if inputs.run.has_critic and inputs.run.topology.roles_share_cards:
-        whole = quantity("models", 2) * whole
+        whole = whole + c.IN_BF16 * inputs.of("critic").parameters
     return [cell("gathered", whole, mark("all weights gathered for generation"))]

@@ -219,8 +219,12 @@ class Inputs(Struct, frozen=True, eq=False):
 
     @per_ledger
     def of(self, role: str) -> Inputs:
-        """The same for a role whose GPUs are other ones, and not as many, as the actor's."""
-        topology = self.run.topology
+        """The same for a role with a model, or a number of GPUs, that is not the actor's."""
+        topology, own = self.run.topology, self.run.critic_model if role == "critic" else None
+        if own is not None and own is not self.shape:
+            adapters = _adapters(self.run, own, Assumptions()) if self.adapters else 0
+            split = split_of(self.run, own) if self.split is not None else None
+            return replace(self, shape=own, adapters=adapters, split=split).of(role)
         count = {"critic": topology.critic_gpus, "reference": topology.reference_gpus}.get(role)
         if count is None or count == topology.actor_gpus or self.split is not None:
             return self

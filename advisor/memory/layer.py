@@ -31,6 +31,13 @@ def mlp_width(shape: ModelShape) -> int:
     return shape.experts_per_token * shape.expert_intermediate + shape.shared_intermediate
 
 
+def mlp_copies(shape: ModelShape, fused: bool) -> int:
+    """Bytes that the MLP keeps per element of its width."""
+    if not shape.gated:
+        return c.UNGATED_MLP_COPIES
+    return c.FUSED_MLP_COPIES if fused else c.MLP_COPIES
+
+
 @per_shape
 def kept_of_token(shape: ModelShape, stream: int = 1, fused: bool = False) -> Amount:
     """Bytes one token keeps for the backward of one decoder layer, not checkpointed (FlashAttention, eager norms).
@@ -46,7 +53,7 @@ def kept_of_token(shape: ModelShape, stream: int = 1, fused: bool = False) -> Am
         of_each(copies, "hidden", shape.hidden),
         of_each(c.HEAD_COPIES, "query width", shape.heads * shape.head_dim),
         of_each(c.KV_COPIES, "key width", shape.kv_heads * shape.head_dim),
-        of_each(c.FUSED_MLP_COPIES if fused else c.MLP_COPIES, "MLP width", mlp_width(shape)),
+        of_each(mlp_copies(shape, fused), "MLP width", mlp_width(shape)),
         of_each(c.FP32, "heads", shape.heads),
     ]
     if shape.linear_layers:

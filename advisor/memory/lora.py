@@ -74,7 +74,7 @@ def _forward_of_token(inputs: Inputs) -> Amount:
 @per_ledger
 def kept_cell(inputs: Inputs, step: Pass, checkpointed: bool) -> Cell:
     """What forward leaves for backward: the layers' inputs, or without checkpointing everything of every layer."""
-    shape, layers = inputs.shape, quantity("layers", inputs.shape.layers)
+    shape, layers = inputs.shape, quantity("layers", inputs.shape.passed)
     if checkpointed:
         each = of_each(c.FP32 if _kbit(inputs) else c.BF16, "hidden", shape.hidden)
         return _tokens(each * layers, step, mark("layer inputs"), exact=True)

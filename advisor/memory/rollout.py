@@ -44,15 +44,29 @@ def sync_cells(inputs: Inputs) -> list[Cell]:
         trainer = [*states, *gathered, *process_cells(inputs)]
         if inputs.run.topology.engine_elsewhere:
             return trainer
-        bucket = cell("buffers", c.SYNC_BUCKET, mark("transfer buffer"))
-        return max(trainer, [*engine_of(inputs, 0).awake(), bucket, *process_cells(inputs, 1)], key=total)
+        bucket = sync_bucket(inputs) or [cell("buffers", c.SYNC_BUCKET, mark("transfer buffer"))]
+        engine_side = [*engine_of(inputs, 0).awake(), *bucket, *process_cells(inputs, 1)]
+        return max([*trainer, *sync_bucket(inputs)], engine_side, key=total)
     engine = engine_of(inputs, at_start(inputs))
     mechanics = inputs.mechanics
     at_once = mechanics.sync_wakes == "all"
     whole = not sleeps(inputs) or (at_once and "weights" in mechanics.wakes_beside)
-    copying = [*states, *gathered, *(engine.awake() if whole else [engine.weights]), *process_cells(inputs)]
+    copying = [
+        *states,
+        *gathered,
+        *sync_bucket(inputs),
+        *(engine.awake() if whole else [engine.weights]),
+        *process_cells(inputs),
+    ]
     awake = [*states_in(inputs, "wake" if at_once else "rollout_generate"), *engine.awake(), *process_cells(inputs)]
     return max(copying, awake, key=total)
+
+
+@per_ledger
+def sync_bucket(inputs: Inputs) -> list[Cell]:
+    """The bucket in which weights travel to the engine, where a setting gives its size."""
+    size = inputs.run.number("sync.bucket")
+    return [] if not size else [cell("buffers", in_bytes("of a bucket", size), mark("bucket of weights on their way"))]
 
 
 @per_ledger

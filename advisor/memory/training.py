@@ -193,18 +193,18 @@ def actor_cells(inputs: Inputs) -> list[Cell]:
 
 def critic_cells(inputs: Inputs) -> list[Cell]:
     """Forward and backward of the critic's update: no logits; its step needs less than its activations."""
-    states = states_in(inputs, "critic_update")
+    states, own = states_in(inputs, "critic_update"), inputs.of("critic")
     if not inputs.run.topology.roles_share_cards:
         reward = reward_cells(inputs, "critic")
         states = [*resident_states(inputs, "critic", "critic_update"), *reward, buffers_cell(inputs)]
     held = [
         *states,
-        *update_cells(inputs, inputs.critic, "critic"),
-        *second_copy(inputs.of("critic")),
+        *update_cells(own, inputs.critic, "critic"),
+        *second_copy(own),
         *beside_training(inputs),
         *process_cells(inputs),
     ]
-    return given_back(inputs, [*held, *left_by_other_lengths(inputs, inputs.critic, held)])
+    return given_back(inputs, [*held, *left_by_other_lengths(own, inputs.critic, held)])
 
 
 def step_phase_cells(inputs: Inputs) -> list[Cell]:

@@ -145,7 +145,7 @@ def next_value(remedy: Remedy, present: Native, situation: Situation) -> tuple[N
     if rule is None:
         return None
     native = printed_now(rule, present, situation.facts)
-    tried = at_most(rule, candidates(rule, native, situation.now.built), situation.facts)
+    tried = at_most(rule, candidates(rule, native, situation.now.built), situation.facts, native.value)
     working = (v for v in tried if rule.low is not None and isinstance(v, (int, float)) and v <= rule.low)
     new = next(working, next(iter(tried), None))
     return None if new is None else (native, new)

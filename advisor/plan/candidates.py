@@ -102,12 +102,32 @@ def printed_now(rule: NewValue, native: Native, facts: Facts) -> Native:
     return replace(native, text=str(fact.value), value=fact.value, source="log")
 
 
-def at_most(rule: NewValue, values: list[KnobValue], facts: Facts) -> list[KnobValue]:
-    """Without the values above what the fact `at_most` shows to be possible."""
-    fact = facts.get(rule.at_most)
-    if fact is None or isinstance(fact.value, (bool, str)):
+def at_most(rule: NewValue, values: list[KnobValue], facts: Facts, present: KnobValue | None = None) -> list[KnobValue]:
+    """Without the values above what the fact `at_most` shows to be possible.
+
+    `present`: the value in force where nothing is counted; those are left out, too, that fall by less than what the
+    log shows to be missing, if any falls so far.
+    """
+    possible, missing, now = _number_of(facts, rule.at_most), _number_of(facts, rule.falls_by), as_number(present)
+    if possible is not None:
+        values = [v for v in values if isinstance(v, (bool, str)) or v <= possible]
+    if missing is not None and now is not None:
+        enough = [v for v in values if isinstance(v, (bool, str)) or v <= now - missing]
+        return enough or values[-1:]
+    return values
+
+
+def _number_of(facts: Facts, name: str) -> float | None:
+    fact = facts.get(name)
+    return None if fact is None else as_number(fact.value)
+
+
+def within_context(knob: str | None, values: list[KnobValue], built: BuiltRun) -> list[KnobValue]:
+    """Without lengths above the longest row that the model takes: there they cut nothing."""
+    longest = built.run.model.context if built.run.model is not None else 0
+    if not longest or knob not in (*LENGTHS, "rollout.max_model_len"):
         return values
-    return [v for v in values if isinstance(v, (bool, str)) or v <= fact.value]
+    return [v for v in values if isinstance(v, (bool, str)) or v <= longest]
 
 
 def _like(old: KnobValue, value: float) -> KnobValue:

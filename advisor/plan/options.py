@@ -13,7 +13,7 @@ from advisor.knowledge.schema import Remedy, SettingFact
 from advisor.language import Sayings, mark, say
 from advisor.memory.fit import cannot_start, finding_clause
 from advisor.memory.predict import Overrides, Prediction
-from advisor.plan.candidates import LENGTHS, at_most, candidates, least, printed_now
+from advisor.plan.candidates import LENGTHS, at_most, candidates, least, printed_now, within_context
 from advisor.plan.partners import Joined, forms
 from advisor.plan.reported import Reported, documented_values, is_number, of_framework
 from advisor.plan.situation import Situation
@@ -209,8 +209,9 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     tried: list[Option] = []
     broken = ""
     found_values = candidates(remedy.value, native, before.built) or _least(remedy, native, situation)
-    found_values = at_most(remedy.value, found_values, situation.facts)
-    for value in _with_documented(found_values, documented, native):
+    present = native.value if situation.uncounted or before.enough is None else None
+    found_values = at_most(remedy.value, _with_documented(found_values, documented, native), situation.facts, present)
+    for value in within_context(remedy.knob, found_values, before.built):
         made = _tried(value, native, remedy, situation, base, documented)
         if isinstance(made, str):
             broken = broken or made
@@ -389,7 +390,9 @@ def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRu
         other = before.natives.carrier(knob)
         if other is not None and other.key != native.key:
             for extra in candidates(rule, other, before, value)[:1]:
-                overrides[other.key] = _spelled(other, extra)
+                in_words = other.fact is not None and _speaks_in_words(other, knob)
+                word = from_knob(other.fact, knob, extra, before.natives, other.key) if in_words else None  # type: ignore[arg-type]
+                overrides[other.key] = _respelled(word, other) if word is not None else _spelled(other, extra)
     return overrides
 
 

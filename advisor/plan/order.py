@@ -94,6 +94,8 @@ class Grounds(Struct, frozen=True):
     """What the cause says held the card; a pass that only scores keeps neither gradients nor moments."""
     open: bool
     """Nothing tells what held the card."""
+    beyond: bool
+    """Weights or states alone are more than a card: what a pass keeps decides nothing."""
     phase_told: bool
     """The log or the sums tell in which phase it died: what a step saves elsewhere does not count."""
 
@@ -159,7 +161,8 @@ class Grounds(Struct, frozen=True):
             return UNPROVEN
         asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
         idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0
-        if step.spills or (asleep and self.saving(step) <= 0) or (idle and not found):
+        kept = self.beyond and remedy is not None and remedy.relieves in ("pass", "rows") and not found
+        if step.spills or kept or (asleep and self.saving(step) <= 0) or (idle and not found):
             return ELSEWHERE
         if found or step.kind == "machine" or self._enough(step):
             return ORDINARY
@@ -249,6 +252,7 @@ def grounds(
         missing=missing,
         holder_named="pass" if scoring else holder_of(cause, situation),
         open=holder_unknown(situation, cause) and not scoring,
+        beyond=not missing and any(_at_least_one(situation, name) for name in ("weights", "states")),
         phase_told=phase_told,
     )
 
@@ -288,6 +292,12 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         levers[why.lever(step)] += 1
         holders[why.holder(step)] += place.finding == len(why.found)  # what was found stands beside a guess
     return kept
+
+
+def _at_least_one(situation: Situation, what: str) -> bool:
+    """Whether it takes a whole card and more by the parameters alone."""
+    least = situation.facts.get(f"{what}.least_share")
+    return least is not None and isinstance(least.value, float) and least.value >= 1
 
 
 def _endless(remedy: Remedy, situation: Situation) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -24,6 +24,7 @@ from advisor.run.general import Cards, cards_of, unsharded_by
 from advisor.run.hints import Hints, hints_of
 from advisor.run.implied import backend_by_keys, stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
+from advisor.run.model_read import another_model, critic_shape, model_name, model_shape
 from advisor.run.natives import (
     SAMPLES,
     EnvironmentPrefix,
@@ -38,7 +39,7 @@ from advisor.run.natives import (
 from advisor.run.recipe import UNKNOWN as NO_METHOD
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
-from advisor.run.shape import bits_in_name, find_shape, match_alias, shape_by_count, without_head
+from advisor.run.shape import bits_in_name, without_head
 from advisor.run.topology import decided_by, read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import by_name_note, read_by_name, unknown_keys, unknown_note
@@ -73,6 +74,10 @@ class RunInputs(Struct, frozen=True):
     """Files of the log's traceback, outermost first: where no launch is seen, one of them is the program."""
     engine: bool = False
     """The log shows a rollout engine at work."""
+    printed_model: str = ""
+    """The model as a library names it in the log."""
+    printed_config: str = ""
+    """Its configuration as the log prints it, JSON."""
     no_launch: str = ""
     """A script was given in which nothing starts a training, in words."""
     script_notes: tuple[str, ...] = ()
@@ -159,15 +164,10 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         topology = replace(topology, model_parallel=ways)
     elif mechanics.trainer == "fsdp" and (ways := _sizes(natives, inputs.knobs, ("tensor",))) > 1:
         topology = replace(topology, model_parallel=ways)
-    path = natives.carrier("model.path")
-    stated = None if path is None or path.value is None else str(path.value)
-    name = inputs.model_name or stated or _path_ending(natives, "model.path")
-    if name is None and framework is None and launch is not None:
-        name = _named_model(launch, inputs.models)
-    name = name or hints.model or None
-    shape = inputs.tables.once(("shape", name), lambda: find_shape(name or "", inputs.models)) if name else None
-    if shape is None and (whole := base_parameters(inputs.counts)) is not None:
-        shape = inputs.tables.once(("shape by count", whole), lambda: shape_by_count(whole, inputs.models))
+    name = inputs.model_name or model_name(natives, launch, inputs.models, inputs.printed_model, hints.model) or None
+    whole = base_parameters(inputs.counts)
+    found = partial(model_shape, name or "", inputs.models, inputs.printed_config, whole)
+    shape = inputs.tables.once(("shape", name), found)
     shape = shape if shape is None or recipe.head == "vocabulary" else without_head(shape)
     if inputs.sized:
         topology = stated_topology(topology, inputs.knobs)
@@ -197,6 +197,10 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         topology=topology,
         knobs=knobs,
         mechanics=mechanics,
+        critic_model=inputs.tables.once(
+            ("critic", critic := another_model("critic.path", knobs, name)),
+            lambda: critic_shape(critic, inputs.models),
+        ),
         settings=launch.settings if launch else (),
         notes=(
             *inputs.tables.once("version notes", lambda: version_notes(inputs.recognised, launch)),
@@ -417,17 +421,6 @@ def _counts_in(framework: Framework, key: str, era: str) -> bool:
     return not eras or era in eras
 
 
-_OF_MODEL = re.compile(r"(?:^|[._-])(?:model|pretrain|base_model|policy|actor|llm)", re.IGNORECASE)
-_OF_ANOTHER = re.compile(r"critic|reward|\b(?:rm|ref)_|reference|teacher|draft|judge|value|tokenizer", re.IGNORECASE)
-
-
-def _named_model(launch: Launch, models: Sequence[ModelFact]) -> str | None:
-    """What a launch without a dialect trains: a value that is a known model, under a key that speaks of one."""
-    named = (s for s in launch.effective().values() if s.resolved and _OF_MODEL.search(s.key.lstrip("-")))
-    texts = [s.text for s in named if not _OF_ANOTHER.search(s.key)]
-    return next((text for text in texts if len(text) < 300 and match_alias(text, models) is not None), None)
-
-
 def _of_its_own(file: str, recognised: Recognised, launch: Launch | None) -> str:
     """Says that a file of the framework's own stands for one that was not found, or that the program reads unasked."""
     assert recognised.framework is not None
@@ -456,15 +449,6 @@ def _sizes(natives: Natives, knobs: Mapping[str, Knob], kinds: tuple[str, ...]) 
     carriers = [knobs.get(name) or natives.carrier(name) for name in names]
     sizes = [c.value for c in carriers if c is not None]
     return prod(max(1, int(size)) for size in sizes if isinstance(size, (int, float)))
-
-
-def _path_ending(natives: Natives, knob: str) -> str | None:
-    """The last component of a path of which only the beginning is unknown: "$HOME/models/Qwen2.5-7B" names a model."""
-    for carrier in natives.carriers(knob):
-        _, slash, last = (carrier.setting.ending if carrier.setting else "").rstrip("/").rpartition("/")
-        if carrier.text is None and slash and last:
-            return last
-    return None
 
 
 def _chosen(framework: Framework | None, natives: Natives, algorithm: str) -> list[MechanicsWhen]:

@@ -13,6 +13,25 @@ from advisor.hostile import clean
 from advisor.knowledge.schema import ModelFact
 from advisor.run.geometry import audio_parameters, vision_parameters
 
+_OTHER_NAMES = {
+    "hidden_size": ("n_embd", "d_model", "n_embed"),
+    "num_hidden_layers": ("n_layer", "num_layers", "encoder_layers"),
+    "num_attention_heads": ("n_head", "num_heads", "encoder_attention_heads"),
+    "intermediate_size": ("n_inner", "ffn_dim", "d_ff", "encoder_ffn_dim"),
+    "max_position_embeddings": ("n_positions", "max_target_positions", "n_ctx"),
+    "num_decoder_layers": ("decoder_layers",),
+    "num_key_value_heads": ("num_kv_heads",),
+    "head_dim": ("d_kv",),
+}
+"""What older kinds call the same (transformers@v4.57.1, `attribute_map` of models/*/configuration_*.py)."""
+_LEARNED_POSITIONS = frozenset({"gpt2", "gpt_neo", "gpt_bigcode", "opt", "bert", "roberta", "xlm-roberta"})
+_ENCODES = frozenset({"t5", "mt5", "whisper"})
+"""Kinds with an encoder and a decoder."""
+_UNGATED = _LEARNED_POSITIONS | _ENCODES | {"gptj", "gpt_neox", "bloom", "deberta-v2", "falcon", "phi", "starcoder2"}
+"""Kinds whose MLP has no gate; T5's has one where `feed_forward_proj` says so."""
+_BIASED = _UNGATED - {"gpt_neo", "gptj", "falcon", "t5", "mt5"}
+_UNTIED = frozenset({"gpt_neox", "gptj", "phi", "mt5"})
+"""Kinds of these whose head is a matrix of its own where nothing says; of the others it is the table."""
 CONFIG_LIMIT = 4_000_000
 """Bytes; a config.json is some kilobytes, a larger file is something else."""
 _SANDWICHED = ("gemma2", "gemma3", "gemma4", "glm4")
@@ -53,12 +72,29 @@ def read_config(file: Path) -> ModelFact | None:
         config = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
+    return shape_in(config, str(file))
+
+
+def shape_in(config: object, file: str) -> ModelFact | None:
+    """The shape that the content of a config.json gives, `parameters` 0; None where it says none that is known."""
     if not isinstance(config, dict):
         return None
     try:
-        return _fact(config, str(file))
+        return _fact(_in_usual_names(config), file)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
         return None
+
+
+def _in_usual_names(config: dict[str, Any]) -> dict[str, Any]:
+    found = {
+        usual: next(config[other] for other in others if config.get(other))
+        for usual, others in _OTHER_NAMES.items()
+        if not config.get(usual) and any(config.get(other) for other in others)
+    }
+    named = {**config, **found}
+    if config.get("model_type") in _UNGATED and not named.get("intermediate_size"):
+        named["intermediate_size"] = 4 * int(named["hidden_size"])
+    return named
 
 
 def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
@@ -67,7 +103,8 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
     hidden, heads = int(text["hidden_size"]), int(text["num_attention_heads"])
     kind = str(text.get("model_type") or config.get("model_type") or "")
     latent = int(text.get("kv_lora_rank") or 0)
-    fact = ModelFact(
+    fact = _made(
+        _older(text, kind, hidden),
         name=clean(str(config.get("_name_or_path") or Path(file).parent.name), limit=120),
         hidden=hidden,
         layers=int(text["num_hidden_layers"]),
@@ -76,7 +113,7 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
         kv_heads=int(text.get("num_key_value_heads") or heads),
         head_dim=_head_dim(text, hidden, heads, latent),
         vocab=int(text["vocab_size"]),
-        tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", "gemma" in kind))),
+        tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", _tied(kind)))),
         parameters=0,
         qkv_bias=bool(text.get("attention_bias", False)) or kind.startswith(("qwen2", "qwen1")),
         head_norm=_head_norm(kind, text),
@@ -87,6 +124,7 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
         value_dim=int(text.get("v_head_dim") or 0) if latent else 0,
         vision_parameters=_towers(config, kind, hidden),
         source=file,
+        context=int(text.get("max_position_embeddings") or 0),
         **_experts(text, kind),
         **_two_kinds_of_layers(text),
         **_linear_attention(text),
@@ -95,6 +133,34 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
     if min(fact.hidden, fact.layers, fact.intermediate, fact.heads, fact.kv_heads, fact.head_dim, fact.vocab) < 1:
         raise ValueError(file)
     return fact
+
+
+def _made(older: Mapping[str, Any], **usual: Any) -> ModelFact:
+    return ModelFact(**{**usual, **older})
+
+
+def _tied(kind: str) -> bool:
+    """Whether the head is the table where the file does not say."""
+    return "gemma" in kind or kind in _UNGATED - _UNTIED
+
+
+def _older(text: Mapping[str, Any], kind: str, hidden: int) -> dict[str, Any]:
+    """What kinds before the gated MLP have, and those with an encoder; else empty."""
+    if kind not in _UNGATED:
+        return {}
+    made: dict[str, Any] = {"biases": kind in _BIASED}
+    made["gated"] = "gated" in str(text.get("feed_forward_proj", ""))
+    if kind in _LEARNED_POSITIONS:
+        made["beside"] = int(text["max_position_embeddings"]) * hidden
+    if text.get("multi_query") and not text.get("new_decoder_architecture"):
+        made["kv_heads"] = 1
+    if kind in ("phi", "gptj") or (kind == "falcon" and not text.get("new_decoder_architecture")):
+        made["norms_per_layer"] = 1
+    if kind in _ENCODES:
+        layers = int(text["num_hidden_layers"])
+        made["cross_layers"] = int(text.get("num_decoder_layers") or layers)
+        made["layers"] = layers + made["cross_layers"]
+    return made
 
 
 def _head_norm(kind: str, text: Mapping[str, Any]) -> Literal["none", "head", "full"]:

@@ -92,7 +92,9 @@ def _around(built: BuiltRun) -> tuple[object, ...]:
 
 
 def _on_unseen(rule: Constraint, built: BuiltRun) -> bool:
-    """Whether the launch was not seen whole and the rule speaks of a setting that only has its default."""
+    """Whether it speaks of what nobody saw: a count of cards, or in a launch not seen whole a setting's default."""
+    if not built.run.topology.known and not COUNTS.keys().isdisjoint(rule.holds.names()):
+        return True
     if built.run.seen_whole:
         return False
     natives, knobs = built.natives.values, built.run.knobs

@@ -16,7 +16,8 @@ _CONVOLUTION = 4
 def parameters_of(fact: ModelFact) -> int:
     """Parameters of text and vision together. Checked against the published count of every model in models.yaml."""
     embeddings = fact.vocab * fact.hidden * (1 if fact.tied else 2)
-    norms = fact.norms_per_layer * fact.hidden
+    norm = fact.hidden * (2 if fact.biases else 1)
+    norms = fact.norms_per_layer * norm
     dense = fact.dense_layers if fact.experts else fact.layers
     if fact.per_layer_input:
         return _per_layer_parameters(fact) + fact.vision_parameters
@@ -26,8 +27,9 @@ def parameters_of(fact: ModelFact) -> int:
         + fact.linear_layers * _linear_attention(fact)
         + dense * mlp_parameters(fact)
         + (fact.layers - dense) * _experts_parameters(fact)
+        + fact.cross_layers * (attention_parameters(fact) + norm)
     )
-    return embeddings + layers + fact.hidden + fact.vision_parameters
+    return embeddings + layers + norm + fact.vision_parameters + fact.beside
 
 
 def attention_parameters(fact: ModelFact) -> int:
@@ -36,7 +38,8 @@ def attention_parameters(fact: ModelFact) -> int:
         return _latent_attention(fact)
     queries, keys = fact.heads * fact.head_dim, fact.kv_heads * fact.head_dim
     weights = fact.hidden * ((3 if fact.gated_attention else 2) * queries + 2 * keys)
-    bias = queries + 2 * keys if fact.qkv_bias else 0
+    bias = queries + 2 * keys if fact.qkv_bias or fact.biases else 0
+    bias += fact.hidden if fact.biases else 0
     norm = {"none": 0, "head": 2 * fact.head_dim, "full": queries + keys}[fact.head_norm]
     return weights + bias + norm
 
@@ -52,8 +55,9 @@ def _linear_attention(fact: ModelFact) -> int:
 
 
 def mlp_parameters(fact: ModelFact) -> int:
-    """One dense gated MLP: gate, up and down."""
-    return 3 * fact.hidden * fact.intermediate
+    """One dense MLP: gate, where it has one, up and down."""
+    bias = fact.intermediate + fact.hidden if fact.biases else 0
+    return (3 if fact.gated else 2) * fact.hidden * fact.intermediate + bias
 
 
 def _per_layer_parameters(fact: ModelFact) -> int:
@@ -83,7 +87,7 @@ def kv_bytes_per_token(fact: ModelFact) -> int:
         return fact.kv_bytes_per_token
     if fact.latent_rank:
         return 2 * fact.layers * (fact.latent_rank + fact.rope_dim)
-    return 2 * 2 * fact.kv_heads * _own_keys(fact)
+    return 2 * 2 * fact.kv_heads * (fact.cross_layers * fact.head_dim or _own_keys(fact))
 
 
 def _latent_attention(fact: ModelFact) -> int:

@@ -244,8 +244,9 @@ class RunScope:
         if name.startswith("model.") and self.model is not None:
             if name == "model.vision":
                 return bool(self.model.vision_parameters)
-            heads = {"model.heads": self.model.heads, "model.kv_heads": self.model.kv_heads}.get(name)
-            return None if self.model.basis == "estimated" else heads
+            table = 2 * self.model.vocab * self.model.hidden
+            counts = {"heads": self.model.heads, "kv_heads": self.model.kv_heads, "table_bytes": table}
+            return None if self.model.basis == "estimated" else counts.get(name.removeprefix("model."))
         if name == "machine.nodes" and self.machine is not None:
             return self.machine.nodes
         if name == "machine.gpus" and self.machine is not None:

@@ -93,6 +93,21 @@ class ModelShape(Struct, frozen=True):
     linear_key_width: int = 0
     linear_value_width: int = 0
     linear_heads: int = 0
+    gated: bool = True
+    """The MLP has a gate: three matrices a layer, not two."""
+    cross_layers: int = 0
+    """Layers of a decoder that attend to an encoder, too; 0: there is no encoder."""
+    context: int = 0
+    """Tokens of the longest row that the model takes; 0: not known, or more than matters."""
+
+    @property
+    def passed(self) -> int:
+        """Layers that one token passes: those of encoder or decoder, where there are both."""
+        return self.cross_layers or self.layers
+
+    @property
+    def mlp_matrices(self) -> int:
+        return 3 if self.gated else 2
 
 
 RewardPlace = Literal["none", "actor", "critic", "own", "host"]
@@ -196,6 +211,8 @@ class Run(Struct, frozen=True):
     topology: Topology
     knobs: Mapping[str, Knob]
     mechanics: Mechanics
+    critic_model: ModelShape | None = None
+    """The critic's own shape, where the launch names another model for it; None: it is as large as the actor."""
     settings: tuple[Setting, ...] = ()
     """Every native setting, in order of precedence, as the script and the log have them."""
     notes: tuple[str, ...] = ()

@@ -64,11 +64,16 @@ def find_shape(name: str, models: Sequence[ModelFact], lookup: FindConfig = loca
     file = lookup(name)
     fact = read_config(file) if file is not None else None
     if fact is not None:
-        return _shape(fact, name, parameters_of(fact), "computed", f"config.json: {file}")
+        return shape_of(fact, name, f"config.json: {file}")
     known = match_alias(name, models)
     if known is not None:
         return _shape(known, known.name, known.parameters, "computed", f"models.yaml: {known.name}")
     return _estimated(name, models)
+
+
+def shape_of(fact: ModelFact, name: str, note: str) -> ModelShape:
+    """The shape that a configuration gives. `note`: where it was read."""
+    return _shape(fact, name, parameters_of(fact), "computed", note)
 
 
 def shape_by_count(parameters: int, models: Sequence[ModelFact]) -> ModelShape | None:
@@ -142,7 +147,7 @@ def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
         alike = [f for f in models if bool(f.experts) == experts and bool(f.vision_parameters) == sees]
         if size is None or not alike:
             continue
-        families = [[f for f in alike if _family(f) in part], [f for f in alike if _family(f) == _USUAL_FAMILY]]
+        families = [[f for f in alike if _is_kin(f, part)], [f for f in alike if _family(f) == _USUAL_FAMILY]]
         kin = next(filter(None, families), alike)
         near = min(kin, key=lambda fact: abs(math.log(fact.parameters / size)))
         note = say("estimated from {size} in the name; proportions of {model}", size=show_params(size), model=near.name)
@@ -157,6 +162,12 @@ def _with_experts_for(fact: ModelFact, parameters: int) -> ModelFact:
         return fact
     rest = max(0, fact.parameters - fact.experts * per_expert)
     return replace(fact, experts=max(fact.experts_per_token, round((parameters - rest) / per_expert)))
+
+
+def _is_kin(fact: ModelFact, part: str) -> bool:
+    """Whether a name speaks of the model's family; the short words of older ones ("opt", "t") only by themselves."""
+    family = _family(fact)
+    return family in part if fact.gated else re.search(rf"(?<![a-z]){family}(?![a-z])", part) is not None
 
 
 def _family(fact: ModelFact) -> str:

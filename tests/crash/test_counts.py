@@ -57,6 +57,8 @@ def test_a_count_is_read_from_the_line_of_the_library_that_prints_it(line, count
         ("['python', '-u', 'train.py', '--local_rank=4', '--lr', '1']", {"cards": 5}),
         ("[rank0]: torch.OutOfMemoryError: CUDA out of memory. GPU 0 has a total capacity of 79.15 GiB", {}),
         ("LoRA rank: 64, lora_rank=16, rank = 8", {}),
+        ("we train on 8xH100, model Mixtral-8x7B", {"cards": 8}),
+        ("4 x A100 80GB, CUDA out of memory. GPU 1 has a total capacity of 79.15 GiB", {"cards": 4}),
     ],
 )  # fmt: skip
 def test_the_highest_index_in_a_log_tells_how_many_there_are_at_least(log, counts):

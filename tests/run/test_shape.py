@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.knowledge.schema import ModelFact
-from advisor.run.config_file import CONFIG_LIMIT, local_config, read_config
+from advisor.run.config_file import CONFIG_LIMIT, local_config, read_config, shape_in
 from advisor.run.geometry import kv_bytes_per_token, parameters_of, vision_parameters
 from advisor.run.shape import find_shape, match_alias, size_in_name
 from tests.loops import each
@@ -78,6 +78,14 @@ def test_every_model_has_a_source_and_an_alias_of_its_own() -> None:
         ("Qwen/QVQ-72B-Preview", "Qwen2-VL-72B"),
         ("google/gemma-4-26B-A4B-it", "Gemma-4-26B-A4B (text)"),
         ("Qwen/Qwen2-57B-A14B-Instruct", "Qwen2-57B-A14B"),
+        ("lvwerra/gpt2-imdb", "GPT-2"),
+        ("distilbert/distilgpt2", "DistilGPT-2"),
+        ("EleutherAI/pythia-1b-deduped", "Pythia-1B"),
+        ("google/flan-t5-xl", "Flan-T5-xl"),
+        ("google/mt5-base", "mT5-base"),
+        ("FacebookAI/xlm-roberta-large", "XLM-RoBERTa-large"),
+        ("facebook/opt-1.3b", "OPT-1.3B"),
+        ("openai/whisper-large-v3", "Whisper-large-v3"),
         ("meta-llama/Llama-3-8B-Instruct", "Llama-3.1-8B"),
         ("checkpoints/Qwen2.5-3B/global_step_40/actor/huggingface", "Qwen2.5-3B"),
         (
@@ -128,7 +136,7 @@ def test_an_estimate_takes_the_proportions_of_its_own_family() -> None:
     assert (qwen.vocab, llama.vocab) == (151936, 128256)
 
 
-@pytest.mark.parametrize("name", ["", "   ", "policy", "actor/huggingface", "gpt-4"])
+@pytest.mark.parametrize("name", ["", "   ", "policy", "actor/huggingface", "gpt-4", "distilbert-base", "byt5-base"])
 def test_a_name_without_a_size_stays_unknown(name: str) -> None:
     assert find_shape(name, MODELS, nowhere) is None
 
@@ -279,6 +287,39 @@ def test_a_mixture_with_norms_over_the_whole_width_has_the_published_count(tmp_p
     fact = read_config(file)
     assert fact is not None
     assert parameters_of(fact) == 6_919_161_856
+
+
+OLDER = {
+    "GPT-2-medium": {"model_type": "gpt2", "n_embd": 1024, "n_layer": 24, "n_head": 16, "n_inner": None,
+                     "n_positions": 1024, "vocab_size": 50257},
+    "Pythia-410M": {"model_type": "gpt_neox", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+                    "intermediate_size": 4096, "max_position_embeddings": 2048, "vocab_size": 50304},
+    "Falcon-7B": {"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71,
+                  "multi_query": True, "new_decoder_architecture": False, "vocab_size": 65024},
+    "T5-3B": {"model_type": "t5", "d_model": 1024, "d_ff": 16384, "d_kv": 128, "num_heads": 32, "num_layers": 24,
+              "vocab_size": 32128},
+    "Flan-T5-xl": {"model_type": "t5", "d_model": 2048, "d_ff": 5120, "d_kv": 64, "num_heads": 32, "num_layers": 24,
+                   "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "vocab_size": 32128},
+    "Whisper-small": {"model_type": "whisper", "d_model": 768, "encoder_layers": 12, "decoder_layers": 12,
+                      "encoder_attention_heads": 12, "encoder_ffn_dim": 3072, "vocab_size": 51865},
+}  # fmt: skip
+
+
+def test_configs_of_older_kinds_give_the_shapes_that_are_known() -> None:
+    by_name, fields = {fact.name: fact for fact in MODELS}, ("hidden", "layers", "cross_layers", "gated", "kv_heads")
+    for name, config in OLDER.items():
+        found = shape_in(config, "config.json")
+        assert found is not None, name
+        assert [getattr(found, f) for f in fields] == [getattr(by_name[name], f) for f in fields], name
+        assert parameters_of(found) == pytest.approx(by_name[name].parameters, rel=0.03), name
+
+
+def test_a_token_passes_the_encoder_or_the_decoder() -> None:
+    flan, gpt = (find_shape(name, MODELS, nowhere) for name in ("google/flan-t5-large", "openai-community/gpt2-xl"))
+    assert flan is not None
+    assert gpt is not None
+    assert (flan.layers, flan.passed, flan.mlp_matrices) == (48, 24, 3)
+    assert (gpt.layers, gpt.passed, gpt.mlp_matrices, gpt.context) == (48, 48, 2, 1024)
 
 
 def test_a_shape_that_nobody_read_is_marked_and_every_other_names_what_was_read() -> None:

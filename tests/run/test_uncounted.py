@@ -21,6 +21,7 @@ BY_CONSTRUCTION = {
     "algorithm.kl": "whether a reference is built (run/derive.py)",
     "actor.gathers_to_generate": "the mechanics of TRL and ms-swift",
     "actor.sequence_parallel": "the topology",
+    "critic.path": "the shape of the critic (run/model_read.py)",
     "deepspeed.config": "the file that it names",
     "reward.path": "the topology's reward_on",
     "rollout.colocated": "the topology",

@@ -82,6 +82,16 @@ class ModelFact(Strict, frozen=True):
     """Theirs: value heads x value dimension."""
     linear_heads: int = 0
     """Theirs: value heads."""
+    gated: bool = True
+    """The MLP has a gate: three matrices a layer; without one there are two (GPT-2, OPT, BERT, T5)."""
+    biases: bool = False
+    """Every linear layer and every norm has a bias."""
+    cross_layers: int = 0
+    """Layers of the decoder that attend to an encoder, too; the encoder's are the rest of `layers` (T5, Whisper)."""
+    beside: int = 0
+    """Parameters that the widths do not tell: learned positions, poolers, convolutions before the first layer."""
+    context: int = 0
+    """Tokens of the longest row that the model takes; 0: more than people train on, or not known."""
 
     @property
     def repository(self) -> str:
