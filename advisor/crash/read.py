@@ -50,6 +50,7 @@ from advisor.crash.verdict import (
     is_pinning,
     memory_by_frames,
 )
+from advisor.crash.worded_sizes import with_worded
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
@@ -196,11 +197,11 @@ class _CrashReader:
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
-        finds = [LogFind(i, with_holders(find)) for i, log in enumerate(self.logs) for find in log.finds]
+        finds = [LogFind(i, with_holders(with_worded(find))) for i, log in enumerate(self.logs) for find in log.finds]
         covered = {(one.log, line) for one in finds for line in _lines_of_cause(one.find)}
-        known = {one.place[:2] for one in finds}
+        known = {one.place[:2] for one in finds if one.id not in SAID}
         finds += [
-            one for one in marks
+            replace(one, find=with_worded(one.find)) for one in marks
             if one.role in _JUDGED
             and not (_is_shortage(one) and one.place[:2] in covered)
             and not (one.id in SAID and one.place[:2] in known)

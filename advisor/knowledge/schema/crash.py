@@ -31,6 +31,8 @@ class Signature(Strict, frozen=True):
     """Lines the message may cover (split, wrapped, tables below)."""
     sizes: dict[str, str] = {}
     """Regex group → field name, where the printed size becomes bytes."""
+    worded: bool = False
+    """People retell this message in their own words: sizes are read by the words beside them, too."""
     says: str = ""
     """One sentence for the user."""
     look_alikes: tuple[str, ...] = ()
