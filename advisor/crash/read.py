@@ -34,7 +34,7 @@ from advisor.crash.log_facts import (
 )
 from advisor.crash.logged_runs import newest_crash, runs_in
 from advisor.crash.patterns import FieldValue, catalogue_of
-from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding
+from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding, resumed_at
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
@@ -270,6 +270,7 @@ class _CrashReader:
             steps_seen=any(one.count > 0 for one in self.run.health.counts),
             stepped=self.run.health.stepped,
             preceded=self._preceded(cause, phase),
+            resumed=self._resumed(cause),
             rolls_out=ROLLS_OUT.search(self.text) is not None,
             dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
@@ -336,6 +337,15 @@ class _CrashReader:
             if len(since) > _SAME_STEP:
                 return None
         return ended, line.number
+
+    def _resumed(self, cause: LogFind | None) -> int | None:
+        """The line on which the run takes up a checkpoint, where no step stands above it and none was done below."""
+        begin = resumed_at(self._lines_until(cause), self.rules)
+        log = cause.log if cause is not None else 0
+        counts = [one for one in self.run.health.counts if one.log == log]
+        since = {(one.group, one.count) for one in counts}
+        began = begin is not None and all(one.line >= begin for one in counts)
+        return begin if began and len(since) == len({group for group, _ in since}) else None
 
     def _every_line(self) -> Iterator[tuple[int, LogLine]]:
         return ((log, line) for log, lines in enumerate(self.lines) for line in lines)

@@ -88,6 +88,8 @@ class Progress(Strict, frozen=True):
     """The phase of which the line is the end."""
     after: bool = False
     """The line is the end of something, and `phase` what comes next."""
+    resumes: bool = False
+    """The run goes on from a checkpoint that was saved before."""
 
 
 class AnswerLength(Strict, frozen=True):
