@@ -1,8 +1,9 @@
 """The resolved configuration that training logs print, as flat native keys: what really ran, whatever the script says.
 
 Read: verl's pprint of a dict, EasyR1's JSON dump, hydra's "overrides: […]", commands (command_lines.py), DeepSpeed's
-"key ...... value" lines, `Arguments(key=value, …)` blocks of transformers-based trainers, and what their Trainer says
-of a pass as it begins. Nothing is executed: only literals are parsed, and only up to a bounded size.
+"key ...... value" lines, `Arguments(key=value, …)` blocks of transformers-based trainers, what their Trainer says of a
+pass as it begins, and lists (printed_lists.py). Nothing is executed: only literals are parsed, and only up to a bounded
+size.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from advisor.crash.command_lines import commands_in, words_of
 from advisor.crash.lines import LogLine
+from advisor.crash.printed_lists import listed_settings
 
 _LITERAL_LIMIT = 200_000
 _BLOCK_LINES = 1_500
@@ -30,18 +32,19 @@ _ON_ONE_LINE = re.compile(r"\b(\w{0,40}(?:Arguments|Config|Namespace)\([A-Za-z_]
 _HYDRA = re.compile(r"^[+~]{0,2}([A-Za-z_][\w./@-]{0,200})=(.*)$", re.DOTALL)
 _ASKED = re.compile(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
 _BANNER_KEYS = {
-    "Instantaneous batch size per device": "per_device_train_batch_size",
-    "Gradient Accumulation steps": "gradient_accumulation_steps",
+    "instantaneous batch size per device": "per_device_train_batch_size",
+    "batch size per device": "per_device_train_batch_size",
+    "gradient accumulation steps": "gradient_accumulation_steps",
 }
-_BANNER = re.compile(rf"({'|'.join(_BANNER_KEYS)}) = ([1-9]\d{{0,5}})\s*$")
-"""transformers trainer.py _inner_training_loop; the keys are TrainingArguments'."""
+_BANNER = re.compile(rf"(?i)\b({'|'.join(_BANNER_KEYS)}) = ([1-9]\d{{0,5}})(?=\s*(?:\||$))")
+"""transformers trainer.py _inner_training_loop, unsloth models/_utils.py; the keys are TrainingArguments'."""
 _OMITTED = frozenset(("[...]", "{...}"))
 
 
 def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
-    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines):
+    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines, listed_settings):
         for key, value in source(lines):
             if len(found) < _KEYS:
                 found.setdefault(key, value)
@@ -51,8 +54,8 @@ def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
 def _banners(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     """The batch of a pass as transformers' Trainer prints it under "Running training"."""
     for line in lines:
-        if match := _BANNER.search(line.text):
-            yield _BANNER_KEYS[match[1]], match[2]
+        for match in _BANNER.finditer(line.text):
+            yield _BANNER_KEYS[match[1].lower()], match[2]
 
 
 def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:

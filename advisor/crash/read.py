@@ -29,6 +29,7 @@ from advisor.crash.log_facts import (
     pip_lines,
     platform_in,
     printed_tensor_bytes,
+    ranks_by_batch,
     readings_in,
     top_users,
 )
@@ -187,7 +188,8 @@ class _CrashReader:
         self.lines = [log.kept_lines() for log in self.logs]
         self.text = "\n".join(line.printed for _, line in self._every_line())[:_FACT_CHARACTERS]
         self.frameworks = frameworks_in(self.text, signatures.framework_marks)
-        self.every_rule, self.rules = rules, rules.of(self.frameworks)
+        below = {mark.framework for mark in signatures.framework_marks if mark.below}
+        self.every_rule, self.rules = rules, rules.of([name for name in self.frameworks if name not in below])
         self.signatures = signatures
         marks = unanchored_finds(ready, self.lines)
         self.placed = self._ordered(marks)
@@ -237,6 +239,7 @@ class _CrashReader:
         own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
         marks = self.signatures
         printed = [line for _, line in own_first]
+        settings = settings_in(printed)
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -251,10 +254,10 @@ class _CrashReader:
             libraries={**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)},
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
-            settings=settings_in(printed),
+            settings=settings,
             command=next(commands_in(printed), None),
             engine_figures=engine_figures_in(self.text, marks.engine_figures),
-            counts=counts_in(self.text, marks.counts),
+            counts={**ranks_by_batch(self.text, settings), **counts_in(self.text, marks.counts)},
             platform=platform_in(self.text, marks.platforms),
             host_total_bytes=_host_total(self.placed),
             host_filled=_host_filled(self.run.placed),

@@ -23,7 +23,7 @@ from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
-from advisor.diagnosis.model_facts import adapters_by_file, least_logits, model_facts
+from advisor.diagnosis.model_facts import adapters_by_file, least_logits, loaded_by, model_facts
 from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.state_facts import state_facts
@@ -124,6 +124,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_crash_facts(known.crash))
     facts.update(record_facts(known.measured))
     facts.update(_figures(known.crash))
+    facts.update(loaded_by(known.crash.frames, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_run_facts(known.run))
     facts.update(computing_facts(known.crash))
     facts.update(process_facts(known.run, known.crash, known.machine, facts))

@@ -189,6 +189,8 @@ class FrameworkMark(Strict, frozen=True):
     pattern: str
     within: tuple[str, ...] = ()
     """Literals of which one stands on every line that the regex matches, found when the knowledge is compiled."""
+    below: bool = False
+    """As of Recognition."""
 
 
 class Signatures(Strict, frozen=True):
