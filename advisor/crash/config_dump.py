@@ -2,8 +2,8 @@
 
 Read: verl's pprint of a dict, EasyR1's JSON dump, hydra's "overrides: […]", commands (command_lines.py), DeepSpeed's
 "key ...... value" lines, `Arguments(key=value, …)` blocks of transformers-based trainers, what their Trainer says of a
-pass as it begins; apart from that, what a person who pasted the log says that it ran with. Nothing is executed: only
-literals are parsed, and only up to a bounded size.
+pass as it begins, and lists (printed_lists.py); apart from that, what a person who pasted the log says that it ran
+with. Nothing is executed: only literals are parsed, and only up to a bounded size.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from advisor.crash.command_lines import commands_in, words_of
 from advisor.crash.lines import LogLine
+from advisor.crash.printed_lists import listed_settings
 from advisor.script.sentences import named_in_sentences
 
 _LITERAL_LIMIT = 200_000
@@ -32,11 +33,12 @@ _ON_ONE_LINE = re.compile(r"\b(\w{0,40}(?:Arguments|Config|Namespace)\([A-Za-z_]
 _HYDRA = re.compile(r"^[+~]{0,2}([A-Za-z_][\w./@-]{0,200})=(.*)$", re.DOTALL)
 _ASKED = re.compile(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
 _BANNER_KEYS = {
-    "Instantaneous batch size per device": "per_device_train_batch_size",
-    "Gradient Accumulation steps": "gradient_accumulation_steps",
+    "instantaneous batch size per device": "per_device_train_batch_size",
+    "batch size per device": "per_device_train_batch_size",
+    "gradient accumulation steps": "gradient_accumulation_steps",
 }
-_BANNER = re.compile(rf"({'|'.join(_BANNER_KEYS)}) = ([1-9]\d{{0,5}})\s*$")
-"""transformers trainer.py _inner_training_loop; the keys are TrainingArguments'."""
+_BANNER = re.compile(rf"(?i)\b({'|'.join(_BANNER_KEYS)}) = ([1-9]\d{{0,5}})(?=\s*(?:\||$))")
+"""transformers trainer.py _inner_training_loop, unsloth models/_utils.py; the keys are TrainingArguments'."""
 _IN_PERSON = re.compile(r"^(?=.{0,200}(?:\bI(?:['’](?:m|ve))? |\b[Ww]e(?:['’](?:re|ve))? |\b[Mm]y |我))[^\[({|+/\\]")
 """A sentence in the first person, which no library prints."""
 _BEGINS = re.compile(rf"{_IN_PERSON.pattern}|(?=(?:\S+ ){{6}})[A-Za-z`][^\[({{|+/\\:]{{30}}")
@@ -48,7 +50,7 @@ _OMITTED = frozenset(("[...]", "{...}"))
 def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
-    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines):
+    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines, listed_settings):
         for key, value in source(lines):
             if len(found) < _KEYS:
                 found.setdefault(key, value)
@@ -58,8 +60,8 @@ def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
 def _banners(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     """The batch of a pass as transformers' Trainer prints it under "Running training"."""
     for line in lines:
-        if match := _BANNER.search(line.text):
-            yield _BANNER_KEYS[match[1]], match[2]
+        for match in _BANNER.finditer(line.text):
+            yield _BANNER_KEYS[match[1].lower()], match[2]
 
 
 def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:

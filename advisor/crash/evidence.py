@@ -156,6 +156,8 @@ class Crash(Struct, frozen=True):
     """A counter of the training itself is past its beginning, also one that does not count steps (its epochs)."""
     preceded: tuple[Phase, int] | None = None
     """A checkpoint or a validation that ended right before the failure, and the line that shows it."""
+    resumed: int | None = None
+    """The line on which the run takes up a checkpoint, where no step was done between it and the failure."""
     doubts: tuple[str, ...] = ()
     """What keeps the logs from proving it all, in sentences: what of them was not read, an order that nothing tells."""
     finished: bool = False

@@ -130,6 +130,22 @@ def counts_in(text: str, marks: Sequence[LogCount]) -> dict[CountName, int]:
     return {count: number for count, number in found.items() if number > 0}
 
 
+_TOTAL = re.compile(r"Total train batch size \(w\. parallel[^)\n]{0,60}\) = ([1-9]\d{0,6})\b")
+"""transformers trainer.py _inner_training_loop: samples of a step over all processes."""
+_DIGITS = 7
+"""Digits of a batch at most."""
+_FACTORS = ("per_device_train_batch_size", "gradient_accumulation_steps")
+
+
+def ranks_by_batch(text: str, settings: Mapping[str, str]) -> dict[CountName, int]:
+    """The number of GPUs by the Trainer's own banner: the whole batch over that of a pass and the passes of a step."""
+    total, factors = _TOTAL.search(text), [settings.get(name, "") for name in _FACTORS]
+    if total is None or not all(factor.isdigit() and len(factor) < _DIGITS for factor in factors):
+        return {}
+    each = int(factors[0]) * int(factors[1])
+    return {"gpus": int(total[1]) // each} if each and int(total[1]) % each == 0 else {}
+
+
 def platform_in(text: str, marks: Sequence[PlatformMark]) -> Platform:
     """What computes, by the first mark that the text bears."""
     for mark, lines in zip(marks, lines_with(text, [mark.within for mark in marks]), strict=True):

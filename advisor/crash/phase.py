@@ -167,6 +167,13 @@ def preceding(lines: Sequence[LogLine], rules: PhaseRules) -> list[ProgressLine]
     return [(line, phase) for line in near for pattern, phase in chosen if pattern.search(line.printed)]
 
 
+def resumed_at(lines: Sequence[LogLine], rules: PhaseRules) -> int | None:
+    """The last of `lines` on which the run takes up a checkpoint; None where none does."""
+    chosen = [re.compile(rule.pattern) for rule in rules.progress if rule.resumes]
+    near = reversed(lines[-_LOOKED_BACK:])
+    return next((line.number for line in near if any(one.search(line.printed) for one in chosen)), None)
+
+
 def _by_frames(cause: LogFind | None, trace: Trace, rules: Iterable[FrameRule]) -> PhaseProof:
     phase, because = phase_of_frames(trace.frames, rules)
     if phase == "actor_update" and _is_critic(cause, trace):

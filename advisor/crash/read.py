@@ -29,12 +29,13 @@ from advisor.crash.log_facts import (
     pip_lines,
     platform_in,
     printed_tensor_bytes,
+    ranks_by_batch,
     readings_in,
     top_users,
 )
 from advisor.crash.logged_runs import newest_crash, runs_in
 from advisor.crash.patterns import FieldValue, catalogue_of
-from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding
+from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding, resumed_at
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
@@ -52,6 +53,7 @@ from advisor.crash.verdict import (
     is_pinning,
     memory_by_frames,
 )
+from advisor.crash.worded_sizes import with_worded
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
@@ -189,7 +191,8 @@ class _CrashReader:
         self.lines = [log.kept_lines() for log in self.logs]
         self.text = "\n".join(line.printed for _, line in self._every_line())[:_FACT_CHARACTERS]
         self.frameworks = frameworks_in(self.text, signatures.framework_marks)
-        self.every_rule, self.rules = rules, rules.of(self.frameworks)
+        below = {mark.framework for mark in signatures.framework_marks if mark.below}
+        self.every_rule, self.rules = rules, rules.of([name for name in self.frameworks if name not in below])
         self.signatures = signatures
         marks = unanchored_finds(ready, self.lines)
         self.placed = self._ordered(marks)
@@ -199,13 +202,13 @@ class _CrashReader:
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
-        finds = [LogFind(i, with_holders(find)) for i, log in enumerate(self.logs) for find in log.finds]
+        finds = [LogFind(i, with_holders(with_worded(find))) for i, log in enumerate(self.logs) for find in log.finds]
         covered = {(one.log, line) for one in finds for line in _lines_of_cause(one.find)}
         told = {one.place[:2] for one in marks if one.id in TOLD}  # says more than the words alone on that line
         finds = [one for one in finds if not (one.id in SAID and one.place[:2] in told)]
         known = {one.place[:2] for one in finds}
         finds += [
-            one for one in marks
+            replace(one, find=with_worded(one.find)) for one in marks
             if one.role in _JUDGED
             and not (_is_shortage(one) and one.place[:2] in covered)
             and not (one.id in SAID and one.place[:2] in known)
@@ -242,6 +245,7 @@ class _CrashReader:
         marks = self.signatures
         printed = [line for _, line in own_first]
         written = printed if len(self.text) <= A_PAGE else []
+        settings = settings_in(printed)
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -256,11 +260,11 @@ class _CrashReader:
             libraries={**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)},
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
-            settings=settings_in(printed),
+            settings=settings,
             command=next(commands_in(printed), None),
             engine_figures=engine_figures_in(self.text, marks.engine_figures),
             model_config=model_config_in(printed),
-            counts=counts_in(self.text, marks.counts),
+            counts={**ranks_by_batch(self.text, settings), **counts_in(self.text, marks.counts)},
             platform=platform_in(self.text, marks.platforms),
             host_total_bytes=_host_total(self.placed),
             host_filled=_host_filled(self.run.placed),
@@ -276,6 +280,7 @@ class _CrashReader:
             steps_seen=any(one.count > 0 for one in self.run.health.counts),
             stepped=self.run.health.stepped,
             preceded=self._preceded(cause, phase),
+            resumed=self._resumed(cause),
             rolls_out=ROLLS_OUT.search(self.text) is not None,
             dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
@@ -345,6 +350,15 @@ class _CrashReader:
             if len(since) > _SAME_STEP:
                 return None
         return ended, line.number
+
+    def _resumed(self, cause: LogFind | None) -> int | None:
+        """The line on which the run takes up a checkpoint, where no step stands above it and none was done below."""
+        begin = resumed_at(self._lines_until(cause), self.rules)
+        log = cause.log if cause is not None else 0
+        counts = [one for one in self.run.health.counts if one.log == log]
+        since = {(one.group, one.count) for one in counts}
+        began = begin is not None and all(one.line >= begin for one in counts)
+        return begin if began and len(since) == len({group for group, _ in since}) else None
 
     def _every_line(self) -> Iterator[tuple[int, LogLine]]:
         return ((log, line) for log, lines in enumerate(self.lines) for line in lines)

@@ -19,6 +19,8 @@ _PLUMBING = re.compile(r"^(?:_?(?:wrapped_)?call_impl|decorate_context|inner|wra
 """Functions that only call what they wrap (torch, DeepSpeed, transformers)."""
 OPEN = ("batch-or-states", "batch-too-big", "long-sequence", "not-in-the-settings")
 """Causes that leave open what the failing line made, or say only that there was too much of it."""
+HEADED = ("batch-too-big", "states-too-big")
+"""Causes that are many things: what the failing line made names the one."""
 FACT = "frame.allocation"
 
 
@@ -37,6 +39,11 @@ def allocation_of(facts: Facts, knowledge: Knowledge) -> Allocation | None:
     """The allocation that a fact names."""
     fact = facts.get(FACT)
     return None if fact is None else next((one for one in knowledge.allocations if one.id == fact.value), None)
+
+
+def heads(cause: str, made: Allocation | None) -> bool:
+    """Whether what the failing line made is the heading of a cause that says less by itself."""
+    return made is not None and cause == made.cause and cause in HEADED
 
 
 def led(cause: Cause, facts: Facts, knowledge: Knowledge) -> tuple[str, ...]:

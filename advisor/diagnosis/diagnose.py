@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
-from advisor.diagnosis.allocation import allocation_facts, allocation_of, in_order, led
+from advisor.diagnosis.allocation import allocation_facts, allocation_of, heads, in_order, led
 from advisor.diagnosis.cases import MatchedCase, match_cases
 from advisor.diagnosis.conditions import holds
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
@@ -88,7 +88,10 @@ def diagnose(
     walked = _walked(knowledge.tree, facts, answers, known, proved)
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = in_order(walked.cause, led(walked.cause, facts, knowledge))
+    made = allocation_of(facts, knowledge)
     title, explains = words_of(cause, facts)
+    if made is not None and heads(cause.id, made):
+        title, explains = say("No room for {what}", what=made.title), " ".join(made.says.split())
     path = tuple(_with_command(_suspecting(step, worries, facts), known.crash) for step in walked.steps)
     diagnosis = Diagnosis(
         cause=cause.id,
@@ -102,7 +105,7 @@ def diagnose(
         less_likely=less_likely(knowledge.tree, walked, facts),
         cases=tuple(m.match for m in matched[:3]),
         advisories=advice_of(worries),
-        remarks=remarks(known, facts, found, cause.id, allocation_of(facts, knowledge)),
+        remarks=remarks(known, facts, found, cause.id, made),
         is_verdict=cause.is_verdict,
         record_next_time=" ".join(cause.record_next_time.split()),
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),

@@ -23,7 +23,8 @@ from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
-from advisor.diagnosis.model_facts import adapters_by_file, least_logits, model_facts
+from advisor.diagnosis.model_facts import adapters_by_file, least_logits, loaded_by, model_facts
+from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.state_facts import least_weights, state_facts
 from advisor.diagnosis.vendor import vendor_of
@@ -123,6 +124,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_crash_facts(known.crash))
     facts.update(record_facts(known.measured))
     facts.update(_figures(known.crash))
+    facts.update(loaded_by(known.crash.frames, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_run_facts(known.run))
     facts.update(computing_facts(known.crash))
     facts.update(process_facts(known.run, known.crash, known.machine, facts))
@@ -133,6 +135,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     done = facts["steps_done"].value if "steps_done" in facts else None
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))
     facts.update(merge_facts(known.crash.frames, known.text))
+    facts.update(resume_facts(known.crash, known.run))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known))
     facts.update(row_facts(known.run))

@@ -30,6 +30,11 @@ PASS = re.compile(r"^(?:forward|backward|\w*call_impl|\w*run_backward|checkpoint
 """Functions of torch that compute a pass of the model or its gradients; nothing is loaded inside them."""
 PASS_CODE = re.compile(r"(?:^|/)transformers/activations\.py$")
 """Code that does nothing else, whatever its functions are called."""
+CALLS_MODEL = re.compile(
+    r"^(?!\s*(?:self\.)?(?:\w*model\w*|policy|net|actor)\s*=).*\b(?:self\.)?(?:ref_|reward_|reference_)?"
+    r"(?:model|policy|net|actor|critic)\((?:\*|\w*input|batch|x\b|tokens|ids|obs|samples|data\b|concat)"
+)
+"""Source lines of a program's own that run a model on a batch."""
 MATMUL = re.compile(
     r"\bF\.linear\(|\btorch\.(?:_C\._nn\.linear|matmul|mm|bmm|addmm|baddbmm|einsum)\(|\w @ \w|dispatch_unquantized_gemm"
 )
@@ -133,7 +138,7 @@ def _pass(frames: Sequence[Frame]) -> Fact:
 def _computes(frame: Frame) -> bool:
     saves = frame.function == "checkpoint" and not frame.file.endswith("utils/checkpoint.py")
     known = PASS.match(frame.function) is not None or PASS_CODE.search(frame.file.replace("\\", "/")) is not None
-    return (known and not saves) or "F.linear(" in frame.text
+    return (known and not saves) or "F.linear(" in frame.text or CALLS_MODEL.search(frame.text) is not None
 
 
 def _is_product(frame: Frame) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
+from advisor.crash.evidence import Frame
+from advisor.crash.phase import frame_words
 from advisor.diagnosis.fact import Fact
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
+from advisor.rules.functions import version_in
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name, sees_by_name
 from advisor.run.stated import evaluates_only, stated
@@ -21,6 +24,10 @@ _ADAPTERS = re.compile(
 )
 _OF_ADAPTERS = re.compile(r"(?:^|[/_.-])q?lora(?:[/_.-]|$)", re.IGNORECASE)
 """A file whose path speaks of adapters: finetune/lora.py, train_lora.py, peft's own layers."""
+_LOADS = re.compile(r"\.from_pretrained\((?![^()]*(?:dtype|load_in_|quantization_config|kw\w*\b|args\b))[^()]*\)")
+"""A call that names neither a type nor a packing, as a source line shows it whole."""
+_KEEPS_TYPE = ">=5"
+"""transformers that load in the type of the checkpoint; before, in fp32 (v5 migration guide)."""
 BUDGET = "actor.tokens_per_gpu"
 LEAST_WORDS = 32_000
 """Words of Llama 2's vocabulary: those of the models since are larger."""
@@ -54,6 +61,16 @@ def adapters_by_file(files: Iterable[str]) -> dict[str, Fact]:
     """That adapters are trained, where a program or a frame of the traceback says so by its path."""
     found = next((file for file in files if _OF_ADAPTERS.search(file)), "")
     return {"lora": Fact(True, "log", found)} if found else {}
+
+
+def loaded_by(frames: Sequence[Frame], libraries: Mapping[str, str]) -> dict[str, Fact]:
+    """That the weights are loaded in fp32, where a frame shows transformers' call without a type."""
+    version = libraries.get("transformers")
+    found = next((frame for frame in frames if _LOADS.search(frame.text)), None)
+    if found is None or (version is not None and version_in(_KEEPS_TYPE, version)):
+        return {}
+    because = say("{frame}: from_pretrained is given no dtype", frame=frame_words(found))
+    return {"knob.actor.load_precision": Fact("float32", "log", because)}
 
 
 def names_adapters(run: Run) -> str:

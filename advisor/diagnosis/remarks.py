@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import ceil
 
 from advisor.crash.evidence import Crash, Evidence, ReadingKind
-from advisor.diagnosis.allocation import FACT, OPEN
+from advisor.diagnosis.allocation import FACT, OPEN, heads
 from advisor.diagnosis.course_facts import rising_course
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
@@ -34,6 +34,8 @@ OF_A_PASS = (*OPEN, "logits-too-big", "evaluation-too-big", "room-lost", "gpu-gr
 """Causes to which the pictures of a batch may belong."""
 UNDECIDED = ("batch-or-states", "long-sequence", "gpu-growth")
 """Causes that leave open, or pass over, what the states hold."""
+RESUMING = "resume-too-big"
+"""The cause that says so itself."""
 MANY = 2
 """Cards from which on there is something to share out."""
 WAYS = 3
@@ -44,8 +46,6 @@ PACE = 20
 """Readings, the last ones, from which the pace is taken."""
 _EVERYWHERE = ("0.0.0.0", "::", "0")  # noqa: S104  (nothing is bound)
 """Addresses that mean all of this node's."""
-_RESUMES = re.compile(r"resume_from_checkpoint\W{1,3}(?!none|false|null)\w|resume_mode=resume_path", re.IGNORECASE)
-"""A switch that makes a run go on from a checkpoint (transformers, verl)."""
 _DYING = ("cause", "echo", "victim", "pointer")
 _ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
@@ -61,14 +61,14 @@ def remarks(
         *_nearly_full(crash),
         *(host if cause == LOADING else ()),  # copies in numbers: they are the cause
         *ledger.doubts,
-        *(_made(known, made, facts) if made is not None and made.leads else ()),  # else its cause has said it
+        *(_made(known, made, facts, cause) if made is not None and made.leads else ()),  # else its cause has said it
         *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
         *_address(crash),
         *_growing(crash, ledger),
         *(() if cause == LOADING else host),
         *_contradiction(crash, facts),
         *_by_own_readings(facts),
-        *_resumes(known, facts),
+        *_resumes(facts, cause),
         *_packed_and_full(run),
         *_states_there(known.run, facts, cause),
         *_unsharded(run),
@@ -139,11 +139,14 @@ def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     )
 
 
-def _made(known: DiagnosisInputs, made: Allocation, facts: Facts) -> Iterator[str]:
+def _made(known: DiagnosisInputs, made: Allocation, facts: Facts, cause: str) -> Iterator[str]:
     """What the failing line was making, and what that follows."""
-    yield say("What failed is {title} ({where}).", title=made.title, where=facts[FACT].because)
+    told = heads(cause, made)
+    if not told:
+        yield say("What failed is {title} ({where}).", title=made.title, where=facts[FACT].because)
     yield from as_scores(known, facts, made)
-    yield " ".join(made.says.split())
+    if not told:
+        yield " ".join(made.says.split())
 
 
 def _address(crash: Crash) -> Iterator[str]:
@@ -238,11 +241,10 @@ def _by_own_readings(facts: Facts) -> Iterator[str]:
         yield say("By the log {because}: what the engine wakes to has to fit beside that.", because=left.because)
 
 
-def _resumes(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
+def _resumes(facts: Facts, cause: str) -> Iterator[str]:
     """That it goes on from a checkpoint: the optimizer's state then lies there from the first moment."""
     memory = facts.get("memory")
-    texts = (*(frame.text for frame in known.crash.frames), *(f"{one.key}={one.text}" for one in known.run.settings))
-    if memory is not None and memory.value == "gpu" and any(map(_RESUMES.search, texts)):
+    if memory is not None and memory.value == "gpu" and "resumes" in facts and cause != RESUMING:
         yield say(
             "It resumes from a checkpoint: the optimizer's state, and what loading it left, lie on the card before the "
             "first step; a fresh start has them only after it."

@@ -18,6 +18,8 @@ MOST_QUESTIONS = 12
 """A tree that loops is a mistake in the file; the linter finds it, this stops it."""
 UNSETTLED = "unclear"
 """The cause where nothing is proved: it excludes nothing."""
+EITHER = "batch-or-states"
+"""The cause where a card ran full and nothing shows what filled it."""
 NO_SHORTAGE = "nothing-failed", "not-memory"
 """Causes without a shortage: who has one need not be told so once more."""
 

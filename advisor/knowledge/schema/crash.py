@@ -31,6 +31,8 @@ class Signature(Strict, frozen=True):
     """Lines the message may cover (split, wrapped, tables below)."""
     sizes: dict[str, str] = {}
     """Regex group → field name, where the printed size becomes bytes."""
+    worded: bool = False
+    """People retell this message in their own words: sizes are read by the words beside them, too."""
     says: str = ""
     """One sentence for the user."""
     look_alikes: tuple[str, ...] = ()
@@ -86,6 +88,8 @@ class Progress(Strict, frozen=True):
     """The phase of which the line is the end."""
     after: bool = False
     """The line is the end of something, and `phase` what comes next."""
+    resumes: bool = False
+    """The run goes on from a checkpoint that was saved before."""
 
 
 class AnswerLength(Strict, frozen=True):
@@ -204,6 +208,8 @@ class FrameworkMark(Strict, frozen=True):
     pattern: str
     within: tuple[str, ...] = ()
     """Literals of which one stands on every line that the regex matches, found when the knowledge is compiled."""
+    below: bool = False
+    """As of Recognition."""
 
 
 class Signatures(Strict, frozen=True):

@@ -34,6 +34,9 @@ class Recognition(Strict, frozen=True):
     """Substrings of the script's text."""
     log: tuple[str, ...] = ()
     """Regexes over log lines, each with a literal of three letters: one that matches is enough, by itself."""
+    below: bool = False
+    """Its lines in a log are of a library below many programs: they say whose settings one has that bears no other
+    mark, and neither whose code it runs nor what its own options are."""
     priority: int = 50
     """Most specific first: lower is tried earlier."""
     marks: tuple[str, ...] = ()
