@@ -37,10 +37,10 @@ FACTS = frozenset({
     "ledger.logits_larger", "ledger.states_of_phase", "ledger.states_share", "log_prob_pass", "logits.least_share",
     "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "nothing_given",
     "one_process", "optimizer.card_share", "phase", "pictures.unlimited", "platform", "prequantised", "ran",
-    "ran_with", "right_after", "rolls_out", "rows.equal", "samples.bind", "samples.in_pass", "save.due",
+    "ran_with", "ray", "right_after", "rolls_out", "rows.equal", "samples.bind", "samples.in_pass", "save.due",
     "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left", "sleep.left_grows",
     "sleep_copies", "sleeping_engine_in_process", "states.if_full_share", "states.least_share", "states.unshared",
-    "steps_done", "trainer", "trains", "vendor", "verdict", "weights.fp32", "weights.whole", "zero3",
+    "stated.card", "steps_done", "trainer", "trains", "vendor", "verdict", "weights.fp32", "weights.whole", "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""

@@ -167,6 +167,8 @@ def usual(remedy: Remedy, situation: Situation) -> bool:
 
 EngineSeen = Literal["seen", "unseen", "missing"]
 _SIGNS_OF_ENGINE = ("frame.engine", "gpu.others_engine", "sleeping_engine_in_process")
+GATHERED = "gather-for-generation"
+"""The cause where the trainer's own model generates: an engine, if there is one, has cards of its own."""
 
 
 def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
@@ -179,7 +181,7 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     if remedy.relieves != "engine" and not (remedy.knob or "").startswith(OF_ROLLOUTS):
         return "seen"
     told = [facts[name].value for name in ("rolls_out", "has_engine") if name in facts]
-    if False in told:
+    if False in told or situation.cause == GATHERED:
         return "missing"
     shown = any(name in facts and facts[name].value is not False for name in _SIGNS_OF_ENGINE)
     shown = shown or situation.phase in ("rollout_init", "weight_sync")  # nothing else starts or wakes
