@@ -26,7 +26,7 @@ from advisor.diagnosis.model_facts import adapters_by_file, least_logits, model_
 from advisor.diagnosis.parts import part_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.state_facts import state_facts
-from advisor.diagnosis.stated_facts import stated_facts
+from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
@@ -121,6 +121,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     done = facts["steps_done"].value if "steps_done" in facts else None
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))
     facts.update(merge_facts(known.crash.frames, known.text))
+    facts.update(metrics_facts(known.text))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known))
     facts.update(row_facts(known.run))

@@ -1,4 +1,4 @@
-"""Tells a shortage that somebody only states: the words are there, and none of a kill, of RAM, or of avoiding it."""
+"""Tells what is only stated: a shortage in words that speak of no kill and no RAM; metrics of an evaluation."""
 
 from __future__ import annotations
 
@@ -17,6 +17,14 @@ _UNSAID = re.compile(
     r"|\b(?:risk|possible)\b|如果|若|避免|防止|可能)[^.!?;]{0,40}?(?:\bout[- ]of[- ]memory|OutOfMemory|\bOOM)"
 )
 """Words of a shortage that is feared, not met."""
+_METRICS = re.compile(r"^[^#\n]*\b(compute_metrics\w*)\s*[=(](?!\s*None)", re.MULTILINE)
+_REDUCED = re.compile(r"\bpreprocess_logits_for_metrics\s*=(?!\s*None)")
+
+
+def metrics_facts(text: str) -> dict[str, Fact]:
+    """eval.metrics: a Trainer keeps the logits of the whole evaluation set for them. `text`: of the launch."""
+    found = _METRICS.search(text)
+    return {} if found is None or _REDUCED.search(text) else {"eval.metrics": Fact(True, "script", found[1])}
 
 
 def stated_facts(crash: Crash) -> dict[str, Fact]:

@@ -11,7 +11,7 @@ from advisor.knowledge.schema import Framework, KnownAs, Remedy, SettingFact
 from advisor.language import ENGLISH, listed, say, sentences, spoken
 from advisor.memory.trainer import has_engine
 from advisor.plan.candidates import at_most, candidates, printed_now
-from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name
+from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name, word_of
 from advisor.plan.job_limit import with_number
 from advisor.plan.options import unseen_number
 from advisor.plan.patch import not_written
@@ -135,7 +135,9 @@ def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situa
     if present is None or found is None:
         return ()
     native, new = found
-    text = str(new) if not isinstance(new, bool) or (native.text or "")[:1].isupper() else str(new).lower()
+    text = word_of(native, remedy.knob or "", new, situation) if isinstance(new, bool) else str(new)
+    if text is None:
+        return ()
     return (Change(native.key, native.text, text, how=not_written(), old_source=native.source),)
 
 

@@ -127,9 +127,12 @@ class Grounds(Struct, frozen=True):
         return remedy.lever or USUAL_LEVER.get(remedy.relieves, remedy.id)
 
     def holder(self, step: PlanStep) -> str:
-        """What it relieves, where nothing tells what held the card; "" elsewhere."""
+        """What it relieves, where nothing tells what held the card; "" elsewhere. Recomputing stands by itself: it
+        frees most of a pass and leaves batch, length and results as they are."""
         remedy = self.remedies.get(step.id)
-        return remedy.relieves if self.open and remedy is not None else ""
+        if not self.open or remedy is None:
+            return ""
+        return remedy.lever if remedy.lever == "recompute" else remedy.relieves
 
     def keys(self, step: PlanStep) -> frozenset[str]:
         """What is not told twice: the keys it moves, by name or in words, and the title of a way that has several."""
