@@ -16,7 +16,7 @@ from advisor.diagnosis.course_facts import rising_course
 from advisor.diagnosis.deciding import DecidingQuestion, telling_questions
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
-from advisor.diagnosis.facts import NEARLY_ALL, OF_ROLLOUTS_ALONE, DiagnosisInputs
+from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.open_questions import (
@@ -30,6 +30,7 @@ from advisor.diagnosis.open_questions import (
     with_version,
     with_was,
 )
+from advisor.diagnosis.parts import OF_ROLLOUTS_ALONE
 from advisor.diagnosis.vendor import dialect_of, speak_of_cards, tree_of, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.command_lines import PrintedCommand
+from advisor.crash.parts import Part
 from advisor.knowledge.schema import CountName
 from advisor.language import mark, say
 from advisor.words import Memory, Phase, Platform, Verdict
@@ -146,8 +147,8 @@ class Crash(Struct, frozen=True):
     """Where `phase` is unknown: the phases that the failing frame leaves, the likeliest first."""
     table_command: str = ""
     """The command by which Ray says that its table of memory users can be read; "" where the log has none."""
-    rolls_out: bool = False
-    """Some line speaks of rollouts, of an engine that makes them, or of a method that needs them."""
+    speaks_of: frozenset[Part] = frozenset()
+    """Parts that only some runs have, of which some line speaks."""
     dated: str = ""
     """The last day that its lines bear with a time, "2025-02-18"; "" where none bears a year."""
     steps_seen: bool = False

@@ -34,6 +34,7 @@ from advisor.crash.log_facts import (
     top_users,
 )
 from advisor.crash.logged_runs import newest_crash, runs_in
+from advisor.crash.parts import parts_in
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding, resumed_at
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
@@ -71,10 +72,6 @@ _LOOP = ("train", "_inner_training_loop", "training_step")
 """Functions of transformers' Trainer between which its bar moves on (transformers@v4.57.1 trainer.py)."""
 _SOURCE = 200
 """Characters kept of a source line."""
-ROLLS_OUT = re.compile(
-    r"(?i)vllm|sglang|roll_?out|grpo|rloo|(?<![a-z])ppo(?![a-z])|reinforce|policy|reward|generat(?:e_seq|ion_batch)|sleep_mode"
-)
-"""Words of runs that roll out; a text without any is of one on given answers, as far as it shows."""
 _CODE = re.compile(r"^\s*(?:return |[\w.\[\], ]{1,80} = )?[\w.]{1,80}\(")
 """A statement that calls something, as a traceback quotes it."""
 _SAME_STEP = 1
@@ -281,7 +278,7 @@ class _CrashReader:
             stepped=self.run.health.stepped,
             preceded=self._preceded(cause, phase),
             resumed=self._resumed(cause),
-            rolls_out=ROLLS_OUT.search(self.text) is not None,
+            speaks_of=parts_in(self.text),
             dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),

@@ -18,6 +18,7 @@ from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts, scored
 from advisor.diagnosis.frame_facts import ENGINES
 from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
+from advisor.diagnosis.parts import spoken_here
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.tree import RETOLD, Walk, check_answers, less_likely, retell, ruled_out, walk
 from advisor.knowledge.schema import Cause, Knowledge, Tree
@@ -107,7 +108,7 @@ def diagnose(
         advisories=advice_of(worries),
         remarks=remarks(known, facts, found, cause.id, made),
         is_verdict=cause.is_verdict,
-        record_next_time=" ".join(cause.record_next_time.split()),
+        record_next_time=spoken_here(" ".join(cause.record_next_time.split()), facts),
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),
     )
     return Diagnosed(diagnosis, cause, facts, worries, matched)

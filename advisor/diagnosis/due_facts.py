@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.diagnosis.fact import Fact
-from advisor.language import say
+from advisor.language import listed, say
 from advisor.run.run import Knob, Run
 
 LEAST = 4
@@ -19,11 +19,16 @@ _NEVER = ("no", "false", "none")
 
 
 def due_facts(run: Run, done: int | None) -> dict[str, Fact]:
-    """save.due, eval.due: whether it came with the step that failed; .first: no earlier one had. `done`: steps.
+    """save.due, eval.due: whether it came with the step that failed; .first: no earlier one had; events: those of the
+    launch. `done`: steps.
 
     Some trainers print a step before what comes with it and some behind it: a step beside the interval counts as due.
     """
-    facts: dict[str, Fact] = {}
+    given = (run.knobs.get(name) for _, _, *names in _EVENTS for name in names)
+    stated = [one for one in given if one is not None and one.source not in ("default", "assumed")]
+    stated = [one for one in stated if one.key and str(one.value).lower() not in _NEVER]
+    told = listed(f"{one.key} {one.value}" for one in stated)
+    facts: dict[str, Fact] = {"events": Fact(True, "script", told)} if stated else {}
     for due, first, interval, counted_by in _EVENTS:
         knob, when = run.knobs.get(interval), run.knobs.get(counted_by)
         switch = str(when.value).lower() if when is not None else ""

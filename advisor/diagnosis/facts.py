@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.crash.read import ROLLS_OUT
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.card_facts import grouped, line_words, printed_facts, taken_before
@@ -24,24 +23,22 @@ from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
 from advisor.diagnosis.model_facts import adapters_by_file, least_logits, loaded_by, model_facts
+from advisor.diagnosis.parts import part_facts
 from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.state_facts import least_weights, state_facts
+from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16, FP32
-from advisor.memory.inputs import SHARE
 from advisor.memory.otherwise import Otherwise
 from advisor.memory.predict import printed_threshold
-from advisor.memory.trainer import has_engine
-from advisor.run.natives import OF_ROLLOUTS
 from advisor.run.run import Knob, Run, Unread
 from advisor.units import GIB, show_bytes
 from advisor.watch.measured import Measured
-from advisor.words import GENERATING, Phase
 
 FLASH = ("flash-attn", "flashattn")
 """Beginnings of the names under which FlashAttention is installed."""
@@ -56,15 +53,6 @@ ADAM = 3 * FP32
 """Bytes a parameter of Adam in mixed precision: fp32 weights and two moments."""
 BELOW_RAM = 0.95
 """A limit so far below the RAM was set by somebody; less is what the kernel itself keeps (judgement)."""
-
-
-OF_ROLLOUTS_ALONE: frozenset[Phase] = GENERATING | {"log_prob", "critic_update"}
-"""Phases that only a run has which generates answers, or scores them."""
-ENOUGH_SETTINGS = 3
-"""Settings, none of which speaks of rollouts, that show a run without any (judgement)."""
-_TRAINER = "transformers/trainer.py"
-_GIVEN_ONLY = frozenset({"transformers"})
-"""Trainers that generate nothing where no word of a method that does is there."""
 OF_LOGITS = 2 * GIB
 """Bytes: an MLP of the usual models takes 30 to 60 KB a token, so this much would be 36 thousand tokens or more; logits
 of 150 thousand words take it for 3500 (judgement)."""
@@ -136,13 +124,13 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))
     facts.update(merge_facts(known.crash.frames, known.text))
     facts.update(resume_facts(known.crash, known.run))
+    facts.update(metrics_facts(known.text))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known))
     facts.update(row_facts(known.run))
     if (vendor := vendor_of(known.crash, known.machine, load_knowledge().gpus, known.text)) != "nvidia":
         facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))
-    facts.update(_no_rollouts(known, facts))
-    facts.update(_engine_fact(known, facts))
+    facts.update(part_facts(known.run, known.crash, known.text, known.generates, facts))
     if known.ran or known.crash.steps_seen:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
     if known.ran_with:
@@ -209,6 +197,7 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
         facts.update(backend_facts(crash.frames))
     elif crash.source_line and first is not None:
         facts.update(source_facts(crash.source_line, first.line))
+    facts.update(stated_facts(crash))
     facts.update(course_facts(crash))
     facts.update(left_facts(crash))
     return facts
@@ -433,38 +422,3 @@ def _by_reading(crash: Crash) -> dict[str, Fact]:
     because = say("{percent:.1f}% of the machine's RAM were in use (line {line})", percent=percent, line=grouped(line))
     full = {"host.limit_below_ram": Fact(False, "log", because)} if percent >= NEARLY_ALL else {}
     return {"host.roomy": Fact(percent < ROOMY, "log", because), **full}
-
-
-def _no_rollouts(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:
-    """That nothing is rolled out, where no method is told and neither settings nor a trainer's frames speak of it."""
-    run, crash = known.run, known.crash
-    whole = bool(run.settings) and not run.missing_files and not run.no_launch  # all of what starts it was seen
-    unnamed = run.framework == "unknown" and not known.generates and not _of_rollouts(crash)
-    enough = whole or unnamed or len(run.settings) >= ENOUGH_SETTINGS or run.framework in _GIVEN_ONLY
-    enough = enough or any(frame.file.endswith(_TRAINER) for frame in crash.frames)
-    given = "rolls_out" in facts or run.algorithm != "unknown" or "has_engine" in facts or "frame.engine" in facts
-    written = " ".join((known.text, run.model_name, *(f"{one.key} {one.text}" for one in run.settings)))
-    if given or not enough or crash.rolls_out or ROLLS_OUT.search(written):
-        return {}
-    because = say("no word of rollouts in the launch or the log")
-    return {"rolls_out": Fact(False, "script", because)}
-
-
-def _of_rollouts(crash: Crash) -> bool:
-    """Whether the log shows a phase or a library that hardly any run has which generates nothing."""
-    return crash.phase in OF_ROLLOUTS_ALONE or any(one.signature.startswith("ray-") for one in crash.evidence)
-
-
-def _engine_fact(known: DiagnosisInputs, facts: Facts) -> dict[str, Fact]:
-    """Whether a rollout engine stands beside the trainer, where dialect, method or launch rule one out."""
-    run = known.run
-    if run.framework == "unknown" or "frame.engine" in facts:
-        return {}
-    dialect = next((one for one in load_knowledge().frameworks if one.framework == run.framework), None)
-    shared = {fact.knob for fact in dialect.settings.values()} if dialect is not None else {SHARE}
-    shown = any(knob.startswith(OF_ROLLOUTS) and one.source == "log" for knob, one in run.knobs.items())
-    alone = SHARE not in shared or (run.recipe.answers == "generated" and bool(run.settings) and not has_engine(run))
-    if shown or not alone:
-        return {}
-    because = say("no engine beside the trainer in {framework}", framework=run.title)
-    return {"has_engine": Fact(False, "script", because)}

@@ -9,6 +9,7 @@ from msgspec import Struct
 from advisor.diagnosis.conditions import every, holds
 from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, QuestionStep, RuledOut
 from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.parts import spoken_here
 from advisor.knowledge.schema import Answer, Cause, Question, Tree
 from advisor.language import clauses, listed, say
 
@@ -111,7 +112,7 @@ def _how(question: Question, facts: Facts) -> str:
     """How to find the answer, in the words for a run of this kind."""
     alone = any((fact := facts.get(name)) is not None and fact.value is False for name in ("rolls_out", "has_engine"))
     given = question.if_unknown_of_given if alone else ""
-    return given or question.if_unknown
+    return spoken_here(given or question.if_unknown, facts)
 
 
 def _contradicts(question: Question, given: str, suggested: str, fact: Fact) -> bool:

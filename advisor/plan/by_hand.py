@@ -11,7 +11,7 @@ from advisor.knowledge.schema import Framework, KnownAs, Remedy, SettingFact
 from advisor.language import ENGLISH, listed, say, sentences, spoken
 from advisor.memory.trainer import has_engine
 from advisor.plan.candidates import at_most, candidates, printed_now
-from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name
+from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name, word_of
 from advisor.plan.job_limit import with_number
 from advisor.plan.options import unseen_number
 from advisor.plan.patch import not_written
@@ -135,7 +135,9 @@ def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situa
     if present is None or found is None:
         return ()
     native, new = found
-    text = str(new) if not isinstance(new, bool) or (native.text or "")[:1].isupper() else str(new).lower()
+    text = word_of(native, remedy.knob or "", new, situation) if isinstance(new, bool) else str(new)
+    if text is None:
+        return ()
     return (Change(native.key, native.text, text, how=not_written(), old_source=native.source),)
 
 
@@ -167,6 +169,8 @@ def usual(remedy: Remedy, situation: Situation) -> bool:
 
 EngineSeen = Literal["seen", "unseen", "missing"]
 _SIGNS_OF_ENGINE = ("frame.engine", "gpu.others_engine", "sleeping_engine_in_process")
+GATHERED = "gather-for-generation"
+"""The cause where the trainer's own model generates: an engine, if there is one, has cards of its own."""
 
 
 def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
@@ -179,7 +183,7 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     if remedy.relieves != "engine" and not (remedy.knob or "").startswith(OF_ROLLOUTS):
         return "seen"
     told = [facts[name].value for name in ("rolls_out", "has_engine") if name in facts]
-    if False in told:
+    if False in told or situation.cause == GATHERED:
         return "missing"
     shown = any(name in facts and facts[name].value is not False for name in _SIGNS_OF_ENGINE)
     shown = shown or situation.phase in ("rollout_init", "weight_sync")  # nothing else starts or wakes

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from advisor.knowledge.schema import Knowledge, NewValue, Remedy
 from advisor.plan.situation import Situation
+from advisor.rules.tree import RuleValue
 from advisor.run.natives import Native, is_spelling, last_part
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
@@ -53,6 +54,35 @@ def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
         if value is not None:
             found.append((ways.index(True), Native(setting.key, setting.text, value, "script", setting=setting)))
     return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def word_of(native: Native, knob: str, on: bool, situation: Situation) -> str | None:
+    """How a switch is set in the file's own spelling; a key that takes words gets the one of the dialects that have it,
+    None where none has."""
+    text = native.text or ""
+    if parse_value(text, "bool") is not None or not text:
+        return str(on) if text[:1].isupper() else str(on).lower()
+    facts = (
+        fact
+        for framework in situation.knowledge.frameworks
+        for key, fact in framework.settings.items()
+        if fact.knob == knob and last_part(key) == last_part(native.key) and fact.from_knob is not None
+    )
+    words = (fact.from_knob.of(_Value(on)) for fact in facts if fact.from_knob is not None)
+    return next((str(word) for word in words if isinstance(word, str)), None)
+
+
+class _Value:
+    """A scope in which `value` alone is known."""
+
+    def __init__(self, value: bool) -> None:
+        self.known = value
+
+    def value(self, name: str) -> RuleValue | None:
+        """The value; None of any other name."""
+        return self.known if name == "value" else None
+
+    given = value
 
 
 def _read(text: str, rule: NewValue) -> KnobValue | None:

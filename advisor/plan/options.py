@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import Remedy, SettingFact
 from advisor.language import Sayings, mark, say
 from advisor.memory.fit import cannot_start, finding_clause
+from advisor.memory.inputs import SHARE
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.candidates import LENGTHS, at_most, candidates, least, printed_now, within_context
 from advisor.plan.partners import Joined, forms
@@ -24,7 +25,7 @@ from advisor.run.build import BuiltRun
 from advisor.run.constraints import divisors_of, newly_broken, newly_in_doubt, no_effect, violations
 from advisor.run.conversion import conversions, from_knob, meaning, speaks_in_words, words_of
 from advisor.run.natives import EnvironmentPrefix, Native, Natives
-from advisor.run.run import KnobValue
+from advisor.run.run import KnobValue, Run
 from advisor.run.values import parse_value, spell
 
 _SOME_LENGTH = 1024
@@ -256,7 +257,9 @@ def _tried(
     changed = {**base, **found.overrides}
     if idle := no_effect(situation.predictor.built(changed), native.key):
         return no_effect(before.built, native.key) or idle
-    if stuck := _stops_engine(before, situation.predictor.predict(changed)):
+    if stuck := _stops_engine(
+        before, situation.predictor.predict(changed), smaller=remedy.knob == SHARE and _spread_seen(before.run)
+    ):
         return say(_REFUSED, key=native.key, old=native.text, new=value, why=stuck)
     made = _option(value, found, overrides, native, remedy, situation, base, documented)
     doubts = newly_in_doubt(before.built, situation.predictor.built(changed), found.overrides)
@@ -267,9 +270,17 @@ def _if_unseen(doubt: str) -> str:
     return say("the launch was not seen whole: {rule}", rule=doubt)
 
 
-def _stops_engine(before: Prediction, after: Prediction) -> str:
-    """Why the rollout engine could not start with a change, where it can without it; "" where it can."""
-    if not any(map(cannot_start, after.ledger.gpu)) or any(map(cannot_start, before.ledger.gpu)):
+def _spread_seen(run: Run) -> bool:
+    """Whether the cards of one engine were seen, or there is but one: where its spread is taken for granted, its
+    weights may be smaller than counted."""
+    spread = run.knobs.get("rollout.tensor_parallel")
+    return run.seen_whole or spread is None or spread.value == 1 or spread.source not in ("default", "assumed")
+
+
+def _stops_engine(before: Prediction, after: Prediction, *, smaller: bool) -> str:
+    """Why the rollout engine could not start with a change, where it can without it, or its share only becomes
+    `smaller`; "" where it can."""
+    if not any(map(cannot_start, after.ledger.gpu)) or (any(map(cannot_start, before.ledger.gpu)) and not smaller):
         return ""
     stuck = next((one for one in after.fit.findings if one.reason == "engine"), None)
     return finding_clause(stuck) if stuck is not None else ""
@@ -379,7 +390,9 @@ def _with_documented(values: list[KnobValue], documented: Mapping[str, Reported]
 def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRun) -> dict[str, str | None] | None:
     """Native key → new text for the remedy's knob and those along with it; None where the key has no word for it."""
     if native.fact is not None and remedy.knob is not None and _speaks_in_words(native, remedy.knob):
-        word = from_knob(native.fact, remedy.knob, value, before.natives, native.key)
+        wanted = _of_the_key(remedy, native, value, before)
+        word = _word_for(native.fact, wanted, before.natives) if len(wanted) > 1 else None
+        word = word or from_knob(native.fact, remedy.knob, value, before.natives, native.key)
         word = word if word is not None else _wider_word(native, remedy.knob, value, before.natives)
         if word is None:
             return None
@@ -394,6 +407,21 @@ def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRu
                 word = from_knob(other.fact, knob, extra, before.natives, other.key) if in_words else None  # type: ignore[arg-type]
                 overrides[other.key] = _respelled(word, other) if word is not None else _spelled(other, extra)
     return overrides
+
+
+def _of_the_key(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRun) -> dict[str, KnobValue]:
+    """Knob → value of all that the remedy moves by this one key."""
+    carriers = {knob: before.natives.carrier(knob) for knob in remedy.also}
+    along = {knob for knob, other in carriers.items() if other is not None and other.key == native.key}
+    moved = {knob: candidates(remedy.also[knob], native, before, value)[:1] for knob in along}
+    return {remedy.knob or "": value, **{knob: found[0] for knob, found in moved.items() if found}}
+
+
+def _word_for(fact: SettingFact, wanted: Mapping[str, KnobValue], natives: Natives) -> str | None:
+    """The first word of the key that gives every knob the wanted value."""
+    rules = {knob: rule for knob, rule in conversions(fact).items() if knob in wanted and rule is not None}
+    words = (word for rule in rules.values() for word in words_of(rule, fact))
+    return next((w for w in words if all(meaning(r, w, fact, natives) == wanted[k] for k, r in rules.items())), None)
 
 
 def _respelled(word: str, native: Native) -> str | None:

@@ -128,10 +128,14 @@ class Grounds(Struct, frozen=True):
         return lever_of(remedy) if remedy is not None else step.group or step.id
 
     def holder(self, step: PlanStep) -> str:
-        """What it relieves, where nothing tells what held the card; "" elsewhere."""
+        """What it relieves, where nothing tells what held the card; "" elsewhere. Recomputing stands by itself: it
+        frees most of a pass and leaves batch, length and results as they are."""
         remedy = self.remedies.get(step.id)
-        relieves = remedy.relieves if self.open and remedy is not None else ""
-        return "pass" if relieves == "rows" else relieves  # the rows are what a pass holds
+        if not self.open or remedy is None:
+            return ""
+        if remedy.lever == "recompute":
+            return remedy.lever
+        return "pass" if remedy.relieves == "rows" else remedy.relieves  # the rows are what a pass holds
 
     def keys(self, step: PlanStep) -> frozenset[str]:
         """What is not told twice: the keys it moves, by name or in words, and the title of a way that has several."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.diagnosis.allocation import led
 from advisor.diagnosis.facts import Facts
 from advisor.diagnosis.leaks import Faults
+from advisor.diagnosis.parts import spoken_here
 from advisor.diagnosis.vendor import Vendor
 from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy, RemedyWords
 from advisor.language import say, spoken
@@ -126,6 +127,7 @@ class Situation(Struct, frozen=True):
         rolls = self.facts.get("rolls_out")
         given = self.now.run.recipe.answers == "given" or (rolls is not None and rolls.value is False)
         known = tuple(map(_of_given, known)) if given else known
+        known = tuple(replace(one, says=spoken_here(" ".join(one.says.split()), self.facts)) for one in known)
         model = self.now.run.model if self.now.ledger.missing else None  # else each step says what it takes here
         parameters = model.parameters if model is not None else None
         return tuple(replace(one, costs=costs_of(one, parameters)) if one.offloads else one for one in known)

@@ -78,6 +78,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     # first see which version it is, before results are given up
     predictor = situation.predictor
     undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
+    undecided = undecided or ("stated.card" in situation.facts and "ended" not in situation.facts)
     # no ledger of GPU or host counts what ran out there
     quiet = healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
     quiet = quiet or _uncapped(situation) or situation.uncounted or bool(situation.ran_with)  # first see what changed

@@ -447,6 +447,8 @@ class Framework(Strict, frozen=True):
     recognised_by: tuple[Recognition, ...]
     serves_others: bool = False
     """Other frameworks are built on the package: that somebody names its version does not tell what was run."""
+    on_ray: bool = False
+    """What rolls out is always a job of Ray."""
     algorithm: AlgorithmFact = AlgorithmFact()
     eras: tuple[Era, ...] = ()
     settings: dict[str, SettingFact] = {}

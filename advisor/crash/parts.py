@@ -1,0 +1,31 @@
+"""Finds the words by which a text speaks of a part that only some runs have: rollouts, an engine, Ray, pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+Part = Literal["rollouts", "engine", "ray", "pictures"]
+
+_WORDS: Mapping[Part, re.Pattern[str]] = {
+    "rollouts": re.compile(
+        r"(?i)vllm|sglang|roll_?out|grpo|rloo|(?<![a-z])ppo(?![a-z])|reinforce|policy|reward|generat(?:e_seq|ion_batch)|sleep_mode"
+    ),
+    "engine": re.compile(
+        r"(?i)vllm|sglang|lmdeploy|tensorrt_llm|roll_?out|sleep_mode|cumem|gpu_memory_utilization|mem_fraction_static"
+    ),
+    "ray": re.compile(
+        r"(?<![-\w])(?:[Rr]ay|RAY)(?![-\w])|\b[Rr]aylet\b|\bRAY_[A-Z]|\bRay(?:Task|Actor)?Error\b|ActorDied"
+    ),
+    "pictures": re.compile(
+        r"(?i)pixel_values|(?:max|min)_pixels|image_(?:grid|token|processor)|vision_(?:tower|model)|modeling_\w*vl\b"
+        r"|mm_projector|<(?:image|video)>"
+    ),
+}
+"""A text with none of a part's words is of a run without that part, as far as it shows."""
+
+
+def parts_in(text: str) -> frozenset[Part]:
+    """The parts of which the text speaks."""
+    return frozenset(part for part, words in _WORDS.items() if words.search(text))

@@ -1,0 +1,38 @@
+"""Tells what is only stated: a shortage in words that speak of no kill and no RAM; metrics of an evaluation."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.crash.evidence import Crash
+from advisor.diagnosis.fact import Fact
+
+_STATED = frozenset({"oom-words", "oom-said", "oom-told"})
+"""Signatures of plain words, which tell no memory."""
+_OF_HOST = re.compile(
+    r"(?i)kill|\b137\b|(?<!\w)-9\b|\b(?:RAM|host|cpu|swap|workers?|pod|slurm|cgroup|container)\b|cannot allocate|内存"
+)
+_UNSAID = re.compile(
+    r"(?i)(?:\b(?:if|avoid\w*|prevent\w*|without|no|not|never|may|might|can|could|would|handl\w+|catch\w*|in case)\b"
+    r"|\b(?:risk|possible)\b|如果|若|避免|防止|可能)[^.!?;]{0,40}?(?:\bout[- ]of[- ]memory|OutOfMemory|\bOOM)"
+)
+"""Words of a shortage that is feared, not met."""
+_METRICS = re.compile(r"^[^#\n]*\b(compute_metrics\w*)\s*[=(](?!\s*None)", re.MULTILINE)
+_REDUCED = re.compile(r"\bpreprocess_logits_for_metrics\s*=(?!\s*None)")
+
+
+def metrics_facts(text: str) -> dict[str, Fact]:
+    """eval.metrics: a Trainer keeps the logits of the whole evaluation set for them. `text`: of the launch."""
+    found = _METRICS.search(text)
+    return {} if found is None or _REDUCED.search(text) else {"eval.metrics": Fact(True, "script", found[1])}
+
+
+def stated_facts(crash: Crash) -> dict[str, Fact]:
+    """stated.card: most who write so mean the card; nothing proves it, so the fact is a guess."""
+    first = crash.evidence[0] if crash.evidence else None
+    if first is None or crash.verdict != "unclear" or any(one.signature not in _STATED for one in crash.evidence):
+        return {}
+    lines = [one.text for one in crash.evidence]
+    if any(_OF_HOST.search(line) for line in lines) or all(_UNSAID.search(line) for line in lines):
+        return {}
+    return {"stated.card": Fact(True, "log", "", (0,))}
