@@ -164,7 +164,7 @@ def test_they_are_told_where_that_was_asked_for(garden, capsys):
     assert told_secrets(garden[1], capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", sampled(LANGUAGES, 1))
 async def test_no_screen_tells_a_secret(garden, monkeypatch, language):
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
     speak(language)
