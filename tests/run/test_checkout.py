@@ -8,7 +8,8 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.rules.functions import release_of, version_in
-from advisor.run.dialect import recognise, told_era, version_notes
+from advisor.run.dialect import recognise, told_era
+from advisor.run.version_notes import version_notes
 from advisor.script.reader import read_script
 from tests.loops import each
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from advisor.crash.log_facts import dated_in
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
-from advisor.run.dialect import recognise, told_era, version_notes
+from advisor.run.dialect import recognise, told_era
+from advisor.run.version_notes import version_notes
 from tests.loops import each
 
 FRAMEWORKS = load_knowledge().frameworks

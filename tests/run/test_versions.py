@@ -9,7 +9,8 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.run.bound import bind_natives
-from advisor.run.dialect import Recognised, absent, other_name, recognise, told_era, version_notes
+from advisor.run.dialect import Recognised, absent, recognise, told_era
+from advisor.run.version_notes import other_name, version_notes
 from advisor.script.launch import Launch
 from advisor.script.reader import read_script
 from tests.loops import each
