@@ -24,11 +24,13 @@ def each(
             assert every
             wrong = []
             for values in every:
+                told = ids(values[0]) if ids is not None and not several else ", ".join(map(repr, values))[:300]
                 try:
                     test(*values)
                 except (AssertionError, pytest.fail.Exception) as error:
-                    told = ids(values[0]) if ids is not None and not several else ", ".join(map(repr, values))[:300]
                     wrong.append(f"{told}: {error}")
+                except Exception as error:  # no finding of the table's: it ends the loop, and the row is named
+                    raise AssertionError(f"{told}: {error!r}") from error
             assert not wrong, "\n".join([f"{len(wrong)} of {len(every)} rows", *wrong])
 
         loop.__name__, loop.__doc__, loop.__module__ = test.__name__, test.__doc__, test.__module__

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.cli import main
+from tests.loops import each
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 9)}]\n" for i in range(12)
@@ -22,7 +23,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@each("name", BOMBS)
 def test_a_bomb_is_refused_with_its_line(name):
     with pytest.raises((UnboundedYamlError, yaml.YAMLError), match="line"):
         check_bounds(BOMBS[name])

@@ -6,6 +6,7 @@ import pytest
 
 from advisor.cli import main
 from advisor.config import TEMPLATE, choices_in_force, config_path, read_config
+from tests.loops import each
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +42,7 @@ def test_what_the_file_sets_counts() -> None:
     assert config.keys == {"gauges": "G"}
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "theme = pink",

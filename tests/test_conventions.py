@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.loops import each
@@ -58,13 +59,18 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT / "advisor").as_posix()
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def first_sentence(path: Path) -> str:
-    return re.split(r"(?<=[.:;])\s", ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "")[0]
+    return re.split(r"(?<=[.:;])\s", ast.get_docstring(parsed(path)) or "")[0]
 
 
 def types_of(path: Path) -> Iterator[str]:
     """Classes and aliases of types that a module defines at its top, without a leading underscore."""
-    for node in ast.parse(path.read_text("utf-8")).body:
+    for node in parsed(path).body:
         if isinstance(node, ast.ClassDef):
             yield node.name.lstrip("_")
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

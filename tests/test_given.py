@@ -8,12 +8,13 @@ from advisor import session
 from advisor.given import FORMS, GivenName, text_of, with_text
 from advisor.memory.cells import Place
 from advisor.session import SessionRequest, State
+from tests.loops import each
 
 HERE = Path(__file__).parent
 RUN = HERE / "runs" / "easyr1"
 
 
-@pytest.mark.parametrize("name", [name for name in FORMS if name not in ("version", "script", "logs")])
+@each("name", [name for name in FORMS if name not in ("version", "script", "logs")])
 def test_what_is_said_stands_as_it_was_written_and_empty_takes_it_back(name: GivenName) -> None:
     asked = SessionRequest()
     said = with_text(asked, name, FORMS[name])
@@ -44,7 +45,7 @@ def test_logs_and_scripts_are_files_that_exist_with_blanks_in_their_names(tmp_pa
         with_text(said, "logs", "'a")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text", "why"),
     [
         ("nodes", "0", "number from 1 on"),

@@ -10,6 +10,7 @@ from advisor.commands import app_parser
 from advisor.commands.inputs import is_log
 from advisor.commands.requests import asked_from
 from advisor.exits import Refusal
+from tests.loops import each
 
 SCRIPT = "set -e\npython3 -m verl.trainer.main_ppo data.train_batch_size=8\n"
 LOG = (
@@ -28,7 +29,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.utime("logs/rank0.log", (0, 0))
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "script", "logs"),
     [
         (["run.sh", "train.log"], "run.sh", ["train.log"]),

@@ -74,7 +74,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("name", SECRETS)
+@each("name", SECRETS)
 def test_a_secret_is_hidden_and_the_rest_stays(name):
     text, secret = SECRETS[name]
     assert redact(text.format(secret)) == text.format(HIDDEN)
@@ -120,7 +120,7 @@ def test_any_text_is_only_ever_shortened_to_stars(text):
         at = text.index(part, at) + len(part)
 
 
-@pytest.mark.parametrize(
+@each(
     "piece", ["token", "key ", 'token="', "://", "://a:", "eyJ", "hf_", "basic ", "\\", "-----BEGIN PRIVATE KEY-----"]
 )
 def test_a_text_made_to_mislead_takes_twice_as_long_where_it_is_twice_as_long(piece):

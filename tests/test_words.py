@@ -22,6 +22,7 @@ from advisor.words import (
     sentence,
     when,
 )
+from tests.loops import each
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -46,12 +47,12 @@ def test_in_english_short_phases_are_called_as_in_json() -> None:
     assert tuple(PHASE_NAMES[phase] for phase in PHASES) == PHASES
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@each("phase", PHASES)
 def test_when_is_said_with_the_title_of_the_phase(phase: str) -> None:
     assert when(phase) in (f"while {PHASE_TITLES[phase]}", f"during {PHASE_TITLES[phase]}")  # type: ignore[arg-type, index]
 
 
-@pytest.mark.parametrize("phase", [phase for phase in PHASES if phase != "unknown"])
+@each("phase", [phase for phase in PHASES if phase != "unknown"])
 def test_when_is_said_around_the_phase_in_chinese(phase: str) -> None:
     speak("zh")
     said = when(phase)  # type: ignore[arg-type]
@@ -59,7 +60,7 @@ def test_when_is_said_around_the_phase_in_chinese(phase: str) -> None:
     assert said.endswith("时")
 
 
-@pytest.mark.parametrize(
+@each(
     ("language", "words", "said"),
     [
         ("en", "the log ends early", "The log ends early."),

@@ -9,15 +9,17 @@ from itertools import islice, pairwise
 from msgspec.structs import replace
 
 from advisor.bash.parameters import SEPARATORS, Parameters
-from advisor.bash.state import CommandWord, ShellState
+from advisor.bash.state import CommandWord, ShellState, Variable
 from advisor.bash.syntax import Simple
-from advisor.bash.text import HOLE, ByteRange, Piece, ShellValue, Text, cut, nested_text, sources, unknown
+from advisor.bash.text import HOLE, ByteRange, Piece, ShellValue, Text, cut, joined, nested_text, sources, unknown
 from advisor.bash.words import ArithmeticPart, Exhausted, Literal, Parameter, Substitution, Word, WordPart, scan_quoted
 from advisor.language import say
 
 _ESCAPED_IN_BACKTICKS = re.compile(rb"\\([`$\\])")
 MOST_FIELDS = 20_000
 """Arguments of one command, elements of one array, or pieces of one value."""
+_KEYED = re.compile(rb"\[([^\]]+)\](\+?)=")
+"""An element of `( … )` with its key."""
 _HOLE = re.compile(HOLE + rb"(\d+)\x02")
 _NOT_BLANK = re.compile(rb"[^ \t\n]+")
 _PLAIN = re.compile(rb"[^~{\x01*?\[]+")
@@ -57,6 +59,27 @@ class Expander(Parameters):
                     first = False
             else:
                 yield from self.expansion(part)
+
+    def array(self, words: tuple[Word, ...], old: Variable) -> dict[bytes, CommandWord] | None:
+        """The elements of `( … )` behind those of `old`; `[key]=value` sets one by its key. None: a key is unknown."""
+        out = dict(old.elements or {})
+        following = old.next_index
+        for word in words:
+            if len(out) > MOST_FIELDS:
+                raise Exhausted
+            keyed = _KEYED.match(self.text.data[word.start : word.end])
+            if keyed is None:
+                for item in self.fields(word):
+                    out[b"%d" % following] = item
+                    following += 1
+                continue
+            key = self.subscript((word.start + 1, word.start + keyed.end(1)), old)
+            if key is None or keyed.group(2):
+                return None
+            pieces = self.value(word)
+            out[key] = CommandWord(cut(pieces, joined(pieces).find(b"]=") + 2))
+            following = int(key) + 1 if key.isdigit() else following
+        return out
 
     def fields(self, word: Word) -> list[CommandWord]:
         """A word as the arguments it becomes."""

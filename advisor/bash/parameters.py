@@ -24,7 +24,7 @@ from advisor.bash.text import (
     unknown,
     why_unknown,
 )
-from advisor.bash.words import Parameter, Unterminated, WordPart, scan_quoted
+from advisor.bash.words import Parameter, Unterminated, Word, WordPart, scan_quoted
 from advisor.language import mark, say
 
 _MAX_PATTERN_TEXT = 5_000
@@ -357,3 +357,13 @@ def _in_braces(place: ByteRange | None, text: Text, part: Parameter) -> ByteRang
 def _is_quoted(piece: Piece) -> bool:
     context = "plain" if piece.place is None else piece.place.context
     return context in ("single", "double") or (piece.quoted and context not in ("plain", "brace"))
+
+
+def is_empty_default(word: Word, state: ShellState) -> bool:
+    """`${A:-}`, where nothing in the script sets A: empty unless it is given from outside."""
+    only = word.parts[0] if len(word.parts) == 1 else None
+    if not isinstance(only, Parameter) or only.operator not in (b":-", b"-", b":="):
+        return False
+    return only.argument[0] == only.argument[1] and (
+        only.name not in state.variables or only.name in state.may_be_given
+    )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.bash.conditions import Condition
 from advisor.bash.expand import Expander
+from advisor.bash.names import LONGEST_READ, assigned_names, known_end
 from advisor.bash.output import asks_for_ascend, command_output
+from advisor.bash.parameters import is_empty_default
 from advisor.bash.patterns import change_case
 from advisor.bash.state import (
     CommandWord,
@@ -46,7 +45,7 @@ from advisor.bash.text import (
     unknown,
 )
 from advisor.bash.tree import parse, read_statements
-from advisor.bash.words import Exhausted, Parameter, Word
+from advisor.bash.words import Exhausted, Word
 from advisor.language import mark, say
 
 _MAX_WORDS = 20_000
@@ -56,11 +55,6 @@ _MOST_WORDS = 40_000
 MAX_DEPTH = 25
 """Statements within statements."""
 _LONGEST_PATH = 1_000
-_LONGEST_READ = 1_000_000
-"""Bytes that are searched for names the script sets."""
-_MOST_ELEMENTS = 20_000
-_NAMED = re.compile(rb"\[([^\]]+)\](\+?)=")
-"""An element of `( … )` with its key."""
 _NO_KEY = mark("an array with a key that is not known")
 _PIECES_A_WORD = 16
 """Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
@@ -82,16 +76,7 @@ _ONLY_READ = frozenset(
 """Commands that leave what is in the files that they are given, so far as bash would read it."""
 _WRITES_LAST = {b"cp", b"mv", b"ln", b"install", b"rsync"}
 _IN_PLACE = re.compile(rb"-[a-zA-Z]*i|--in-?place")
-_PREFIX = re.compile(rb"^[ \t]*((?:[A-Za-z_]\w*=[^\s$(`]*[ \t]+)+)[\w./~-]+(?:[ \t]|$)", re.MULTILINE)
-"""What stands before a command and is set for it alone."""
-_COMMENT_LINE = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
-_QUOTED = re.compile(rb"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
-_OWN_PATH = re.compile(rb"\$\{?(?:0|BASH_SOURCE)\b")
-_RELATIVE = re.compile(rb"(?<![\w./$}~-])([\w-][\w.-]*)/[\w./-]+\.(?:py|sh)\b")
 _BATCH = re.compile(rb"^#SBATCH\s", re.MULTILINE)
-_ASSIGNED = re.compile(
-    rb"(?:^|[\s;(])(?:(?:export|local|declare|readonly)\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=", re.MULTILINE
-)
 
 
 class Shell(Struct):
@@ -168,7 +153,7 @@ class Shell(Struct):
             body, function = state.functions[name]
             start = body[0].start if body else 0
             end = function.data.find(b"\n}", start)
-            names |= self.set_by(function.data[start : end if end >= 0 else None][:_LONGEST_READ], state, depth + 1)
+            names |= self.set_by(function.data[start : end if end >= 0 else None][:LONGEST_READ], state, depth + 1)
         return names
 
     def overwritten(self, state: ShellState, by: str, told: str = "") -> None:
@@ -223,7 +208,7 @@ class Shell(Struct):
         kept = replace(old, exported=exported) if old is not None else Variable(None, None, exported)
         if assignment.elements is not None:
             start = kept if assignment.append and kept.elements is not None else kept.with_elements({})
-            elements = _array_elements(assignment.elements, start, expander)
+            elements = expander.array(assignment.elements, start)
             self.words += len(elements or ()) // _PIECES_A_WORD
             lost = Variable((unknown(say(_NO_KEY)),), None, exported)
             state.variables[assignment.name] = lost if elements is None else start.with_elements(elements)
@@ -498,56 +483,6 @@ def filled_later(fields: tuple[CommandWord, ...]) -> tuple[CommandWord, ...]:
     if any(b"{}" in text for text in texts[1:]):
         return tuple(CommandWord((later,)) if b"{}" in item.text else item for item in fields)
     return (*fields, CommandWord((replace(later, quoted=False),)))
-
-
-@lru_cache(maxsize=16)
-def assigned_names(data: bytes) -> frozenset[bytes]:
-    """Every name that a text sets anywhere for what comes behind: not those that it gives to one command alone."""
-    text = _QUOTED.sub(b"", _COMMENT_LINE.sub(b"", data[:_LONGEST_READ]))
-    given = Counter(name for prefix in _PREFIX.findall(text) for name in _ASSIGNED.findall(prefix))
-    return frozenset((Counter(_ASSIGNED.findall(text)) - given).keys())
-
-
-def known_end(script: bytes, data: bytes) -> bytes:
-    """The end of `$0` that is the same however a script is started: its name, with its folder where it runs files by
-    paths that begin with a folder above it (`examples/train.py` in examples/small/run.sh), so that it is not started
-    from its own folder.
-    """
-    *above, folder, name = os.path.abspath(script).split(b"/")
-    named = set(_RELATIVE.findall(data)) if b"$" in data and _OWN_PATH.search(data) else set()
-    return folder + b"/" + name if folder and named & {*above, folder} else name
-
-
-def is_empty_default(word: Word, state: ShellState) -> bool:
-    """`${A:-}`, where nothing in the script sets A: empty unless it is given from outside."""
-    only = word.parts[0] if len(word.parts) == 1 else None
-    if not isinstance(only, Parameter) or only.operator not in (b":-", b"-", b":="):
-        return False
-    return only.argument[0] == only.argument[1] and (
-        only.name not in state.variables or only.name in state.may_be_given
-    )
-
-
-def _array_elements(words: tuple[Word, ...], old: Variable, expander: Expander) -> dict[bytes, CommandWord] | None:
-    """The elements of `( … )` behind those of `old`; `[key]=value` sets one by its key. None: a key is not known."""
-    out = dict(old.elements or {})
-    following = old.next_index
-    for word in words:
-        if len(out) > _MOST_ELEMENTS:
-            raise Exhausted
-        named = _NAMED.match(expander.text.data[word.start : word.end])
-        if named is None:
-            for item in expander.fields(word):
-                out[b"%d" % following] = item
-                following += 1
-            continue
-        key = expander.subscript((word.start + 1, word.start + named.end(1)), old)
-        if key is None or named.group(2):
-            return None
-        pieces = expander.value(word)
-        out[key] = CommandWord(cut(pieces, joined(pieces).find(b"]=") + 2))
-        following = int(key) + 1 if key.isdigit() else following
-    return out
 
 
 def _wrapped_environment(

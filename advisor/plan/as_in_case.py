@@ -17,9 +17,9 @@ from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
 from advisor.rules.tree import as_number
 from advisor.run.constraints import newly_broken, no_effect
-from advisor.run.dialect import other_name
 from advisor.run.natives import Native, in_era
 from advisor.run.values import parse_value, spell
+from advisor.run.version_notes import other_name
 
 AS_IN = "as-in-"
 """Before a case's id: the step that does what it did."""

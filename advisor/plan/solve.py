@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold, contradicted
@@ -61,53 +62,52 @@ MOST_BY_HAND = 8
 """Steps named for a launch without a dialect: a list, not a catalogue."""
 
 
+class _VersionSteps(Struct, frozen=True):
+    """Steps that change a library's version, by what speaks for them."""
+
+    healing: list[PlanStep]
+    """They end a fault that is proven: nothing else is needed."""
+    unproven: list[PlanStep]
+    """Faults of versions in use that nothing proves."""
+    maybe: list[PlanStep]
+    """The failure looks like a fault of a version that nobody named."""
+    doubtful: list[PlanStep]
+    perhaps: list[PlanStep]
+    """A version that nobody named points at nothing, where the cause is what settings hold."""
+
+    @staticmethod
+    def of(situation: Situation, cause: Cause) -> _VersionSteps:
+        """First see which version it is, where the cause is a version's fault."""
+        bad, looks_like, possible = blamed(situation, cause)
+        known_bad = version_steps(situation, bad)
+        proven = {step.group for step in known_bad if step.selected}
+        healing = [step for step in known_bad if step.group in proven]
+        maybe = version_steps(situation, looks_like)[:1]
+        doubtful = [] if maybe or healing else suspected(situation, cause)
+        if cause.id in OF_A_VERSION:
+            maybe, doubtful = maybe or doubtful, []
+        perhaps = [] if maybe else version_steps(situation, possible)[:1]
+        return _VersionSteps(
+            healing, [step for step in known_bad if step.group not in proven], maybe, doubtful, perhaps
+        )
+
+    @property
+    def healed(self) -> bool:
+        """Whether one that ends it is switched on."""
+        return any(step.selected for step in self.healing)
+
+
 def make_plan(situation: Situation, cause: Cause) -> Plan:
     """The plan for a cause: steps in order, the selected ones a set that fits where one exists."""
     awake, situation = situation, situation.without_latent_faults()
     proposals, refused = _propose_all(situation, cause)
-    bad, looks_like, possible = blamed(situation, cause)
-    known_bad = version_steps(situation, bad)
-    proven = {step.group for step in known_bad if step.selected}
-    unproven = [step for step in known_bad if step.group not in proven]
-    healing = [step for step in known_bad if step.group in proven]
-    maybe = version_steps(situation, looks_like)[:1]
-    doubtful = [] if maybe or healing else suspected(situation, cause)
-    if cause.id in OF_A_VERSION:
-        maybe, doubtful = maybe or doubtful, []
-    healed = any(step.selected for step in healing)
-    # first see which version it is, before results are given up
-    predictor = situation.predictor
-    undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
-    undecided = undecided or ("stated.card" in situation.facts and "ended" not in situation.facts)
-    # no ledger of GPU or host counts what ran out there
-    quiet = healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
-    quiet = quiet or _uncapped(situation) or situation.uncounted or bool(situation.ran_with)  # first see what changed
-    by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
-    # results are not given up for what was seen in part, nor while hands can do what no file given here carries
-    same = bool(maybe) or situation.now.run.quoted or bool(by_hand) or _only_unexplained(situation)
-    same = same or updated(situation)
-    picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
-    no_phase = cause.memory == "shm"  # nor does a sum or an answer to the phase decide there
-    beyond = (
-        ""
-        if healed or no_phase or situation.ran_with
-        else _beyond(picked, proposals, situation, maybe, by_hand, cause, same)
-    )
-    against = exclusions(proposals, situation)
-    levers = [step_of(c, situation, selected=True) for c in picked.companions]
-    known = {step.id for step in levers}
-    for proposal in (picked.own.get(p.remedy.id, p) for p in proposals if p.remedy.id not in known):
-        step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
-        if not step.selected and needs_engine(proposal.remedy, situation) == "unseen":
-            step = replace(step, title=where_shared(step.title))
-        levers.append(replace(step, conflicts=against.get(step.id, ())))
-    levers.sort(key=lambda step: step.id not in picked.own)  # companions stand right behind what needs them
+    versions = _VersionSteps.of(situation, cause)
+    picked, beyond = _picked(proposals, situation, cause, versions)
     told = [advice_step(remedy, situation) for remedy in _advice(situation, cause)]
+    levers = _levers(proposals, picked, situation)
     levers += [step for step in told if step.id not in {one.id for one in levers}]
     holders = holders_of(levers, situation, cause)
-    # a version that nobody named points at nothing, where the cause is what settings hold
-    perhaps = [] if maybe else version_steps(situation, possible)[:1]
-    few = cause.memory == "gpu" and cause.room_helps and len(levers) < FEW and not picked.own and not healing
+    few = cause.memory == "gpu" and cause.room_helps and len(levers) < FEW and not picked.own and not versions.healing
     newer = [step for step in (newer_step(situation) if few else None,) if step is not None]
     chosen = together([*picked.own.values(), *picked.companions])
     case, leading = beside(_of_cases(situation, cause, chosen), holders.steps)
@@ -115,16 +115,19 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     mending = [step for step in (mending_step(situation),) if step is not None]
     first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *back_steps(situation), *_raising(situation)]
     names = {step.id for step in first}
-    steps = [*healing, *maybe, *case, *unproven, *doubtful, *perhaps, *newer, *provisional_steps(situation, cause)]
-    steps = [*first, *(step for step in steps if step.id not in names and step.id not in WITNESSES)]
+    later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
+    later += [*newer, *provisional_steps(situation, cause)]
+    steps = [*first, *(step for step in later if step.id not in names and step.id not in WITNESSES)]
+    of_a_version = [one.id for one in (versions.maybe if cause.id in OF_A_VERSION else [])]
     why = grounds(
         steps,
         situation,
         cause,
-        leading=[*(one.id for one in (maybe if cause.id in OF_A_VERSION else [])), *leading, *holders.leading],
+        leading=[*of_a_version, *leading, *holders.leading],
         ahead=names,
-        doubted={step.id for step in (*perhaps, *newer)},
-        unseen={*holders.unseen, *(step.id for step in doubtful if cause.counted)},  # what grows, no setting ends
+        doubted={step.id for step in (*versions.perhaps, *newer)},
+        # what grows, no setting ends
+        unseen={*holders.unseen, *(step.id for step in versions.doubtful if cause.counted)},
         helped=holders.helped,
     )
     shown = documented_alike(situation)
@@ -137,6 +140,41 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
         hands = [step for step in ordered_steps if step in told][MOST_BY_HAND:]
         ordered_steps = [step for step in ordered_steps if step not in hands]
     return finish(awake, ordered_steps, refused, beyond)
+
+
+def _picked(
+    proposals: Sequence[Proposal], situation: Situation, cause: Cause, versions: _VersionSteps
+) -> tuple[Selected, str]:
+    """What is switched on, and what is said where that is not enough or nothing is."""
+    predictor = situation.predictor
+    undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
+    undecided = undecided or ("stated.card" in situation.facts and "ended" not in situation.facts)
+    # no ledger of GPU or host counts what ran out there
+    quiet = versions.healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
+    quiet = quiet or _uncapped(situation) or situation.uncounted or bool(situation.ran_with)  # first see what changed
+    by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
+    # results are not given up for what was seen in part, nor while hands can do what no file given here carries
+    same = bool(versions.maybe) or situation.now.run.quoted or bool(by_hand) or _only_unexplained(situation)
+    same = same or updated(situation)
+    picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
+    no_phase = cause.memory == "shm"  # nor does a sum or an answer to the phase decide there
+    if versions.healed or no_phase or situation.ran_with:
+        return picked, ""
+    return picked, _beyond(picked, proposals, situation, versions.maybe, by_hand, cause, same)
+
+
+def _levers(proposals: Sequence[Proposal], picked: Selected, situation: Situation) -> list[PlanStep]:
+    """The settings that help: what is switched on first, with the companions that it needs behind it."""
+    against = exclusions(proposals, situation)
+    levers = [step_of(c, situation, selected=True) for c in picked.companions]
+    known = {step.id for step in levers}
+    for proposal in (picked.own.get(p.remedy.id, p) for p in proposals if p.remedy.id not in known):
+        step = step_of(proposal, situation, selected=proposal.remedy.id in picked.own)
+        if not step.selected and needs_engine(proposal.remedy, situation) == "unseen":
+            step = replace(step, title=where_shared(step.title))
+        levers.append(replace(step, conflicts=against.get(step.id, ())))
+    levers.sort(key=lambda step: step.id not in picked.own)
+    return levers
 
 
 def _of_cases(situation: Situation, cause: Cause, chosen: Overrides) -> list[PlanStep]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from advisor.knowledge.schema import (
     Advisory,
@@ -21,7 +21,6 @@ from advisor.knowledge.schema import (
 )
 from advisor.language import Sayings, clauses, listed, say
 from advisor.plan.situation import costs_of
-from advisor.report.effects import effects
 from advisor.report.layout import join, wrap
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, PHASES
 
@@ -47,6 +46,22 @@ GRADES: Sayings[str] = Sayings(
     }
 )
 """How well a case or an advisory is proved."""
+_EFFECTS: Sayings[str] = Sayings(
+    {
+        "none": "does not move memory in {phases}",
+        "decides gpu": "its value decides GPU memory in {phases}",
+        "decides host": "its value decides host RAM in {phases}",
+        "on gpu-": "turning it on lowers GPU memory in {phases}",
+        "on gpu": "turning it on raises GPU memory in {phases}",
+        "on host-": "turning it on lowers host RAM in {phases}",
+        "on host": "turning it on raises host RAM in {phases}",
+        "more gpu-": "raising it lowers GPU memory in {phases}",
+        "more gpu": "raising it raises GPU memory in {phases}",
+        "more host-": "raising it lowers host RAM in {phases}",
+        "more host": "raising it raises host RAM in {phases}",
+    }
+)
+"""How a setting moves memory, by how it is changed and what that does."""
 RESULTS: Sayings[str] = Sayings({"unchanged": "unchanged", "changed": "changed"})
 _REPORTED: Sayings[str] = Sayings(
     {
@@ -176,12 +191,38 @@ def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
     if fact.before is not None:
         lever = _carries(fact.before.knob) if fact.before.knob else say("no lever")
         lines += wrap(say("in {eras} another switch: {lever}", eras=listed(fact.before.eras), lever=lever), 2, 4)
-    for effect in effects(fact):
+    for effect in _effects(fact):
         lines += wrap(effect, 2, 4)
     lines += wrap(say("training results: {results} when it changes", results=RESULTS[fact.results]), 2)
     for rule in fact.must:
         lines += wrap(say("must: {rule}", rule=rule.says) if rule.says else "", 2, 4)
     return lines + wrap(fact.caveat, 2) + _source(fact.source or framework.source)
+
+
+def _effects(fact: SettingFact) -> list[str]:
+    """One clause an effect, with the phases that have it: "raising it lowers GPU memory in the actor update, …"."""
+    phases: dict[str, list[str]] = {}
+    for phase, moved in fact.moves.items():
+        phases.setdefault(_effect(moved, fact.type), []).append(phase)
+    still = phases.pop("none", [])
+    said = [_EFFECTS[effect].format(phases=_phases(named)) for effect, named in phases.items()]
+    if not phases:
+        return [say("does not move memory")] if still else []
+    named = [phase for phase in still if phase != "all"]
+    return [*said, *([_EFFECTS["none"].format(phases=_phases(named))] if named else [])]
+
+
+def _phases(named: Iterable[str]) -> str:
+    return listed(say("every phase") if phase == "all" else PHASE_TITLES.get(phase, phase) for phase in named)  # type: ignore[arg-type]
+
+
+def _effect(moved: str, kind: str) -> str:
+    """The key of what is said of it."""
+    if moved == "none":
+        return moved
+    if kind in ("str", "list"):
+        return f"decides {moved.removesuffix('-')}"
+    return f"on {moved}" if kind in ("bool", "flag") else f"more {moved}"
 
 
 def _carries(knob: str) -> str:

@@ -44,8 +44,11 @@ def encode(value: Mapping[str, Any], indent: int | None = 2) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or type(value) in (str, int, bool):  # nearly all: 12,000 values of a report
+    kind = type(value)
+    if value is None or kind in (str, int, bool):  # nearly all: 12,000 values of a report
         return value
+    if kind is dict:  # before the check by protocol, which takes as long as the copy
+        return {key if type(key) is str else str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, float):
         return round(value, _DIGITS) if value - value == 0 else None  # inf - inf and nan - nan are nan
     if isinstance(value, Mapping):

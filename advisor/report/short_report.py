@@ -6,63 +6,38 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from advisor.crash.evidence import Evidence
-from advisor.diagnosis.cases import open_words
 from advisor.diagnosis.deciding import DecidingQuestion, Outcome
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
 from advisor.diagnosis.tree import EITHER, UNSETTLED
-from advisor.hostile import cells, clean_line
-from advisor.knowledge.schema import Case
-from advisor.language import Sayings, clauses, listed, say, say_count, sentences
-from advisor.memory.cells import Place
-from advisor.memory.fit import FitVerdict
-from advisor.memory.ledger import peak_rises
+from advisor.hostile import clean_line
+from advisor.language import clauses, listed, say, sentences
 from advisor.plan.as_in_case import AS_IN
-from advisor.plan.order import most_saved
-from advisor.plan.plan import Plan, PlanStep
-from advisor.plan.solve import WITNESSES, contradicting, enough_alone
+from advisor.plan.plan import PlanStep
+from advisor.plan.solve import WITNESSES, contradicting
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.machine_line import machine_line
 from advisor.report.memory_section import memory_section
-from advisor.words import BASIS_TITLES, BETWEEN_SENTENCES, sentence
+from advisor.report.short_changes import Most, ShownSteps, and_more, brief, changes_of
+from advisor.words import BASIS_TITLES, sentence
 
 if TYPE_CHECKING:
     from advisor.state import State
 
 QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
-SIZES, CLAUSES = 4, 2
+SIZES = 4
 """Shown at most."""
 SHARED = 5
 """Of the plan's first steps one has to be a case's own, or the case is not like this one."""
 BOTH = 2
 """Ways that an answer could go, shown at least."""
-ON_HOST = 2
-"""Other steps, shown at least of a plan for the host: what relieves most, and the machine."""
 WORDS = 400
 """What somebody reads at night; a longer report says less of what comes second."""
-
-
-class Most(Struct, frozen=True):
-    """How many of each are shown at most."""
-
-    remarks: int
-    alternatives: int
-    in_order: int
-    by_hand: int
-    outcomes: int
-    notes: int
-    assumed: int
-
-
 LENGTHS = (Most(3, 3, 6, 3, 3, 2, 2), Most(3, 2, 6, 2, 3, 2, 1), Most(2, 1, 6, 1, 2, 1, 1), Most(1, 0, 4, 0, 2, 1, 1))
 """From the longest on; the last is taken however long it is."""
-PARAGRAPH = 180
-"""Columns of a paragraph; the sentences beyond are for `--all`."""
 _PROVES = ("cause", "victim", "hint", "pointer", "warning")
 """Roles of evidence, the one that proves most first."""
 UNPROVEN = "unproven"
@@ -70,28 +45,8 @@ UNPROVEN = "unproven"
 _OPTION = re.compile(r"--[a-z-]+")
 _FILE = re.compile(r"[\w./-]+\.(?:ya?ml|json|toml|py|sh)\b")
 _SIZE = re.compile(r"\d [KMGT]iB\b")
-_COMMAND = re.compile(r"[`=]|--\w|\w_\w")
-"""What a sentence has that says what to type."""
 OTHER = "other"
 """The answer that names nothing, so that whatever the evidence names agrees with it."""
-_PROMISES: Sayings[FitVerdict] = Sayings(
-    {
-        "fits": "With these the run is expected to fit.",
-        "may_not_fit": "With these the run may fit; that is not certain.",
-        "does_not_fit": "These alone do not suffice.",
-        "cannot_be_said": "Whether these suffice cannot be computed.",
-    }
-)
-"""Of the selected changes."""
-_ONE_SIDE: Sayings[Place] = Sayings(
-    {
-        "gpu": "With these host RAM suffices; whether the cards do cannot be said.",
-        "host": "With these the cards suffice; whether host RAM does cannot be said.",
-    }
-)
-"""The same where the size of one place is all that is not known."""
-_ENOUGH: Sayings[Place] = Sayings({"gpu": "With these host RAM suffices.", "host": "With these the cards suffice."})
-"""The same where the changes move nothing to that place."""
 
 
 def short_report(state: State) -> str:
@@ -113,7 +68,7 @@ def _written(state: State, most: Most) -> str:
             *_settling(state),
             *(_asked(asked, state, most) if asked is not None else []),
             *_asked_name(state, asked),
-            *section(say("Change"), _changes(state, most)),
+            *section(say("Change"), changes_of(state, most)),
             *memory_section(state),
             *section(say("It rests on"), _basis(state, asked, most)),
             *section(say("If it fails again"), _again(state, asked)),
@@ -198,7 +153,7 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
     head = say("Best guess: {title}", title=title) if guessed else say("Cause: {title}", title=title)
     head = title if diagnosis.cause in (UNSETTLED, EITHER) else head  # no guess: it says what is not known
     lines = wrap(head, 0, 2) if sentence(diagnosis.title) != phrases.verdict(state) else []
-    lines = ["", *lines, *wrap(_brief(diagnosis.explains), 2), *wrap(_what_it_was(state), 2)]
+    lines = ["", *lines, *wrap(brief(diagnosis.explains), 2), *wrap(_what_it_was(state), 2)]
     last = diagnosis.path[-1] if diagnosis.path else None
     lines += (
         wrap(say("By: {fact}", fact=_answered(last)), 2, 4)
@@ -216,7 +171,7 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
     for advice in diagnosis.advisories:
         library = f"{advice.library} {advice.version}"
         lines += wrap(say("{library}: {title}.", library=library, title=advice.title), 2, 4)
-    return lines + [line for remark in phrases.remarks(state)[: most.remarks] for line in wrap(_brief(remark), 2)]
+    return lines + [line for remark in phrases.remarks(state)[: most.remarks] for line in wrap(brief(remark), 2)]
 
 
 def _said(because: str, explains: str) -> bool:
@@ -244,10 +199,10 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     lines = ["", *wrap(say("One answer decides most: {asks}", asks=step.asks), 0, 2)]
     for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
         lines += wrap(_outcome(outcome, state, with_look=asked.tells_memory), 2, 4)
-    lines += _more(len(asked.outcomes) - most)
-    how = say("To find out: {how}", how=_brief(step.if_unknown, 1)) if step.if_unknown else ""
+    lines += and_more(len(asked.outcomes) - most)
+    how = say("To find out: {how}", how=brief(step.if_unknown, 1)) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
-    return lines + _right_either_way(asked, _Shown.of(state.plan, at_most))
+    return lines + _right_either_way(asked, ShownSteps.of(state.plan, at_most))
 
 
 def _asked_name(state: State, asked: DecidingQuestion | None) -> list[str]:
@@ -274,7 +229,7 @@ def _settling(state: State) -> list[str]:
     return lines + wrap(say("Answer: --answer {question}=…", question=step.question), 2, 4)
 
 
-def _right_either_way(asked: DecidingQuestion, shown: _Shown) -> list[str]:
+def _right_either_way(asked: DecidingQuestion, shown: ShownSteps) -> list[str]:
     """A step by the number under which it is shown; none that stands further down."""
     numbered = shown.chosen or shown.others
     right = (number for number, one in enumerate(numbered, 1) if one.id in asked.right_either_way and _helps(one))
@@ -304,186 +259,6 @@ def _outcome(outcome: Outcome, state: State, with_look: bool) -> str:
     return f"{listed(told)} → {leads}{then}"
 
 
-# --- the plan ------------------------------------------------------------------------------------------------------
-
-
-class _Shown(Struct, frozen=True):
-    """The steps that are printed, in the plan's order."""
-
-    ahead: tuple[PlanStep, ...]
-    """Before what is switched on: what is looked at first."""
-    chosen: tuple[PlanStep, ...]
-    others: tuple[PlanStep, ...]
-    left: int
-    """Steps that are not printed."""
-
-    @staticmethod
-    def of(plan: Plan, most: Most) -> _Shown:
-        """What takes more of the other place than there is is offered only where nothing else is; so is what costs
-        memory, unless it is the cure: a larger share saves nothing, and may be what an engine lacks.
-        """
-        chosen = plan.selected()
-        certain = [step for step in plan.steps if not step.only_if]
-        first = certain.index(chosen[0]) if chosen else 0
-        ahead, later = certain[:first], [step for step in certain[first:] if not step.selected]
-        helping = [s for s in later if s is plan.steps[0] or (phrases.largest_saving(s) or ("", 1, ""))[1] >= 0]
-        on_host = (one for one in helping if one.place == "host")
-        largest = max(on_host, key=most_saved, default=None)  # told with its price
-        helping = [step for step in helping if not step.spills or step is largest] or helping
-        least = 1 if largest is None else ON_HOST
-        shown = helping[: max(least, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
-        ahead = ahead[: max(1, most.alternatives)]
-        left = len(certain) - len(chosen) - len(ahead) - len(shown)
-        return _Shown(tuple(ahead), chosen, tuple(shown), left)
-
-
-def _changes(state: State, most: Most) -> list[str]:
-    plan = state.plan
-    shown = _Shown.of(plan, most)
-    chosen, others = shown.chosen, shown.others
-    perhaps = [step for step in plan.steps if step.only_if]
-    if not plan.steps:
-        return wrap(plan.shortfall, 2)
-    short = _worst(_unsaid(plan.shortfall, state, most))
-    if perhaps and not chosen and not others:
-        counted = say("By the settings alone: {short}", short=short) if short and not state.ran else ""
-        nothing = say("Nothing, before it is known what ended the run.")
-        beside = say("Beside that, by the settings alone: {short}", short=short) if counted else ""
-        told = any(one.place == perhaps[0].place and one.reason == "over" for one in plan.fit.findings)
-        ways = wrap(nothing, 2) + _if_it_was(perhaps, state, most)
-        return wrap(counted, 2) + ways if told else ways + wrap(beside, 2)
-    lines = [line for step in shown.ahead for line in _offered(say("First:"), step, state) + _by_hand(step, state)]
-    lines += wrap(sentences((_promise(state), short)), 2)
-    for number, step in enumerate(chosen, 1):
-        lines += _chosen(f"{number}.", step, state)
-    if others:
-        ordered = say("In this order, until it runs:") if len(others) > 1 else say("To try:")
-        lines += wrap(say("Or:") if chosen else ordered, 2)
-        marks = ["-"] * len(others) if chosen else [f"{number}." for number in range(1, len(others) + 1)]
-        for number, (mark, step) in enumerate(zip(marks, others, strict=True)):
-            helps = _only_helps(step, state) if chosen else ""
-            lines += _offered(mark, step, state, helps) + (_by_hand(step, state) if number < most.by_hand else [])
-    return lines + _more(shown.left) + _if_it_was(perhaps, state, most)
-
-
-def _if_it_was(steps: list[PlanStep], state: State, most: Most) -> list[str]:
-    """Steps for one way the open question may go, under what has to be true first; [] where there are none."""
-    lines = [line for one in steps[:1] for line in wrap(say("Right {only_if}:", only_if=one.only_if), 2)]
-    for number, step in enumerate(steps[: most.in_order], 1):
-        lines += _offered(f"{number}.", step, state) + (_by_hand(step, state) if number <= most.by_hand else [])
-    return lines + _more(len(steps) - most.in_order)
-
-
-def _promise(state: State) -> str:
-    plan = state.plan
-    if not plan.selected():
-        return ""
-    if state.run.quoted:
-        return say("Whether these suffice cannot be said from a part of the launch.")
-    beside = plan.fit.fits_beside
-    if beside is None or plan.before is None or plan.after is None:
-        return _PROMISES[plan.fit.verdict]
-    return (_ONE_SIDE if peak_rises(plan.before, plan.after, beside) else _ENOUGH)[beside]
-
-
-def _unsaid(shortfall: str, state: State, most: Most) -> str:
-    """Without the remarks that stand below the cause already."""
-    for remark in phrases.remarks(state)[: most.remarks]:
-        shortfall = shortfall.replace(remark, "")
-    return shortfall.strip(" ;；")
-
-
-def _worst(shortfall: str) -> str:
-    """What is short or in doubt: its first clauses, and how many more there are."""
-    parts = shortfall.split(clauses(("", "")))
-    left = len(parts) - CLAUSES
-    return sentence(clauses([*parts[:CLAUSES], say("{count} more", count=left)])) if left > 0 else sentence(shortfall)
-
-
-def _chosen(number: str, step: PlanStep, state: State) -> list[str]:
-    lines = wrap(f"{number} {_named(step, state)}", 2, 5)
-    for change in step.changes:
-        where = f"{change.file}:{change.line}" if change.line is not None else change.file or change.how
-        told = phrases.change_line(change) + (_further(step) if change is step.changes[0] else "")
-        lines += wrap(say("{change} ({place})", change=told, place=where) if where else told, 5, 7)
-    lines += wrap(sentence(step.worked_here), 5)
-    why = "" if phrases.saves_word(step) else _brief(step.why, 1)
-    costs = say("Costs: {costs}", costs=step.costs) if step.costs else ""
-    return lines + wrap(why, 5) + wrap(costs, 5, 7)
-
-
-def _further(step: PlanStep) -> str:
-    return say(", then {value}", value=step.then) if step.then else ""
-
-
-def _only_helps(step: PlanStep, state: State) -> str:
-    """That another way is none by itself, where the chosen steps are one."""
-    fit = state.plan.fit
-    if state.planned_for is None or (fit.verdict != "fits" and fit.fits_beside is None):
-        return ""
-    return say("not enough alone") if enough_alone(step, state.planned_for) is False else ""
-
-
-def _offered(mark: str, step: PlanStep, state: State, *more: str) -> list[str]:
-    """The step in a line, with what `more` there is to say of it."""
-    changes = clauses(phrases.change_line(change) for change in step.changes)
-    line = f"{mark} {_named(step, state, *more)}" + (f": {changes}{_further(step)}" if changes else "")
-    unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
-    lines = wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 3 + len(mark))
-    return lines + wrap(_as_in(step, state), 5, 7)
-
-
-def _as_in(step: PlanStep, state: State) -> str:
-    """Which case stands behind it, where all that is known of that is so here, and the versions it had."""
-    alike = state.situation.cases if state.situation is not None else ()
-    case = next((one for one in alike if step.documented.partition(" ")[0] == one.id), None)
-    if case is None or any(not name.startswith("version ") for name in _unknown_of(case, state)):
-        return ""
-    if next(one for one in state.plan.steps if one.documented == step.documented) is not step:
-        return ""  # told already
-    had = [f"{name.removeprefix('version ')} {v}" for name, v in case.situation.items() if name.startswith("version ")]
-    told = {"title": case.title, "versions": listed(had)}
-    return say("Reported, with {versions}: {title}.", **told) if had else say("Reported: {title}.", **told)
-
-
-def _unknown_of(case: Case, state: State) -> list[str]:
-    """What the case says of its run and nobody knows of this one."""
-    return open_words(case, state.situation.facts, state.run) if state.situation is not None else []
-
-
-def _by_hand(step: PlanStep, state: State) -> list[str]:
-    """How that is done which no setting does."""
-    remedy = next((one for one in state.knowledge.remedies if one.id == step.id), None)
-    if step.kind == "version":
-        return wrap(_brief(step.why, 1), 5)
-    if step.changes or remedy is None or remedy.knob is not None:
-        return []
-    told = BETWEEN_SENTENCES.split(step.why)
-    return wrap(next(filter(_COMMAND.search, told), told[0]), 5)
-
-
-def _named(step: PlanStep, state: State, *more: str) -> str:
-    """Title, what it saves and takes elsewhere, whether results change, `more`, and the id that `--accept` takes."""
-    results = "" if step.results == "unchanged" else say("results CHANGE")
-    moved = (phrases.saves_word(step, state.ledger.gpu_capacity), *phrases.trade_words(step, state.ledger))
-    facts = " · ".join(filter(None, [*moved, *more, results, step.id]))
-    return say("{step} ({facts})", step=step.title, facts=facts)
-
-
-def _brief(text: str, columns: int = PARAGRAPH) -> str:
-    """The first sentence, and those after it that fit into so many columns."""
-    first, *others = BETWEEN_SENTENCES.split(text)
-    for one in others:
-        if cells(first) + cells(one) > columns:
-            break
-        first = sentences((first, one))
-    return first
-
-
-def _more(left: int) -> list[str]:
-    return wrap(say_count("and {number} more", "and {number} more", left), 2) if left > 0 else []
-
-
 # --- what it rests on, and what next -------------------------------------------------------------------------------
 
 
@@ -502,7 +277,7 @@ def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str
     notes = [note for note in notes if not told_files & _files([note])]
     taken = dict.fromkeys(gpu.problem for gpu in state.machine.usable if gpu.problem)
     lines = [line for one in taken for line in wrap(sentence(one), 2, 4)]
-    lines += [line for note in notes[: most.notes] for line in wrap(note, 2, 4)] + _more(len(notes) - most.notes)
+    lines += [line for note in notes[: most.notes] for line in wrap(note, 2, 4)] + and_more(len(notes) - most.notes)
     assumed = [one for one in ledger.assumed if not told_files & _files([one])]
     if assumed and not ledger.missing:
         left = len(assumed) - most.assumed
@@ -532,7 +307,7 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     """What to record, what would settle a log that may deceive (unless the question told it), and a case like this."""
     diagnosis, crash = state.diagnosis, state.crash
     known = crash.verdict == "not_oom" and state.plan.steps  # what to do is known already
-    lines = [] if known else wrap(_brief(diagnosis.record_next_time, 1), 2)
+    lines = [] if known else wrap(brief(diagnosis.record_next_time, 1), 2)
     told = asked is not None and asked.tells_memory
     told = told or any(step.id in WITNESSES for step in state.plan.steps)  # it is the plan's first step
     told = told or (phrases.told_of_memory(state) and state.diagnosis.memory == "gpu")  # who raised was not killed

@@ -19,7 +19,7 @@ from advisor.run.bound import Tables, bind_natives, shipped_files, with_defaults
 from advisor.run.conversion import Converted, conversions, to_knob
 from advisor.run.counted import base_parameters, cards_counted, trained_part
 from advisor.run.derive import derive_knobs
-from advisor.run.dialect import Recognised, elsewhere, newer_than_read, version_notes
+from advisor.run.dialect import Recognised, elsewhere
 from advisor.run.general import Cards, cards_of, unsharded_by
 from advisor.run.hints import Hints, hints_of
 from advisor.run.implied import backend_by_keys, stated_topology
@@ -44,6 +44,7 @@ from advisor.run.topology import decided_by, read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import by_name_note, read_by_name, unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
+from advisor.run.version_notes import newer_than_read, version_notes
 from advisor.script.document import Setting
 from advisor.script.launch import Launch, NotFound
 

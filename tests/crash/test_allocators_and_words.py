@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.crash.known import judge
+from tests.loops import each
 
 STEPS = "".join(f"step {number} | loss 1.{number} | lr 1e-6\n" for number in range(1, 6))
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "tried"),
     [
         ("RuntimeError: [enforce fail at alloc_cpu.cpp:114] . DefaultCPUAllocator: can't allocate memory", None),
@@ -31,7 +30,7 @@ def test_what_fails_in_an_allocator_of_the_host_is_a_shortage_of_host_memory(lin
     assert crash.evidence[0].fields.get("tried_bytes") == tried
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "memory"),
     [
         (" -> step 6 OOM", "unknown"),
@@ -48,7 +47,7 @@ def test_a_person_s_last_words_are_read_where_the_steps_end(words: str, memory: 
     assert (crash.verdict, crash.memory, crash.evidence[0].line) == ("oom", memory, 6)
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         *("to avoid OOM, lower the batch", "no OOM this time", "CUDA OOM: False", "if you get a GPU OOM, see below"),

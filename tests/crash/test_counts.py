@@ -6,11 +6,12 @@ import pytest
 from advisor.knowledge import load_knowledge
 from advisor.run.shape import shape_by_count
 from advisor.units import GIB
+from tests.loops import each
 
 from .known import judge
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "counts"),
     [
         (
@@ -45,7 +46,7 @@ def test_a_count_is_read_from_the_line_of_the_library_that_prints_it(line, count
     assert judge(line + "\n").counts == counts
 
 
-@pytest.mark.parametrize(
+@each(
     ("log", "counts"),
     [
         ("Tried to allocate 2.00 GiB (GPU 1; 39.59 GiB total capacity; 35.54 GiB already allocated)", {"cards": 2}),
@@ -105,7 +106,7 @@ def test_a_bar_without_a_title_counts_inside_the_trainers_loop_alone() -> None:
     assert judge(bar + trace.format(file="mine/loop.py") + died).steps_done is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "done"),
     [
         ("{'loss': 1.02, 'learning_rate': 1e-05}\n  3%|3  | 37/1200 [12:33<6:20:11, 19.6s/it]\n", 37),

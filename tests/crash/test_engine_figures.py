@@ -1,16 +1,15 @@
 # ruff: noqa: E501  (log lines as they are printed)
 """Settings in force are read from what the engine prints itself, and processes from Ray's newer list."""
 
-import pytest
-
 from advisor.units import GIB
+from tests.loops import each
 
 from .known import judge
 
 CONFIG = "INFO 06-22 19:47:13 [core.py:69] Initializing a V1 LLM engine (v0.8.5) with config: model='x/y', speculative_config=None, max_seq_len=8192, download_dir=None, tensor_parallel_size=2, pipeline_parallel_size=1"
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "figures"),
     [
         (CONFIG, {"rollout.tensor_parallel": "2", "rollout.max_model_len": "8192"}),

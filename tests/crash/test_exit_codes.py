@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.loops import each
+
 from .known import judge
 
 PRINTED = (
@@ -21,7 +23,7 @@ SHELL = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("signal", "verdict", "signature"),
     [
         (7, "unclear", "bus-signal"),

@@ -5,12 +5,13 @@ import json
 import pytest
 
 from advisor.cli import main
+from tests.loops import each
 
 from .healthy_hard import COMPLETION, HARD, TORCH, cut_off
 from .known import judge
 
 
-@pytest.mark.parametrize("name", HARD)
+@each("name", HARD)
 def test_a_run_that_is_well_is_told_so_whenever_somebody_looks(name):
     for log in (HARD[name], *cut_off(HARD[name])):
         crash = judge(log)

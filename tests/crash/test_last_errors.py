@@ -100,7 +100,7 @@ def test_an_error_that_says_nothing_of_memory_is_named_as_no_shortage(text):
     assert crash.signature
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@each("text", REFUSED)
 def test_a_command_that_was_refused_is_named_as_no_shortage(text):
     crash = judge(f"INFO starting\n{text}\n")
     assert (crash.verdict, crash.memory) == ("not_oom", "none")
@@ -146,7 +146,7 @@ def test_a_shortage_is_one_in_any_wording(before, text, memory):
     assert (crash.verdict, crash.memory) == ("oom", memory)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 7/8 clients joined.",

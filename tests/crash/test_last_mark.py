@@ -1,7 +1,7 @@
 # ruff: noqa: E501  (log lines as they are printed)
 """The phase by progress is that of the last mark before the death; a mark of what is over, or asleep, names none."""
 
-import pytest
+from tests.loops import each
 
 from .known import judge
 
@@ -11,7 +11,7 @@ ASLEEP = "Sleep mode freed 55.12 GiB memory, 20.55 GiB memory is still in use.\n
 TRAINING = "[INFO|trainer.py:2134] >> ***** Running training *****\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("log", "phase"),
     [
         (SHARDS, "model_load"),

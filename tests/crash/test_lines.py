@@ -3,6 +3,7 @@
 import pytest
 
 from advisor.crash.lines import peel, read_line, segments
+from tests.loops import each
 
 MESSAGE = "torch.OutOfMemoryError: CUDA out of memory."
 PREFIXES = [
@@ -26,7 +27,7 @@ PREFIXES = [
 ]
 
 
-@pytest.mark.parametrize(("prefix", "process"), PREFIXES)
+@each(("prefix", "process"), PREFIXES)
 def test_a_known_prefix_is_peeled_and_names_the_process(prefix, process):
     line = peel(prefix + MESSAGE)
     assert (line.text, line.process) == (MESSAGE, process)
@@ -58,7 +59,7 @@ def test_redraws_and_literal_line_breaks_are_lines_of_their_own():
     assert len(segments(rb"Traceback (most\n  File x\nError")) == 3
 
 
-@pytest.mark.parametrize("text", ["12 apples", "(not a prefix) x", "[INFO", "2025", "torch.Size([3])", ""])
+@each("text", ["12 apples", "(not a prefix) x", "[INFO", "2025", "torch.Size([3])", ""])
 def test_ordinary_text_is_left_alone(text):
     assert peel(text).text == text
 

@@ -9,6 +9,7 @@ from advisor.crash.lines import peel
 from advisor.crash.log_facts import gpu_names_in, listed_users
 from advisor.units import GIB
 from tests.heavy import examples
+from tests.loops import each
 
 from .known import judge
 
@@ -88,7 +89,7 @@ def test_printed_arguments_are_read():
     }
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "{'loss': 0.1, 'grad_norm': 2.0}",
@@ -140,7 +141,7 @@ def test_cards_are_named():
     assert gpu_names_in(text) == ("A100-SXM4-40GB", "H100 80GB HBM3", "T4", "H800-SXM5-80GB")
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "framework"),
     [
         ("(Runner pid=104449) hello", "easyr1"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.units import GIB, KIB, MIB
 from tests.heavy import examples
+from tests.loops import each
 
 from .known import judge
 
@@ -170,7 +171,7 @@ def test_with_lines_of_other_ranks_in_between(name, column, data):
     assert_told("\n".join(lines) + "\n", message)
 
 
-@pytest.mark.parametrize("name", MESSAGES)
+@each("name", MESSAGES)
 def test_among_the_redraws_of_a_progress_bar(name):
     message = MESSAGES[name]
     bars = "".join(f"\rTraining Progress:  {n}%|#| {n}/100 [00:01<00:09, 1.1it/s]" for n in range(3))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.crash.known import judge
+from tests.loops import each
 
 NPU = "RuntimeError: NPU function error: "
 LINES = [
@@ -30,7 +29,7 @@ LINES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "memory"), LINES, ids=[line[:40] for line, _ in LINES])
+@each(("line", "memory"), LINES)
 def test_each_line_tells_which_memory_was_short_or_that_none_was(line: str, memory: str) -> None:
     crash = judge(f'Traceback (most recent call last):\n  File "/a/b.py", line 3, in train\n    x()\n{line}\n')
     assert (crash.verdict, crash.memory) == ("not_oom" if memory == "none" else "oom", memory)

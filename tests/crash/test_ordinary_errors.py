@@ -3,6 +3,8 @@
 
 import pytest
 
+from tests.loops import each
+
 from .known import judge
 
 TRACE = 'Traceback (most recent call last):\n  File "/x/a.py", line 3, in f\n    g()\n'
@@ -23,7 +25,7 @@ def test_a_runtime_error_without_a_word_of_memory_is_not_memory(before, text):
     assert (crash.verdict, crash.memory) == ("not_oom", "none")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "CUDA driver failed to allocate a context",

@@ -3,10 +3,9 @@
 
 import re
 
-import pytest
-
 from advisor.units import GIB
 from tests.heavy import heavy
+from tests.loops import each
 
 from .known import SIGNATURES, judge
 
@@ -52,7 +51,7 @@ def _is_no_other(entry, half):
     assert crash.signature or not IN_WORDS.search(half), (entry.id, half)
 
 
-@pytest.mark.parametrize(
+@each(
     "pasted",
     [
         "**" + FULL.replace("memory. Tried", "memory.** Tried"),

@@ -7,6 +7,7 @@ import pytest
 
 from advisor.crash.read import read_text
 from advisor.knowledge.schema import FrameRule
+from tests.loops import each
 
 from .known import SIGNATURES, judge
 
@@ -148,7 +149,7 @@ def test_what_the_message_says_outranks_the_engines_own_frames_and_the_trainers_
     assert judge(log(*frames, error="ValueError: No available memory for the cache blocks.")).phase == "rollout_init"
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "phase"),
     [
         (

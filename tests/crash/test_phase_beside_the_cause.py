@@ -3,6 +3,8 @@
 
 import pytest
 
+from tests.loops import each
+
 from .known import judge
 
 KILLED = "slurmstepd: error: Detected 1 oom_kill event in StepId=18835145.batch.\n"
@@ -28,7 +30,7 @@ def test_rays_wrapper_beside_the_line_that_decides_is_only_a_pointer():
     assert (wrapper.role, wrapper.memory) == ("pointer", "unknown")
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "phase"),
     [
         ("Saving model and optim state...", "checkpoint"),

@@ -1,17 +1,16 @@
 # ruff: noqa: E501  (log lines as they are printed)
 """What a log says of the phase in so many words is read: classes of workers, hooks of backward, moving a module, a mark that is over."""
 
-import pytest
-
 from advisor.crash.read import read_text
 from advisor.knowledge.load import load_knowledge
+from tests.loops import each
 
 from .known import judge
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.00 GiB is free.\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("stack", "phase"),
     [
         (
@@ -36,7 +35,7 @@ def frames(*calls: str) -> str:
     return "Traceback (most recent call last):\n" + stack
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "__reduce_and_partition_ipg_grads",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.loops import each
+
 from .known import judge
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "signature"),
     [
         ("RuntimeError: The server socket has failed to listen on any local network address. port: 1", "port-in-use"),

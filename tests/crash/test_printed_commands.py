@@ -11,6 +11,7 @@ from advisor.crash.command_lines import commands_in
 from advisor.crash.lines import peel
 from advisor.session import SessionRequest, open_session
 from advisor.state import State
+from tests.loops import each
 
 WORDS = (
     "--stage rm --do_train True --model_name_or_path m/Llama-2-13b-hf --dataset d --template llama2 --finetuning_type "
@@ -112,7 +113,7 @@ def test_the_run_that_died_is_the_one_whose_command_counts(tmp_path: Path) -> No
     assert read(tmp_path, log).run.knobs["actor.micro_batch"].value == 3
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "['a', 'b']",

@@ -1,9 +1,8 @@
 # ruff: noqa: E501  (log lines as they are printed)
 """Memory readings that frameworks print on the way come back in bytes, in order, thinned where there are very many."""
 
-import pytest
-
 from advisor.units import GIB, MIB
+from tests.loops import each
 
 from .known import judge
 
@@ -19,7 +18,7 @@ LINES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "expected"), LINES)
+@each(("line", "expected"), LINES)
 def test_a_printed_reading_comes_back_in_bytes(line, expected):
     assert {one.kind: one.bytes for one in judge(line + "\n").readings} == {k: round(v) for k, v in expected.items()}
 

@@ -3,12 +3,14 @@
 
 import pytest
 
+from tests.loops import each
+
 from .known import judge
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.00 GiB is free.\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "signature"),
     [
         ("AssertionError: only support equal chunk. Got size of DataProto 512 and chunk 6.", "settings-refused"),

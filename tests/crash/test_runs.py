@@ -4,6 +4,7 @@
 import pytest
 
 from advisor.units import GIB
+from tests.loops import each
 
 from .known import judge
 
@@ -44,7 +45,7 @@ def test_a_run_that_goes_well_since_then_leaves_nothing_to_diagnose():
     assert [one.runs_ago for one in crash.evidence if one.signature == "torch-oom"] == [1]
 
 
-@pytest.mark.parametrize(
+@each(
     "again",
     [
         "step:1 - a:1\n",

@@ -110,13 +110,13 @@ MONSTERS = {
 }
 
 
-WORST = ("broken UTF-8", "a line of anchors")
-"""What takes most memory, and most time; memory is counted at three times the time that reading takes."""
+WORST = "broken UTF-8"
+"""What takes most memory, which is counted at three times the time that reading takes."""
 
 
 @pytest.mark.parametrize(
     ("name", "counted"),
-    sampled([*((name, name in WORST) for name in MONSTERS), *((name, True) for name in MONSTERS)], len(MONSTERS)),
+    sampled([*((name, name == WORST) for name in MONSTERS), *((name, True) for name in MONSTERS)], len(MONSTERS)),
 )
 def test_memory_stays_bounded_and_the_message_behind_is_found(name, counted):
     size = {"a flood of causes": 200_000, "short lines of bytes": 250_000}.get(name, 4 << 20)

@@ -1,8 +1,7 @@
 """A frame that several phases run tells the phase by its caller; without one the phases that are left are named."""
 
-import pytest
-
 from advisor.crash.evidence import Crash
+from tests.loops import each
 
 from .known import judge
 
@@ -57,7 +56,7 @@ def traced(*frames: tuple[str, str], before: str = "", prefix: str = "", source:
     return judge("\n".join(prefix + line for line in [*lines, OOM]))
 
 
-@pytest.mark.parametrize(("file", "function", "among"), SHARED)
+@each(("file", "function", "among"), SHARED)
 def test_without_its_caller_the_phases_are_named_and_none_is_claimed(file, function, among):
     crash = traced((file, function), INNER)
     assert (crash.phase, crash.phase_among) == ("unknown", among)
@@ -65,14 +64,14 @@ def test_without_its_caller_the_phases_are_named_and_none_is_claimed(file, funct
     assert "caller is not shown" in crash.phase_because
 
 
-@pytest.mark.parametrize(("phase", "file", "caller", "function"), CALLED)
+@each(("phase", "file", "caller", "function"), CALLED)
 def test_the_caller_tells_the_phase(phase, file, caller, function):
     below = (file, function) if function else (ORLHF if "openrlhf" in file else ORZ, "forward")
     crash = traced((file, caller), below, INNER)
     assert (crash.phase, crash.phase_among) == (phase, ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "phase"),
     [
         ("    old_per_token_logps, _ = self._get_per_token_logps_and_entropies(", "log_prob"),

@@ -111,7 +111,7 @@ def test_whatever_a_mark_matches_holds_one_of_its_literals(mark, data):
     assert matched is None or any(literal in matched.group() for literal in mark.within)
 
 
-@pytest.mark.parametrize(
+@each(
     "filler",
     [
         "CUDA out of memory. Tried to allocate ",

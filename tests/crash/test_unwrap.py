@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.crash.read import read_logs
 from advisor.crash.screen_copy import join_wrapped
+from tests.loops import each
 
 from .known import SIGNATURES, judge
 
@@ -55,7 +56,7 @@ def test_what_was_broken_comes_back_and_line_numbers_stay(lines, width):
         assert whole.replace("\n", "") == text.replace("\n", "")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "short\n" * 50,
@@ -63,7 +64,6 @@ def test_what_was_broken_comes_back_and_line_numbers_stay(lines, width):
         textwrap.fill("word " * 400, 80),
         "x" * 300 + "\nshort\n",
     ],
-    ids=["short lines", "rulers", "prose broken between words", "one long line"],
 )
 def test_what_was_not_wrapped_stays_as_it_is(text):
     assert join_wrapped(text) is None

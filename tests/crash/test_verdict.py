@@ -4,6 +4,7 @@
 import pytest
 
 from advisor.units import GIB
+from tests.loops import each
 
 from .healthy import HEALTHY
 from .known import judge
@@ -26,14 +27,14 @@ DIED = (
 GPU = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 39.39 GiB of which 1.00 GiB is free."
 
 
-@pytest.mark.parametrize("log", HEALTHY.values(), ids=HEALTHY.keys())
+@each("log", HEALTHY.values())
 def test_a_healthy_run_is_not_out_of_memory_and_has_no_cause(log):
     crash = judge(log)
     assert (crash.verdict, crash.memory) == ("not_oom", "none")
     assert not any(one.role == "cause" and one.memory != "none" for one in crash.evidence)
 
 
-@pytest.mark.parametrize("name", [name for name in HEALTHY if "tools" not in name])
+@each("name", [name for name in HEALTHY if "tools" not in name])
 def test_a_healthy_run_names_no_signature(name):
     assert judge(HEALTHY[name]).signature == ""
 
@@ -56,7 +57,7 @@ def test_a_table_with_literal_tabs_and_line_breaks_is_read():
     assert (crash.memory, len(crash.top_users)) == ("host", 3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("task", "memory"),
     [
         ("TaskRunner.run()", "unknown"),  # it waits for others, of which Ray may have killed one
@@ -80,7 +81,7 @@ def test_the_sizes_are_read_where_torch_prints_no_index_that_can_be_read(index: 
     assert (fields["total_bytes"], "gpu" in fields) == (round(15.77 * 2**30), False)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         DIED,
@@ -96,7 +97,7 @@ def test_a_bare_kill_proves_nothing_and_says_what_would(line):
     assert any("dmesg" in step or "kubectl" in step for step in crash.settle_by)
 
 
-@pytest.mark.parametrize(
+@each(
     "witness",
     [
         "slurmstepd: error: Detected 1 oom_kill event in StepId=18835145.batch.",
@@ -157,7 +158,7 @@ def test_the_frame_tells_which_memory_the_driver_meant(frame, memory):
     assert (crash.verdict, crash.memory) == ("oom", memory)
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "verdict", "memory"),
     [
         ("OSError: [Errno 28] No space left on device: '/dev/shm/torch_1'", "oom", "shm"),
@@ -184,7 +185,7 @@ def test_a_traceback_without_its_last_line_is_unclear():
     assert crash.settle_by
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "INFO model_runner.py:1430] If out-of-memory error occurs during cudagraph capture, consider decreasing it",
@@ -211,7 +212,7 @@ def test_a_log_without_any_crash_or_progress_is_unclear_without_a_signature():
     assert (crash.verdict, crash.signature, crash.evidence) == ("unclear", "", ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "signature"),
     [
         (
@@ -240,7 +241,7 @@ def test_what_it_is_instead_is_told(line, signature):
     assert crash.settle_by == ()
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "RuntimeError: Engine core initialization failed. See root cause above.",

@@ -7,6 +7,7 @@ import pytest
 from advisor.crash.evidence import NOTHING, Reading
 from advisor.diagnosis.course_facts import course_facts
 from advisor.units import GIB
+from tests.loops import each
 from tests.replacing import replace
 
 
@@ -18,7 +19,7 @@ def readings(*gib: float, at: str = "After update", process: str = "WorkerDict p
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("gib", "grows"),
     [
         ((100, 104, 109, 113, 118), True),

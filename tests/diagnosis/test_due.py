@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from msgspec.structs import replace
 
 from advisor.diagnosis.due_facts import due_facts
 from advisor.run.run import Knob, Run
+from tests.loops import each
 from tests.memory.made_runs import made_run
 
 
@@ -16,7 +16,7 @@ def run_of(knobs: Mapping[str, Knob]) -> Run:
     return replace(made_run(1)[0], knobs=knobs)
 
 
-@pytest.mark.parametrize(
+@each(
     ("every", "done", "due", "first"),
     [
         (500, 37, False, None),

@@ -7,6 +7,7 @@ from advisor.diagnosis.facts import Fact
 from advisor.diagnosis.frame_facts import frame_facts
 from advisor.diagnosis.tree import walk
 from advisor.knowledge import load_knowledge
+from tests.loops import each
 
 TREE = load_knowledge().tree
 ZERO = "/opt/site-packages/deepspeed/runtime/zero/"
@@ -90,7 +91,7 @@ def test_the_innermost_frame_of_any_library_does_not_wake_the_engine() -> None:
     assert next(one for one in walk(TREE, woken, {}).steps if one.question == "sync").answer == "wake"
 
 
-@pytest.mark.parametrize(
+@each(
     ("frame", "shows"),
     [
         (

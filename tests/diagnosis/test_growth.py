@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from advisor.diagnosis.conditions import contradicted, holds
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.diagnosis.tree import walk
@@ -13,6 +11,7 @@ from advisor.knowledge import load_knowledge
 from advisor.report.short_report import short_report
 from advisor.rules.expression import Expression
 from advisor.session import SessionRequest, open_session
+from tests.loops import each
 
 K = load_knowledge()
 
@@ -21,7 +20,7 @@ def facts_of(**values: object) -> Facts:
     return {name.replace("__", "."): Fact(value, "log", "said") for name, value in values.items()}  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each(
     ("steps", "phase", "cause"),
     [
         (45, None, "host-growth"),

@@ -11,6 +11,7 @@ from advisor.diagnosis.deciding import telling_questions
 from advisor.diagnosis.open_questions import tree_answers
 from advisor.knowledge import load_knowledge
 from advisor.session import SessionRequest, State, open_session
+from tests.loops import each
 
 KNOWLEDGE = load_knowledge()
 OOM = (
@@ -32,8 +33,8 @@ def opened(folder: Path, log: str = "", script: str = "", **answers: str) -> Sta
         given = {"script": folder / "run.sh"}
         given["script"].write_text(script)
     logs = (folder / "train.log",) if log else ()
-    for each in logs:
-        each.write_text(log)
+    for one in logs:
+        one.write_text(log)
     return open_session(SessionRequest(**given, logs=logs, gpus="8xH100-80GB", answers=answers))
 
 
@@ -94,7 +95,7 @@ def test_which_memory_it_was_is_asked_before_all_else(tmp_path: Path, ram: str |
     assert (asked is not None and asked.step.question == "memory") == bool(ram)
 
 
-@pytest.mark.parametrize(
+@each(
     ("log", "phase"),
     [
         ("▶ Taking a training step...\n(DTensorPolicyWorker pid=9) ", "actor_update"),

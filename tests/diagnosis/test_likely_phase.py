@@ -15,6 +15,7 @@ from advisor.session import SessionRequest, State
 from advisor.tui.proof import headline
 from advisor.units import GIB
 from advisor.words import Phase
+from tests.loops import each
 
 SCRIPT = (
     "accelerate launch --num_processes 2 grpo.py --model_name_or_path Qwen/Qwen3-4B --per_device_train_batch_size 16 "
@@ -94,7 +95,7 @@ def ledger(log_prob: int, update: int) -> Ledger:
     return Ledger(80 * GIB, None, (counted("log_prob", log_prob), counted("actor_update", update)), ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("log_prob", "update", "likeliest"),
     [(120, 60, "log_prob"), (60, 120, "actor_update"), (120, 130, "actor_update"), (40, 50, "actor_update")],
 )

@@ -9,9 +9,10 @@ import pytest
 from advisor.knowledge.load import load_knowledge
 from advisor.run.shape import find_shape, sees_by_name
 from advisor.session import SessionRequest, open_session
+from tests.loops import each
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["Qwen2-VL-7B-Instruct", "InternVL3-8B", "OpenGVLab/InternVL2_5-4B", "llava-v1.6-7b", "MiniCPM-V-2_6",
      "meta-llama/Llama-3.2-11B-Vision-Instruct", "Qwen2.5-Omni-7B", "SmolVLM-500M", "pixtral-12b", "glm-4.1v-9b"],
@@ -20,7 +21,7 @@ def test_a_name_tells_a_model_that_sees(name: str) -> None:
     assert sees_by_name(name)
 
 
-@pytest.mark.parametrize("name", ["Qwen2.5-7B", "vllm-test-7b", "Llama-3.1-8B", "DeepSeek-V3", "evolve-7b", "glm-4-9b"])
+@each("name", ["Qwen2.5-7B", "vllm-test-7b", "Llama-3.1-8B", "DeepSeek-V3", "evolve-7b", "glm-4-9b"])
 def test_a_name_of_a_text_model_does_not(name: str) -> None:
     assert not sees_by_name(name)
 

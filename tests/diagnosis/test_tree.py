@@ -12,6 +12,7 @@ from advisor.diagnosis.facts import Fact
 from advisor.diagnosis.tree import AnswerError, ruled_out, walk
 from advisor.knowledge import load_knowledge
 from advisor.rules.expression import Expression
+from tests.loops import each
 
 TREE = load_knowledge().tree
 
@@ -38,7 +39,7 @@ def test_the_users_answer_wins_over_the_log_and_the_logs_own_stays_as_a_suggesti
     assert walked.cause.memory == "host"
 
 
-@pytest.mark.parametrize(
+@each(
     ("phase", "cause"),
     [
         ("weight_sync", "engine-wakes-beside-states"),
@@ -90,7 +91,7 @@ LEAF: list[tuple[str, dict[str, Fact], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("phase", "more", "cause"), LEAF)
+@each(("phase", "more", "cause"), LEAF)
 def test_a_fact_more_tells_causes_of_one_phase_apart(phase: str, more: dict[str, Fact], cause: str) -> None:
     assert walk(TREE, {**gpu_facts(phase), **more}, {}).cause.id == cause
 
@@ -110,13 +111,13 @@ HOST: list[tuple[dict[str, Fact], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("more", "cause"), HOST)
+@each(("more", "cause"), HOST)
 def test_what_fills_the_host_is_told_apart(more: dict[str, Fact], cause: str) -> None:
     facts = {"verdict": fact("oom"), "memory": fact("host"), "framework": fact("verl"), **more}
     assert walk(TREE, facts, {}).cause.id == cause
 
 
-@pytest.mark.parametrize(
+@each(
     ("answers", "cause"),
     [
         ({"phase": "model_load", "ranks": "yes"}, "wrong-device"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Case
 from tests.loops import each
@@ -31,7 +29,7 @@ def test_confirmed_ones_say_who_confirmed_them(case: Case) -> None:
         assert case.reported.get("confirmed_by"), case.id
 
 
-@pytest.mark.parametrize("name", MISSION)
+@each("name", MISSION)
 def test_the_five_of_the_mission_name_their_remedies_and_their_folklore(name: str) -> None:
     case = next(case for case in CASES if case.id == name)
     assert case.remedies

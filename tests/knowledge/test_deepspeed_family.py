@@ -15,6 +15,7 @@ from advisor.knowledge.schema import Advisory, Constraint, Framework, KnobFact, 
 from advisor.knowledge.vocabulary import RUN_NAMES
 from advisor.rules.expression import decode
 from advisor.rules.tree import Name, Not, joined
+from tests.loops import each
 from tests.plain_yaml import plain_yaml
 
 KNOWLEDGE = Path(__file__).resolve().parents[2] / "knowledge"
@@ -122,7 +123,7 @@ def test_accumulation_is_marked_as_moving_nothing() -> None:
         assert (fact.moves, fact.results) == ({"all": "none"}, "changed")
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "share", "micro_train", "micro_rollout"),
     [("0.5.9", 0.9, 4, 8), ("0.6.3", 0.9, 4, 8), ("0.6.4", 0.95, 4, 8), ("0.9.8", 0.95, 4, 8), ("0.10.1", 0.95, 1, 1)],
 )
@@ -168,12 +169,12 @@ def test_swift_3_1_counts_no_accumulation_in_the_multiple_of_generations() -> No
     assert f'"{era}"' in str(framework.topology.let["beside"])
 
 
-@pytest.mark.parametrize("bad", ["0.16.0", "0.16.1", "0.16.2", "0.16.3", "0.16.4", "0.16.5", "0.16.6", "0.16.7"])
+@each("bad", ["0.16.0", "0.16.1", "0.16.2", "0.16.3", "0.16.4", "0.16.5", "0.16.6", "0.16.7"])
 def test_the_deepspeed_leak_covers(bad: str) -> None:
     assert SpecifierSet(advisory("deepspeed-016-zero3-leak").versions).contains(bad)
 
 
-@pytest.mark.parametrize("good", ["0.15.0", "0.15.4", "0.16.8", "0.16.9", "0.17.0"])
+@each("good", ["0.15.0", "0.15.4", "0.16.8", "0.16.9", "0.17.0"])
 def test_the_deepspeed_leak_spares(good: str) -> None:
     leak = advisory("deepspeed-016-zero3-leak")
     assert not SpecifierSet(leak.versions).contains(good)

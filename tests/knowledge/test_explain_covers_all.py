@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.hostile import cells
 from advisor.knowledge import load_knowledge
 from advisor.report.explain_report import all_ids, explain_report
+from tests.loops import each
 
 K = load_knowledge()
 ENTRIES = [
@@ -19,7 +18,7 @@ ENTRIES = [
 ]
 
 
-@pytest.mark.parametrize("framework", K.frameworks, ids=lambda dialect: dialect.framework)
+@each("framework", K.frameworks, ids=lambda dialect: dialect.framework)
 def test_every_key_of_a_dialect_old_and_new_is_explained(framework) -> None:
     for key in (*framework.settings, *framework.environment, *framework.renamed, *framework.renamed.values()):
         assert framework.title in " ".join(explain_report(K, key).split()), key

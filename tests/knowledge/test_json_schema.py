@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import jsonschema
-import pytest
 import yaml
 
 from advisor.folders import knowledge_folder
@@ -20,14 +19,14 @@ def _files(name: str) -> list[Path]:
     return sorted((FOLDER / folders[name]).glob("*.yaml")) if name in folders else [FOLDER / f"{name}.yaml"]
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@each("name", sorted(FILES))
 def test_the_schema_files_are_those_of_the_types(name: str) -> None:
     assert (FOLDER / "schema" / f"{name}.json").read_text() == schema_text(name), (
         "write them again: python -m advisor.knowledge --write-schema knowledge/schema"
     )
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@each("name", sorted(FILES))
 def test_our_own_files_hold_to_their_schema(name: str) -> None:
     files = _files(name)
     assert files

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-import pytest
-
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Framework, SettingFact
 from tests.knowledge.upstream import upstream_of
+from tests.loops import each
 
 DIALECTS = load_knowledge().frameworks
 UNWRITTEN = "read there, and written in none of the files that the list is made of"
@@ -69,7 +68,7 @@ def contradictions(dialect: Framework) -> Iterator[tuple[str, bool]]:
             yield key, False
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.framework)
+@each("dialect", DIALECTS, ids=lambda dialect: dialect.framework)
 def test_a_key_is_known_in_the_versions_that_read_it(dialect: Framework) -> None:
     """What the dialect leaves out is settled where compare_with_upstream reads it, too: upstream_tags.yaml."""
     settled = upstream_of(dialect.framework).settled

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.knowledge.literals import needed
 from advisor.knowledge.load import load_knowledge
 from tests.heavy import examples
+from tests.loops import each
 
 KNOWLEDGE = load_knowledge()
 RULES = [*KNOWLEDGE.signatures.frames, *(rule for one in KNOWLEDGE.frameworks for rule in one.frames)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "literals"),
     [
         (r"ray_trainer\.py:_validate$", ("ray_trainer.py:_validate",)),

@@ -10,6 +10,7 @@ import pytest
 from advisor.knowledge import load_knowledge
 from advisor.rules.functions import version_in
 from advisor.session import SessionRequest, State, open_session
+from tests.loops import each
 
 Opened = Callable[..., State]
 TRL = (
@@ -155,9 +156,7 @@ def test_areals_engine_shares_the_cards_where_the_strategy_says_so(opened: Opene
     assert together.is_on("rollout.sleeps")
 
 
-@pytest.mark.parametrize(
-    ("version", "warned"), [("3.11.3", False), ("3.12.0", True), ("4.5.2", True), ("4.5.3", False), ("4.6.0", False)]
-)
+@each(("version", "warned"), [("3.11.3", False), ("3.12.0", True), ("4.5.2", True), ("4.5.3", False), ("4.6.0", False)])
 def test_swift_loads_per_rank_from_its_first_fsdp2_up_to_4_5_2(version: str, warned: bool) -> None:
     (found,) = (one for one in load_knowledge().advisories if one.id == "swift-fsdp2-loads-per-rank")
     assert version_in(found.versions, version) is warned

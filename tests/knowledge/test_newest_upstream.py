@@ -16,6 +16,7 @@ from advisor.knowledge.schema import Framework, NewestRead
 from tests.knowledge import newest_upstream, upstream_examples
 from tests.knowledge.newest_upstream import Newest, newest_of, newest_tag, not_read, report_newest
 from tests.knowledge.upstream import Mirror, Source, Upstream, parser_keys, tree_keys
+from tests.loops import each
 
 (OPENRLHF,) = (one for one in load_knowledge().frameworks if one.framework == "openrlhf")
 PARSER = 'parser.add_argument("--train.micro_batch_size", type=int, default={default})\n{more}'
@@ -107,7 +108,7 @@ def test_an_example_that_is_not_known_is_named(mirrors: Path) -> None:
     assert "example examples/run.sh is openrlhf here" in said
 
 
-@pytest.mark.parametrize(
+@each(
     ("there", "said"),
     [
         (Newest(Version("0.11.2"), "v0.11.2"), ""),

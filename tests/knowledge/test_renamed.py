@@ -8,8 +8,9 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
-from advisor.run.dialect import other_name, recognise, version_notes
+from advisor.run.dialect import recognise
 from advisor.run.natives import in_era
+from advisor.run.version_notes import other_name, version_notes
 from advisor.script.reader import read_script
 from tests.loops import each
 

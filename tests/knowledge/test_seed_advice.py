@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.knowledge import load_knowledge
 from advisor.report.explain_report import explain_report
+from tests.loops import each
 
 ADVICE = [
     ("logic-rl-8", ["lower-train-batch", "lower-samples", "ppo_micro_batch_size", "gradient checkpointing and bf16"]),
@@ -28,13 +27,13 @@ GENERAL = [
 """What the documents advise for every run; each can be asked for by its name."""
 
 
-@pytest.mark.parametrize(("case", "pieces"), ADVICE)
+@each(("case", "pieces"), ADVICE)
 def test_each_piece_of_advice_is_told_in_its_case(case: str, pieces: list[str]) -> None:
     knowledge = load_knowledge()
     said = " ".join(explain_report(knowledge, case).split())
     assert not [piece for piece in pieces if piece not in said]
 
 
-@pytest.mark.parametrize("remedy", GENERAL)
+@each("remedy", GENERAL)
 def test_general_advice_has_a_remedy(remedy: str) -> None:
     assert any(one.id == remedy for one in load_knowledge().remedies)

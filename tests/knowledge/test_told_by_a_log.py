@@ -183,7 +183,7 @@ def test_a_line_of_its_own_tells_a_dialect_before_any_other(framework: str, line
     assert _told(line)[:1] == (framework,)
 
 
-@pytest.mark.parametrize("mark", KNOWN.signatures.framework_marks, ids=lambda mark: f"{mark.framework} {mark.pattern}")
+@each("mark", KNOWN.signatures.framework_marks, ids=lambda mark: f"{mark.framework} {mark.pattern}")
 def test_every_mark_is_one_of_a_line_of_its_dialect_and_of_no_neighbour(mark) -> None:
     matched = {name for name, lines in LINES.items() if any(re.search(mark.pattern, line) for line in lines)}
     assert mark.framework in matched
@@ -201,12 +201,12 @@ def test_a_fork_of_verl_is_read_as_verl(tmp_path: Path, fork: str) -> None:
     assert _run(tmp_path, FORKS_OF_VERL[fork]).framework == "verl"
 
 
-@pytest.mark.parametrize("line", ONLY_NAMED)
+@each("line", ONLY_NAMED)
 def test_a_model_a_data_set_or_a_common_word_names_no_dialect(line: str) -> None:
     assert _told(line) == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("outer", "inner", "framework"),
     [
         ("llamafactory", "trl", "llamafactory"),

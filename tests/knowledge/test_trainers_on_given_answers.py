@@ -10,6 +10,7 @@ from advisor.knowledge import load_knowledge
 from advisor.run.dialect import era_of
 from advisor.run.run import Run
 from advisor.session import SessionRequest, open_session
+from tests.loops import each
 
 FACTORY = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
 stage: {stage}
@@ -145,7 +146,7 @@ def test_both_of_skyrls_option_trees_are_read(program: str, share: str, era: str
     assert (run.number("rollout.memory_share"), run.topology.actor_gpus) == (0.55, 4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "keys", "era"),
     [
         ("0.1.0", set(), "v0.1"),

@@ -16,6 +16,7 @@ from advisor.rules.expression import Expression, decode
 from advisor.rules.tree import Call, Compare, Node, RuleValue, joined
 from advisor.session import SessionRequest, open_session
 from advisor.words import Phase
+from tests.loops import each
 from tests.plain_yaml import plain_yaml
 
 FILES = ("verl", "easyr1", "logic_rl")
@@ -123,7 +124,7 @@ def test_patterns_compile_and_match_what_they_are_for(dialect: Framework) -> Non
         re.compile(pattern)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "frame", "phase"),
     [
         ("logic_rl", "dp_actor.py:update_policy", "actor_update"),
@@ -185,7 +186,7 @@ def era_by_keys(dialect: Framework, keys: set[str]) -> str:
     return next(era.id for era in dialect.eras if meets(era))
 
 
-@pytest.mark.parametrize(
+@each(
     ("keys", "era"),
     [
         ({"data.val_batch_size", "actor_rollout_ref.actor.ppo_micro_batch_size"}, "v0.1-fork"),
@@ -214,7 +215,7 @@ def test_keys_tell_the_era_of_a_verl_script(keys: set[str], era: str) -> None:
     assert era_by_keys(FAMILY["verl"], keys) == era
 
 
-@pytest.mark.parametrize(
+@each(
     ("keys", "era"),
     [
         ({"worker.actor.ulysses_sequence_parallel_size"}, "v0.3.0"),
@@ -227,7 +228,7 @@ def test_keys_tell_the_era_of_an_easyr1_script(keys: set[str], era: str) -> None
     assert era_by_keys(FAMILY["easyr1"], keys) == era
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "version", "era"),
     [
         ("verl", "0.1", "v0.1-fork"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Framework
 from advisor.run.natives import any_key
+from tests.loops import each
 from tests.plan.planned import Planned, out_of_memory
 from tests.plan.planned import planned as planned
 
@@ -18,7 +17,7 @@ OF_THE_TRAINER = {"max_steps", "group_by_length", "train_sampling_strategy"}
 """transformers' TrainingArguments, which the dialects on its Trainer inherit."""
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: one.framework)
+@each("dialect", DIALECTS, ids=lambda one: one.framework)
 def test_every_key_of_a_trial_exists_in_the_versions_that_it_speaks_of(dialect: Framework) -> None:
     eras = [era.id for era in dialect.eras]
     space = key_space(dialect.framework)

@@ -14,6 +14,7 @@ from advisor.folders import knowledge_folder
 from advisor.language import CHINESE
 from tests.language.texts import ADVISOR, said_in
 from tests.language.untranslated import compared
+from tests.loops import each
 
 _HAN = "\u4e00-\u9fff\u3400-\u4dbf"
 _FIELD = re.compile(r"\{(?:\w+(?:![rsa])?(?::[^{}]*)?)?\}")
@@ -106,7 +107,7 @@ def test_the_reader_is_addressed_as_a_colleague() -> None:
     nothing(f"{name}: {chinese!r}" for name, _, chinese in pairs() if "您" in chinese)
 
 
-@pytest.mark.parametrize(
+@each(
     "source",
     [
         'say(f"{count} lines read")',
@@ -149,7 +150,7 @@ FIELD_TERMS = {
 """English → words by which nobody in the field calls it."""
 
 
-@pytest.mark.parametrize(("english", "strange"), FIELD_TERMS.items())
+@each(("english", "strange"), FIELD_TERMS.items())
 def test_chinese_has_the_terms_of_the_field(english: str, strange: tuple[str, ...]) -> None:
     nothing(
         f"{name}: {word} in {chinese!r}"

@@ -6,11 +6,12 @@ import pytest
 
 from advisor.cli import main
 from advisor.language import CHINESE, ENGLISH, choose, say, speak, unsaid
+from tests.loops import each
 
 CHINESE_HELP, ENGLISH_HELP = "用法：", "usage: "
 
 
-@pytest.mark.parametrize(
+@each(
     ("environ", "language"),
     [
         ({"LANG": "zh_CN.UTF-8"}, CHINESE),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 from advisor.machine.batch import batch_memory
 from advisor.request import SessionRequest
 from advisor.session import open_session
+from tests.loops import each
 
 GIB = 2**30
 
 
-@pytest.mark.parametrize(
+@each(
     ("lines", "size", "source"),
     [
         ("#SBATCH --mem=160G", 160 * GIB, "#SBATCH --mem=160G"),
@@ -34,7 +34,7 @@ def test_the_limit_of_a_node_is_computed(lines: str, size: int, source: str) -> 
     assert (found.limit_bytes, found.source) == (size, source)
 
 
-@pytest.mark.parametrize(
+@each(
     ("command", "size", "source"),
     [
         ("docker run --gpus all \\\n  -m 64g img python -m sft", 64 * GIB, "docker run -m=64g"),
@@ -49,7 +49,7 @@ def test_a_command_starts_another_one_under_a_limit(command: str, size: int, sou
     assert (found.limit_bytes, found.source) == (size, source)
 
 
-@pytest.mark.parametrize(
+@each(
     "script",
     [
         "docker run -d --memory 8g judge\npython train.py",

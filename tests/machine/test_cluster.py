@@ -24,6 +24,7 @@ from advisor.machine.cluster.shipped_modules import catalogue, packed_code
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import from_json, to_json
 from advisor.machine.nvml import SENTENCES
+from tests.loops import each
 
 
 @pytest.fixture
@@ -302,10 +303,9 @@ def a_bomb() -> bytes:
     return b"".join([*(packing.compress(blanks) for _ in range(80)), packing.compress(b"{}"), packing.flush()])
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [a_bomb, lambda: zlib.compress(b"[1]"), lambda: b"junk", lambda: zlib.compress(b"[" * 99_999), lambda: None],
-    ids=["a bomb", "a list", "no archive", "nested", "nothing"],
 )
 def test_what_a_node_packs_is_unpacked_within_bounds(answer):
     answer = answer()

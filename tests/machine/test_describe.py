@@ -12,6 +12,7 @@ from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.machine.inventory_json import to_json
 from advisor.machine.nodes import join_nodes
 from advisor.units import GIB
+from tests.loops import each
 from tests.machine_file import read_machine_file
 from tests.replacing import replace
 
@@ -69,7 +70,7 @@ def test_nothing_described_is_nothing_known():
     assert described(FACTS) == Machine()
 
 
-@pytest.mark.parametrize(
+@each(
     ("flag", "arguments"),
     [
         ("--gpus", {"gpus": "what"}),

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from advisor.knowledge.schema import GpuFact
 from advisor.machine.gpu_spec import parse_gpus
@@ -39,7 +38,7 @@ def test_no_name_is_given_to_two_cards():
     assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize(
+@each(
     ("printed", "name"),
     [
         ("NVIDIA A100-SXM4-40GB", "A100-40GB"),

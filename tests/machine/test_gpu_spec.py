@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from advisor.machine.gpu_spec import gpus_from, parse_gpus, unsized
 from advisor.machine.inventory import Gpu
 from advisor.units import GIB
+from tests.loops import each
 
 from .facts import A100_40, A100_80, FACTS, GH200, H100, H100_NVL, RTX_3090, T4, Fact
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "count", "card"),
     [
         ("8xA100-40GB", 8, A100_40),
@@ -63,9 +64,7 @@ def test_several_kinds_on_one_node():
     assert [(gpu.index, gpu.name) for gpu in gpus] == [(0, "A100-40GB"), (1, "A100-40GB"), (2, "T4-16GB")]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "8x", "x", "0xA100-40GB", "9999999xA100-40GB", "8xA100-40GB,", "FooCard", "4x-", "Foo-1MB"]
-)
+@each("text", ["", "8x", "x", "0xA100-40GB", "9999999xA100-40GB", "8xA100-40GB,", "FooCard", "4x-", "Foo-1MB"])
 def test_what_cannot_be_understood_is_refused_with_examples(text: str):
     with pytest.raises(ValueError, match="8xA100-40GB"):
         parse_gpus(text, FACTS)
@@ -112,13 +111,13 @@ def test_run_files_give_text_or_a_list():
     ]
 
 
-@pytest.mark.parametrize("value", [None, 8, [], {}, ["T4"], [{"total_bytes": 5}], [{"name": "a", "total_bytes": -1}]])
+@each("value", [None, 8, [], {}, ["T4"], [{"total_bytes": 5}], [{"name": "a", "total_bytes": -1}]])
 def test_run_files_with_other_gpus_are_refused(value: object):
     with pytest.raises(ValueError, match="gpus"):
         gpus_from(value, FACTS)
 
 
-@pytest.mark.parametrize("total", [True, 1.5, "80GB", 0])
+@each("total", [True, 1.5, "80GB", 0])
 def test_a_size_that_is_no_number_of_bytes_is_refused(total: object):
     with pytest.raises(ValueError, match="total_bytes"):
         gpus_from([{"name": "a", "total_bytes": total}], FACTS)
@@ -156,7 +155,7 @@ def test_a_card_that_shares_the_hosts_memory_says_so() -> None:
     assert "host" in card.problem
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "vendor"),
     [("Ascend-950PR-112GB", "ascend"), ("910D-96GB", "ascend"), ("MI400X-432GB", "amd"), ("RTX-7090-48GB", "nvidia")],
 )

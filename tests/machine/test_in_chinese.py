@@ -11,6 +11,7 @@ from advisor.machine.measure import measure
 from advisor.machine.nodes import join_nodes
 from advisor.machine.nvml import SENTENCES
 from advisor.units import GIB
+from tests.loops import each
 
 from .facts import FACTS
 from .fake_nvml import FakeNvml
@@ -46,7 +47,7 @@ def test_every_refusal_of_the_driver_has_a_sentence():
     assert all(SENTENCES[trouble].endswith("。") for trouble in SENTENCES)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "told"),
     [
         ({"gpus": "8xFooCard"}, "--gpus：不认识 GPU 'FooCard'"),

@@ -11,6 +11,7 @@ import pytest
 from advisor.machine.inventory import Host, Machine
 from advisor.machine.inventory_json import from_json, to_json
 from advisor.machine.nvml import EMPTY_MIG, SENTENCES, SHARED_WITH_HOST, NvmlReader, Refused, Trouble, query
+from tests.loops import each
 
 from .fake_nvml import MIB, Card, FakeNvml
 
@@ -42,7 +43,7 @@ def test_an_idle_clock_is_no_throttle():
     assert opened(Card(throttle=0x01 | 0x02)).snapshot()[0].throttle == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "trouble"),
     [
         (4, Trouble.NO_PERMISSION),

@@ -22,6 +22,7 @@ from advisor.machine.measure import measure
 from advisor.machine.nvml import NvmlReader
 from advisor.machine.processes import unseen_bytes
 from advisor.machine.tool import ToolAnswer, run_tool
+from tests.loops import each
 
 from . import fake_amdsmi
 from .fake_nvml import MIB, Card, FakeNvml
@@ -101,7 +102,7 @@ def test_a_card_that_is_not_well_says_so_and_is_read_all_the_same() -> None:
     assert not gpu.is_silent
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "trouble"),
     [
         (ToolAnswer(missing=True), "missing"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.machine.inventory import Gpu, GpuProcess
 from advisor.machine.processes import UNKNOWN_PROCESS, leftovers, readable, unseen_bytes, with_details
+from tests.loops import each
 from tests.replacing import replace
 
 NO_SUCH_PID = 2**22 + 1
@@ -53,7 +54,7 @@ def test_cards_without_a_process_list_stay_as_they_are():
     assert with_details(gpus) == gpus
 
 
-@pytest.mark.parametrize(
+@each(
     ("command", "secret"),
     [
         ("train.py --hf_token abcdef123 --lr 1e-6", "abcdef123"),

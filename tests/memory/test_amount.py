@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.memory.amount import Amount, add_up, assumed, ceil, in_bytes, least, most, quantity
 from advisor.units import GIB
+from tests.loops import each
 
 from .evaluate import evaluate
 
@@ -55,7 +56,7 @@ def test_what_rests_on_an_assumption_is_estimated(one: Amount, other: Amount) ->
     assert (one + other).basis == "computed"
 
 
-@pytest.mark.parametrize(
+@each(
     ("amount", "text"),
     [
         (

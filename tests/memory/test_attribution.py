@@ -13,6 +13,7 @@ from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB, MIB, parse_size, show_bytes
 from advisor.words import Phase
 from tests.heavy import examples
+from tests.loops import each
 from tests.replacing import replace
 
 from .runs import DEEPSPEED, FSDP, crash, logic_rl, make_run, models, openrlhf, shape
@@ -45,7 +46,7 @@ def test_one_vocabulary_is_told_from_the_other() -> None:
     assert not any(match.matches and "24576" in match.shape for match in matches)
 
 
-@pytest.mark.parametrize(
+@each(
     ("printed", "model", "phase", "tensor", "shape"),
     [
         ("518.00 MiB", "Qwen2-7B", "rollout_init", "fused gate and up", "fp32 [37888, 3584]"),
@@ -201,7 +202,7 @@ def test_a_sub_group_of_cpu_adam_is_found_to_the_byte(model: str, asked: int) ->
     assert (best.matches, best.bytes, best.tensor) == (True, asked, "fp32 sub-group of CPU Adam")
 
 
-@pytest.mark.parametrize("model", ["Qwen2.5-7B", "Qwen3-8B", "Qwen2.5-72B", "Llama-3.2-1B"])
+@each("model", ["Qwen2.5-7B", "Qwen3-8B", "Qwen2.5-72B", "Llama-3.2-1B"])
 def test_sub_groups_hold_every_parameter_once(model: str) -> None:
     groups = sub_groups(shape(model), 1)
     assert sum(groups) == shape(model).parameters
@@ -225,7 +226,7 @@ def test_logits_of_a_round_number_of_tokens_are_told_from_a_chance_size(printed:
     assert any(match.round for match in attribute(run, crash(parse_size(printed)))) is is_round
 
 
-@pytest.mark.parametrize(
+@each(
     ("size", "beyond"),
     [
         ("5.87 GiB", True),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.loops import each
+
 from .launches import Estimate, estimate
 
 RUN = "deepspeed --num_gpus 8 --module openrlhf.cli.train_{program} --pretrain Qwen/Qwen2.5-7B --zero_stage 3 {more}\n"
@@ -13,7 +15,7 @@ def launch(program: str, more: str = "") -> Estimate:
     return estimate(RUN.format(program=program, more=more), "8xA100-80GB")
 
 
-@pytest.mark.parametrize(
+@each(
     ("program", "rows", "length"),
     [("sft", 8, 2048), ("dpo", 8, 512), ("rm", 1, 512), ("kto", 8, 2048), ("kd", 8, 2048), ("prm", 1, 2048)],
 )

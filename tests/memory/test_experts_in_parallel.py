@@ -11,6 +11,7 @@ from advisor.memory.layer import mlp_width
 from advisor.memory.megatron import expert_parameters
 from advisor.memory.states import weights_cell
 from advisor.run.run import Topology
+from tests.loops import each
 from tests.measured.published import ledger_of
 from tests.memory.runs import FSDP, box, make_run, shape
 
@@ -48,7 +49,7 @@ def weights_gib(framework: str, settings: dict[str, object], model: str = "Qwen/
     return sum(cell.expected for cell in phase.cells if cell.owner == "weights") / 2**30
 
 
-@pytest.mark.parametrize("framework", sorted(EIGHT))
+@each("framework", sorted(EIGHT))
 def test_a_rank_holds_an_eighth_of_the_experts(framework: str) -> None:
     one = {key: "megatron:d8" if value == "megatron:d8e8" else 1 if "expert" in key else value
            for key, value in EIGHT[framework].items()}  # fmt: skip

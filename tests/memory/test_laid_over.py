@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.session import SessionRequest, open_session
+from tests.loops import each
 
 from .launches import estimate
 
@@ -14,7 +15,7 @@ SFT = "swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora --torch_dtyp
 BOX = "4xA100-80GB"
 
 
-@pytest.mark.parametrize(
+@each(
     ("variables", "options", "ways"),
     [
         ("CUDA_VISIBLE_DEVICES=0 ", "", 1),

@@ -13,6 +13,7 @@ from advisor.memory.fit import Walls, unfit
 from advisor.memory.ledger import build_ledger, difference
 from advisor.run.run import Knob, KnobValue, Run, Topology
 from advisor.units import GIB
+from tests.loops import each
 from tests.memory.runs import explained_host
 from tests.replacing import replace
 
@@ -128,7 +129,7 @@ def phase_bytes(ledger: Ledger, owner: str, phase: str = "actor_update") -> int:
     return sum(c.expected for s in ledger.gpu if s.phase == phase for c in s.cells if c.owner == owner)
 
 
-@pytest.mark.parametrize(
+@each(
     ("stage", "weights", "gradients", "optimizer"),
     [(0, 2, 2, 12), (1, 2, 2, 1.5), (2, 2, 0.25, 1.5), (3, 0.25, 0.25, 1.5)],
 )
@@ -146,7 +147,7 @@ def test_zero_stages_shard_what_the_paper_says(stage: int, weights: float, gradi
     assert phase_bytes(ledger, "optimizer") == pytest.approx(optimizer * parameters, abs=8)
 
 
-@pytest.mark.parametrize(("size", "shards"), [(None, 8), (-1, 8), (0, 8), (4, 4), (64, 8)])
+@each(("size", "shards"), [(None, 8), (-1, 8), (0, 8), (4, 4), (64, 8)])
 def test_a_shard_size_below_one_means_every_gpu(size: int | None, shards: int) -> None:
     knobs: dict[str, KnobValue | None] = {"actor.shard_size": size, "data.total_tokens": 512, "actor.micro_batch": 1}
     ledger = build_ledger(make_run("Qwen2.5-7B", FSDP, Topology(1, 8, 8, 8), knobs), box(8, 80, 500))

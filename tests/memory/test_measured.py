@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.memory.ledger import build_ledger
 from advisor.run.run import KnobValue, Topology
 from advisor.units import GIB
+from tests.loops import each
 
 from .runs import DEEPSPEED, box, make_run
 
@@ -41,7 +40,7 @@ def predict(model: str, gpus: int, knobs: dict[str, KnobValue | None]) -> tuple[
     return peak.low / GIB, peak.expected / GIB, peak.high / GIB
 
 
-@pytest.mark.parametrize(("what", "model", "gpus", "measured", "knobs"), ROWS)
+@each(("what", "model", "gpus", "measured", "knobs"), ROWS)
 def test_a_measured_peak_is_predicted_within_a_sixth(
     what: str, model: str, gpus: int, measured: float, knobs: dict[str, KnobValue | None]
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.loops import each
 
 from .agilerl import A100, GENERATION, L4, TRAINING, fullest, ledger_of
 
@@ -26,7 +26,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0].split('/')[1]} {row[2:6]}")
+@each("row", ROWS, ids=lambda row: f"{row[0].split('/')[1]} {row[2:6]}")
 def test_measured_peaks_of_both_phases_are_predicted_and_lie_in_the_interval(row: tuple[object, ...]) -> None:
     model, card, tokens, rows, samples, rank, share, targets, training, generation = row
     ledger = ledger_of(

@@ -10,6 +10,7 @@ from advisor.memory.ledger import build_ledger
 from advisor.memory.megatron import split_of
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB
+from tests.loops import each
 from tests.made_mechanics import made_mechanics
 from tests.measured.published import ledger_of
 
@@ -50,7 +51,7 @@ def peak(model: str, gpus: int, knobs: Knobs) -> PhaseSum:
     return found
 
 
-@pytest.mark.parametrize(("model", "gpus", "measured", "knobs"), ROWS)
+@each(("model", "gpus", "measured", "knobs"), ROWS)
 def test_a_measured_peak_lies_in_the_interval_and_near_what_is_expected(
     model: str, gpus: int, measured: float, knobs: Knobs
 ) -> None:
@@ -137,7 +138,7 @@ VERL = {
 }
 
 
-@pytest.mark.parametrize("version", ["0.4.1", "0.6.1", "0.7.0", "0.8.0"])
+@each("version", ["0.4.1", "0.6.1", "0.7.0", "0.8.0"])
 def test_verl_s_megatron_packs_the_rows_of_a_pass_unless_its_key_says_otherwise(version: str) -> None:
     settings: dict[str, object] = {
         "actor_rollout_ref.actor.strategy": "megatron",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.units import GIB
+from tests.loops import each
 from tests.measured.published import ledger_of
 
 RUN = {"framework": "ms-swift", "program": "megatron sft", "model": "Qwen/Qwen2.5-7B", "gpus": "1xA100-80GB"}
@@ -18,7 +19,7 @@ def optimizer(**settings: object) -> float:
     return phase.of("optimizer") / GIB
 
 
-@pytest.mark.parametrize(("fraction", "stays"), [(None, 0), (1.0, 0), (0.65, 0.35), (0.4, 0.6)])
+@each(("fraction", "stays"), [(None, 0), (1.0, 0), (0.65, 0.35), (0.4, 0.6)])
 def test_the_part_of_the_optimizer_that_is_not_offloaded_stays(fraction: float | None, stays: float) -> None:
     settings = {} if fraction is None else {"optimizer_offload_fraction": fraction}
     found = optimizer(optimizer_cpu_offload=True, use_precision_aware_optimizer=True, **settings)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from advisor.memory.cells import Cell, Ledger, Place
+from tests.loops import each
 from tests.measured.published import ledger_of
 
 VERL: dict[str, Any] = {
@@ -90,12 +91,12 @@ GPU_OWNERS = (
 )
 
 
-@pytest.mark.parametrize("owner", GPU_OWNERS)
+@each("owner", GPU_OWNERS)
 def test_an_owner_on_the_card(owner: str) -> None:
     assert cells(ledger_of(VERL), "gpu", owner)
 
 
-@pytest.mark.parametrize(
+@each(
     "owner",
     [
         "offloaded_weights",
@@ -182,7 +183,7 @@ def test_fsdp2_holds_the_buffer_that_a_unit_is_copied_from() -> None:
     assert "2 layers" in words(ledger_of(VERL))
 
 
-@pytest.mark.parametrize("kind", ["tensor", "pipeline", "context", "expert"])
+@each("kind", ["tensor", "pipeline", "context", "expert"])
 def test_megatron_shares_by_every_parallel_size(kind: str) -> None:
     model = "Qwen/Qwen3-30B-A3B"
     others = {} if kind == "tensor" else {"actor__tensor_parallel": 1}

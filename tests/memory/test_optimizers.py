@@ -7,6 +7,7 @@ import pytest
 from advisor.memory.cells import Ledger
 from advisor.memory.ledger import build_ledger
 from advisor.run.run import KnobValue, Topology
+from tests.loops import each
 from tests.measured.published import ledger_of
 
 from .runs import DEEPSPEED, FSDP, box, make_run
@@ -36,7 +37,7 @@ def held(found: Ledger, owner: str, phase: str = "actor_update") -> tuple[int, i
     return sum(cell.expected for cell in cells), sum(cell.high for cell in cells)
 
 
-@pytest.mark.parametrize(
+@each(
     ("optimizer", "per"),
     [
         (None, 4),
@@ -85,7 +86,7 @@ def test_low_rank_moments_are_said_to_be_an_estimate() -> None:
     assert ledger("galore_adamw").basis == "estimated"
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "transformers", "extra"),
     [
         ("2.7.1", "4.55.0", 2),

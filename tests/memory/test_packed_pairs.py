@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.loops import each
 from tests.measured.published import ledger_of
 
 BASE = {"framework": "ms-swift", "model": "Qwen/Qwen2.5-7B-Instruct", "gpus": "4xA100-80GB"}
@@ -27,7 +28,7 @@ def test_a_packed_row_of_pairs_is_no_longer_than_one_of_samples() -> None:
     assert apart == pytest.approx(12 * V * 2 * 0.55 * 8192, rel=0.01)
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "entries"),
     [
         ({"rlhf_type": "dpo"}, 8192),

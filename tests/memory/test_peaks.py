@@ -13,6 +13,7 @@ from advisor.memory.readings import ENGINE
 from advisor.run.run import Topology
 from advisor.units import GIB
 from advisor.words import Phase
+from tests.loops import each
 from tests.memory.runs import FSDP, box, make_run
 from tests.replacing import replace
 
@@ -47,7 +48,7 @@ def shown(of: Ledger, *others: Peak) -> tuple[Peak, ...]:
     return (*same, *others)
 
 
-@pytest.mark.parametrize("share", [0.45, 0.8, 1.0, 1.3])
+@each("share", [0.45, 0.8, 1.0, 1.3])
 def test_the_sum_of_a_phase_is_what_was_measured_and_certain(share: float) -> None:
     before = ledger()
     size = round(predicted(before) * share)

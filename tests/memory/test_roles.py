@@ -9,6 +9,7 @@ from advisor.memory.ledger import build_ledger
 from advisor.run.run import KnobValue, RewardPlace, Topology
 from advisor.units import GIB
 from advisor.words import Phase
+from tests.loops import each
 from tests.replacing import replace
 
 from .runs import DEEPSPEED, box, make_run, shape
@@ -38,7 +39,7 @@ def held(found: Ledger, phase: Phase, place: str = "gpu") -> int:
     return sum(cell.expected for cell in one.cells if cell.owner == "reference")
 
 
-@pytest.mark.parametrize("phase", ["log_prob", "actor_update", "optimizer_step", "model_load"])
+@each("phase", ["log_prob", "actor_update", "optimizer_step", "model_load"])
 def test_a_reference_beside_the_actor_is_in_every_phase_of_the_actor(phase: Phase) -> None:
     beside = replace(APART, reference_beside_actor=True)
     assert held(ledger(APART), phase) == 0
@@ -47,7 +48,7 @@ def test_a_reference_beside_the_actor_is_in_every_phase_of_the_actor(phase: Phas
     assert held(ledger(beside, reference__offload=True), phase) == 0
 
 
-@pytest.mark.parametrize(("place", "critic"), [("none", 0), ("own", 0), ("critic", 2), ("host", 0)])
+@each(("place", "critic"), [("none", 0), ("own", 0), ("critic", 2), ("host", 0)])
 def test_a_reward_model_apart_from_the_actor_is_counted_only_beside_the_critic(
     place: RewardPlace, critic: float
 ) -> None:

@@ -13,6 +13,7 @@ from advisor.language import CHINESE, ENGLISH, speak
 from advisor.memory import amount
 from advisor.memory import cells as memory_cells
 from advisor.memory.cells import Cell, Ledger
+from tests.loops import each
 from tests.measured.published import ledger_of
 from tests.memory.test_named_owners import SFT, VERL, run
 
@@ -41,7 +42,7 @@ def numbers(text: str) -> Counter[str]:
     return Counter(_NUMBER.findall(text))
 
 
-@pytest.mark.parametrize("name", RUNS)
+@each("name", RUNS)
 def test_a_formula_says_the_same_numbers_in_chinese(name: str) -> None:
     counted = list(cells(ledger_of(RUNS[name])))
     english = [cell.formula for cell in counted]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.loops import each
 from tests.measured.published import ledger_of
 
 V, PROMPT, RESPONSE, ROWS = 152064, 512, 1024, 16
@@ -28,7 +29,7 @@ def logits(version: str, phase: str = "log_prob", **more: object) -> float:
     return found.of("logits") / V
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "eager"),
     [("0.3.0", False), ("0.4.0", True), ("0.6.1", True), ("0.7.0", True), ("0.7.1", True), ("0.9.0", True)],
 )

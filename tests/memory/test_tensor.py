@@ -9,6 +9,7 @@ from advisor.memory.cells import PhaseSum
 from advisor.memory.ledger import build_ledger
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB
+from tests.loops import each
 from tests.measured.published import ledger_of, size
 from tests.replacing import replace
 
@@ -160,7 +161,7 @@ def test_fused_kernels_keep_the_inputs_of_norms_and_no_activated_gate() -> None:
     assert owned(update(1, actor__fused_layers=True), "activations") <= owned(update(1), "activations")
 
 
-@pytest.mark.parametrize(("backend", "ranks"), [("fsdp:d4", 4), ("fsdp:d2t2", 2), ("megatron:d2t2", 2), ("fsdp:t4", 1)])
+@each(("backend", "ranks"), [("fsdp:d4", 4), ("fsdp:d2t2", 2), ("megatron:d2t2", 2), ("fsdp:t4", 1)])
 def test_ranks_that_split_matrices_see_the_same_data(backend: str, ranks: int) -> None:
     settings = {"actor.backend": backend, "rollout.backend": "sglang:d4"}
     run = size({"framework": "areal", "model": "Qwen/Qwen2.5-7B", "gpus": "8xH100-80GB", "settings": settings}).run

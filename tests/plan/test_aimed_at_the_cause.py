@@ -8,6 +8,7 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.session import SessionRequest, State, open_session
+from tests.loops import each
 
 CAUSES = {cause.id: cause for cause in load_knowledge().tree.causes}
 OOM = (
@@ -32,8 +33,8 @@ def opened(folder: Path, log: str = "", script: str = "", gpus: str = "8xH100-80
         given = {"script": folder / "run.sh"}
         given["script"].write_text(script)
     logs = (folder / "train.log",) if log else ()
-    for each in logs:
-        each.write_text(log)
+    for one in logs:
+        one.write_text(log)
     return open_session(SessionRequest(**given, logs=logs, gpus=gpus, answers=answers))
 
 
@@ -43,7 +44,7 @@ def test_memory_in_pieces_is_not_met_by_what_lowers_a_sum(tmp_path: Path) -> Non
     assert {step.id for step in state.plan.selected()} <= set(CAUSES["fragmentation"].remedies)
 
 
-@pytest.mark.parametrize("cause", [cause.id for cause in CAUSES.values() if not cause.counted])
+@each("cause", [cause.id for cause in CAUSES.values() if not cause.counted])
 def test_what_the_ledger_does_not_sum_is_a_cause_of_the_card_or_grows_or_is_a_limit(cause: str) -> None:
     assert CAUSES[cause].memory == "gpu" or cause in ("host-growth", "save-grows", "locked-memory")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from advisor.rules.expression import decode
 from advisor.run.build import BuiltRun
 from advisor.run.natives import Native, Natives
 from advisor.run.run import Knob, Run, Topology
+from tests.loops import each
 from tests.made_mechanics import made_mechanics
 
 TOKENS = {
@@ -36,7 +36,7 @@ def values(rule: dict[str, Any], old: Any, total: int | None = 2448) -> list[Any
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("rule", "old", "expected"),
     [
         ({"to": True}, False, [True]),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.run.recipe import method_named, method_spelled
+from tests.loops import each
 from tests.plan.planned import Planned
 
 LINE = (
@@ -26,7 +25,7 @@ def test_where_nothing_tells_an_engine_s_levers_stand_last_and_say_when(planned:
     assert all(str(steps[name]["title"]).startswith("Where a rollout engine") for name in ENGINES & steps.keys())
 
 
-@pytest.mark.parametrize(
+@each(
     ("keys", "method"),
     [
         (("train.per_device_train_batch_size", "lr"), "given"),
@@ -39,7 +38,7 @@ def test_settings_tell_whether_answers_are_generated(keys: tuple[str, ...], meth
     assert method_spelled(keys) == method
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "method"),
     [("DPOTrainer", "dpo"), ("MySFTTrainer", "sft"), ("OnlineDPOTrainer", "online_dpo"), ("Trainer", "")],
 )

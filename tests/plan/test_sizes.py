@@ -13,6 +13,7 @@ import pytest
 from advisor import run_file
 from advisor.exits import Exit
 from advisor.plan.sizes import _farthest
+from tests.loops import each
 from tests.stories.told import tell
 
 VERL = (
@@ -87,7 +88,7 @@ def test_without_cards_there_is_no_answer_to_give(tmp_path: Path, capsys: pytest
     assert json.loads(out)["sizes"] is None
 
 
-@pytest.mark.parametrize("step", [1, 3, 7, 50])
+@each("step", [1, 3, 7, 50])
 def test_the_farthest_is_that_of_all_allowed_values_whatever_is_refused_between_them(step: int) -> None:
     values = range(1, 41)
     allowed = [value for value in values if value % step == 0]

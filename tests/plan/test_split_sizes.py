@@ -8,6 +8,7 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework, SettingFact
+from tests.loops import each
 from tests.plan.planned import Planned
 from tests.plan.test_usual_ways_out import BARE, UPDATE
 
@@ -22,7 +23,7 @@ def facts_of(known: SettingFact) -> Iterator[SettingFact]:
         yield known.before
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.framework)
+@each("dialect", DIALECTS, ids=lambda dialect: dialect.framework)
 def test_every_size_that_splits_is_held_against_the_gpus(dialect: Framework) -> None:
     loose = [
         key

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.loops import each
 from tests.real_parsers.examples import EXAMPLES, Read, read_examples, right_share
 from tests.real_parsers.labels import LABELS, file_words, words_of
 from tests.real_parsers.sandbox import started
@@ -25,7 +26,7 @@ def test_the_examples_of_a_release_are_what_upstream_says(name: str) -> None:
         assert right_share(read) >= 0.98, [(one.file, one.wrong()) for one in read if one.wrong()]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "program", "words", "method", "backend"),
     [
         ("verl", "verl.trainer.main_ppo", "model_engine=megatron algorithm.adv_estimator=grpo", "grpo", "megatron"),

@@ -21,6 +21,7 @@ from advisor.report.text_report import estimate_report, scan_report, text_report
 from advisor.report.ticket import ticket
 from advisor.run_file import sizing_of
 from advisor.session import SessionRequest, open_session
+from tests.loops import each
 from tests.replacing import replace
 from tests.report.sitting import crash, machine, sitting, unknown_sitting
 
@@ -134,7 +135,7 @@ def test_the_ticket_of_a_plan_that_does_not_fit_is_english():
 # --- terminals that cannot show it --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("encoding", "shown"),
     [
         ("utf-8", "−4.00 GiB → 显存"),

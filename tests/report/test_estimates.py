@@ -10,6 +10,7 @@ import pytest
 
 from advisor.cli import main
 from advisor.exits import Exit
+from tests.loops import each
 
 SFT = "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B --tuner_type {tuner} --deepspeed zero3 --max_length 2048 \\\n"
 FITS = SFT.format(tuner="lora") + "    --per_device_train_batch_size 1\n"
@@ -50,7 +51,7 @@ def test_each_file_has_its_line_in_the_order_given(capsys: pytest.CaptureFixture
     assert "per_device_train_batch_size is 64; up to" in told[1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("files", "code", "strict"),
     [
         (["fits.sh", "none.sh"], Exit.DONE, Exit.DONE),
@@ -60,7 +61,6 @@ def test_each_file_has_its_line_in_the_order_given(capsys: pytest.CaptureFixture
         (["unknown.sh", "gone.sh"], Exit.UNUSABLE, Exit.UNUSABLE),
         (["gone.sh", "over.sh", "unknown.sh"], Exit.DOES_NOT_FIT, Exit.DOES_NOT_FIT),
     ],
-    ids=lambda given: "+".join(given) if isinstance(given, list) else None,
 )
 def test_the_exit_code_is_that_of_the_worst(files: list[str], code: Exit, strict: Exit) -> None:
     assert main(["estimate", *files, *BOX]) == code

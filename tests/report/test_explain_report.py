@@ -6,10 +6,11 @@ import pytest
 
 from advisor.hostile import cells
 from advisor.report.explain_report import UnknownIdError, all_ids, explain_report
+from tests.loops import each
 from tests.report.sitting import KNOWLEDGE, OFFLOAD
 
 
-@pytest.mark.parametrize(
+@each(
     ("wanted", "said"),
     [
         ("actor.optimizer_offload", "a knob"),

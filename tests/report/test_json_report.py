@@ -17,6 +17,7 @@ from advisor.report.json_report import (
 )
 from advisor.run_file import sizing_of
 from advisor.units import GIB
+from tests.loops import each
 from tests.replacing import replace
 from tests.report.sitting import OFFLOAD, crash, ledger, machine, sitting, unknown_sitting
 
@@ -110,7 +111,7 @@ def test_the_same_state_gives_the_same_bytes():
     assert encode(diagnose_json(sitting())) == encode(diagnose_json(sitting()))
 
 
-@pytest.mark.parametrize(
+@each(
     ("gpu", "host", "expected"),
     [(40, 760, True), (10, 760, False), (40, 300, False), (None, 760, None), (None, 300, False), (None, None, None)],
 )

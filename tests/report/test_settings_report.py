@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 import yaml
 
 from advisor.report.json_report import encode
 from advisor.report.settings_report import Read, error_json, run_file, script_json, settings_json, settings_text
 from advisor.script.document import Document, Setting, Span
 from advisor.script.launch import Launch, Script
+from tests.loops import each
 
 
 def read() -> Read:
@@ -43,7 +43,7 @@ def test_both_places_of_a_key_are_listed_and_the_one_in_force_is_marked():
     assert (launch["argv0"], launch["framework"], launch["environment"]) == ("python3", "verl", {"A": "1"})
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         "launch 1: verl.trainer.main_ppo (verl, line 4)",

@@ -1,10 +1,9 @@
 """The ticket: short, ASCII, and without what is nobody's business."""
 
-import pytest
-
 from advisor.demo import demo_files
 from advisor.report.ticket import COLUMNS, LINES, anonymous, ticket
 from advisor.session import SessionRequest, open_session
+from tests.loops import each
 from tests.replacing import replace
 
 DEMO = demo_files()
@@ -29,7 +28,7 @@ def test_hostile_evidence_cannot_make_it_longer_or_control_a_terminal() -> None:
     assert len(text.splitlines()) <= LINES
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "left"),
     [
         ("/home/ana/runs/a.sh:9", "a.sh:9"),

@@ -172,7 +172,7 @@ def test_only_what_somebody_set_is_given() -> None:
     assert Expression("given(a, b)").of(scope) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "offset", "says"),
     [
         ("a +", 3, "ends too early"),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.rules.expression import Expression
 from advisor.rules.functions import device_ids, parallel_sizes
+from tests.loops import each
 from tests.rules.test_expression import Names
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "ids"),
     [
         ("list(range(0,8))", set(range(8))),
@@ -31,7 +31,7 @@ def test_lists_of_devices_are_read_and_never_evaluated(text: str | None, ids: se
     assert device_ids(text) == (None if ids is None else frozenset(ids))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "count"),
     [("sglang:d4p1t1", 4), ("sglang.d4t2", 8), ("fsdp:d4c2", 8), ("d8", 8), ("megatron:d2t2p2e4", 8)],
 )

@@ -15,6 +15,7 @@ from advisor.run.values import parse_value
 from advisor.script.document import Setting
 from advisor.script.launch import Launch
 from advisor.units import GIB
+from tests.loops import each
 
 K = load_knowledge()
 A = "actor_rollout_ref."
@@ -48,7 +49,7 @@ def logic_rl(batch: int, samples: int, micro: int, **more: str) -> BuiltRun:
     return built(launch("verl.trainer.main_ppo", **settings), gpus(4), "data/kk/instruct")
 
 
-@pytest.mark.parametrize(
+@each(
     ("batch", "samples", "micro", "held", "passes"),
     [(64, 16, 16, 256, 64), (16, 8, 64, 32, 128), (8, 32, 64, 64, 512), (4, 64, 64, 64, 1024)],
 )
@@ -166,7 +167,7 @@ def test_openrlhf_groups_are_apart_unless_colocated() -> None:
     assert built(Launch(0, "openrlhf.cli.train_ppo_ray", (), {}, (*made, flag)), gpus(8)).run.topology.colocated
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "kind", "value"),
     [
         ("True", "bool", True),
@@ -181,7 +182,7 @@ def test_native_texts_are_read_as_their_type_or_not_at_all(text: str, kind: str,
     assert parse_value(text, kind) == value
 
 
-@pytest.mark.parametrize(
+@each(
     ("spec", "version", "inside"),
     [
         (">=0.16.0,<0.16.8", "0.16.3", True),

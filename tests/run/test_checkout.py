@@ -8,8 +8,10 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.rules.functions import release_of, version_in
-from advisor.run.dialect import recognise, told_era, version_notes
+from advisor.run.dialect import recognise, told_era
+from advisor.run.version_notes import version_notes
 from advisor.script.reader import read_script
+from tests.loops import each
 
 K = load_knowledge()
 BY_NAME = {framework.framework: framework for framework in K.frameworks}
@@ -21,7 +23,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "release"),
     [
         ("0.17.0.dev0", "0.17.0"), ("0.17.0rc1", "0.17.0"), ("0.17.0-rc1", "0.17.0"), ("v0.4.1", "0.4.1"),
@@ -43,7 +45,7 @@ def test_a_version_in_another_table_of_the_project_is_none_of_its_own(tmp_path: 
     assert recognise(launch, "", (), {}, {}, K.frameworks, script=script).checkout is None
 
 
-@pytest.mark.parametrize("name", ["trl", "verl", "openrlhf", "ms-swift", "easyr1"])
+@each("name", ["trl", "verl", "openrlhf", "ms-swift", "easyr1"])
 def test_a_prerelease_has_the_era_of_its_release(name: str) -> None:
     dialect = BY_NAME[name]
     lows = [era.versions.partition(",")[0].removeprefix(">=") for era in dialect.eras if era.versions.startswith(">=")]

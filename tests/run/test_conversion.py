@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,7 +57,7 @@ def test_where_no_value_gives_the_knob_there_is_none() -> None:
     assert from_knob(fact, "k", 7, natives(fact), "key") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("rule", "value", "made", "how"),
     [
         ("value // dp", 160, 40, "160 // 4 data-parallel ranks = 40"),

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.crash.log_facts import dated_in
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
-from advisor.run.dialect import recognise, told_era, version_notes
+from advisor.run.dialect import recognise, told_era
+from advisor.run.version_notes import version_notes
+from tests.loops import each
 
 FRAMEWORKS = load_knowledge().frameworks
 DATED = [one for one in FRAMEWORKS if len([era for era in one.eras if era.released]) > 1]
 TODAY = "2026-11-26"
 
 
-@pytest.mark.parametrize("framework", DATED, ids=lambda one: one.framework)
+@each("framework", DATED, ids=lambda one: one.framework)
 def test_no_era_is_taken_that_came_after_the_log(framework: Framework) -> None:
     oldest = min(era.released for era in framework.eras if era.released)
     for era in framework.eras:
@@ -26,7 +26,7 @@ def test_no_era_is_taken_that_came_after_the_log(framework: Framework) -> None:
             assert oldest <= taken.released <= day
 
 
-@pytest.mark.parametrize("framework", DATED, ids=lambda one: one.framework)
+@each("framework", DATED, ids=lambda one: one.framework)
 def test_before_the_first_release_it_is_the_oldest(framework: Framework) -> None:
     found, _ = told_era(framework, None, set(), {}, dated="2019-01-01")
     taken = next(era for era in framework.eras if era.id == found)
@@ -46,7 +46,7 @@ def test_the_day_is_said_where_it_tells_the_version() -> None:
     assert (found.era, "2025-04-01" in note) == ("v0.16", True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "day"),
     [
         ("[2025-02-18 03:12:40,002] [INFO] step 3\n[2025-02-19 00:00:01] step 4", "2025-02-19"),

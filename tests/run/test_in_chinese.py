@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Constraint
 from advisor.language import CHINESE, speak
@@ -14,6 +12,7 @@ from advisor.run.build import RunInputs, build_run
 from advisor.run.constraints import broken, no_effect, violations
 from advisor.run.dialect import recognise
 from advisor.run.topology import too_few
+from tests.loops import each
 from tests.run.test_binding import gpus, launch, logic_rl
 from tests.run.test_refusals import ROLLOUT_TP, verl
 
@@ -28,7 +27,7 @@ def test_a_refused_size_names_the_heads_that_refuse_it() -> None:
     assert "有 28 个注意力头和 4 个 KV 头" in said
 
 
-@pytest.mark.parametrize(
+@each(
     ("rule", "said"),
     [
         (f"{TRAIN} % (nodes * {TRAIN} * gpus) == 0", f"{TRAIN} 必须是 nodes * {TRAIN} * gpus 的整数倍"),

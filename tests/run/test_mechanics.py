@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from advisor.run.mechanics import USUAL, assumed_mechanics
 from advisor.session import SessionRequest, State, open_session
+from tests.loops import each
 
 DIALECT = """
 framework: foo
@@ -50,6 +49,6 @@ def test_only_what_a_dialect_leaves_out_is_assumed(tmp_path: Path) -> None:
     assert run.mechanics.engine_sleeps is False
 
 
-@pytest.mark.parametrize("trainer", USUAL)
+@each("trainer", USUAL)
 def test_every_kind_of_trainer_has_its_habits(trainer: str) -> None:
     assert assumed_mechanics(trainer).trainer == trainer

@@ -8,6 +8,7 @@ import pytest
 
 from advisor.run.recipe import method_named, recipe_of
 from advisor.session import SessionRequest, State, open_session
+from tests.loops import each
 
 MODEL = "--model_name_or_path Qwen/Qwen2.5-7B --dataset_name d"
 OF_ANSWERS = {
@@ -60,7 +61,7 @@ def test_a_run_that_generates_is_told_by_its_program_too(tmp_path: Path, launch:
     assert (run.algorithm, run.recipe.answers) == (GENERATED[launch], "generated")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "method"),
     [
         ("verl.trainer.fsdp_sft_trainer", "sft"), ("/x/sft/train_grpo.py", "grpo"), ("run_sft_then_grpo.py", ""),

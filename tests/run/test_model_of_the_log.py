@@ -8,7 +8,9 @@ from pathlib import Path
 from advisor.session import SessionRequest, open_session
 from tests.crash.known import judge
 
-OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 15.89 GiB.\n"
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB. GPU 0 has a total capacity of 15.89 GiB.\n"
+)
 CONFIG = {
     "hidden_size": 2048,
     "intermediate_size": 11008,

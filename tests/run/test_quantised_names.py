@@ -10,9 +10,10 @@ import pytest
 from advisor.knowledge import load_knowledge
 from advisor.run.shape import bits_in_name, find_shape, served_bits
 from advisor.session import SessionRequest, open_session
+from tests.loops import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "bits"),
     [
         ("Qwen/Qwen2.5-7B-Instruct-AWQ", 4), ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int8", 8), ("x/Y-7B-gptq_int4", 4),
@@ -32,7 +33,7 @@ def test_only_a_base_that_is_not_trained_stays_quantised(tmp_path: Path, tuner: 
     assert open_session(SessionRequest(script, gpus="8xH100-80GB")).run.number("actor.quantized_bits") == bits
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "bits"),
     [
         ("openai/gpt-oss-20b", 4), ("unsloth/gpt-oss-20b-BF16", 16), ("deepseek-ai/DeepSeek-R1", 8),

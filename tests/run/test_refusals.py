@@ -8,6 +8,7 @@ import pytest
 from advisor.knowledge import load_knowledge
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import no_effect, violations
+from tests.loops import each
 from tests.made_mechanics import made_mechanics
 from tests.run.test_binding import built, gpus, launch, logic_rl
 
@@ -117,9 +118,7 @@ def test_fsdp_keeps_its_keys_and_is_not_offered_megatrons() -> None:
     assert run.run.notes == verl().run.notes
 
 
-@pytest.mark.parametrize(
-    ("samples", "micro", "binds"), [(32, 8, False), (32, 4, True), (64, 16, False), (64, 4, False)]
-)
+@each(("samples", "micro", "binds"), [(32, 8, False), (32, 4, True), (64, 16, False), (64, 4, False)])
 def test_a_micro_batch_is_idle_by_its_own_value_and_not_by_the_one_before(
     samples: int, micro: int, binds: bool
 ) -> None:

@@ -136,12 +136,12 @@ def test_an_estimate_takes_the_proportions_of_its_own_family() -> None:
     assert (qwen.vocab, llama.vocab) == (151936, 128256)
 
 
-@pytest.mark.parametrize("name", ["", "   ", "policy", "actor/huggingface", "gpt-4", "distilbert-base", "byt5-base"])
+@each("name", ["", "   ", "policy", "actor/huggingface", "gpt-4", "distilbert-base", "byt5-base"])
 def test_a_name_without_a_size_stays_unknown(name: str) -> None:
     assert find_shape(name, MODELS, nowhere) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "size"),
     [
         ("qwen-7b-chat", 7e9),
@@ -187,7 +187,7 @@ def test_vision_models_count_their_tower(tmp_path: Path) -> None:
     assert parameters_of(fact) == 8_292_166_656
 
 
-@pytest.mark.parametrize("model", [m for m in MODELS if m.name.startswith("Qwen3-VL")], ids=lambda m: m.name)
+@each("model", [m for m in MODELS if m.name.startswith("Qwen3-VL")], ids=lambda m: m.name)
 def test_the_towers_of_qwen3_vl_follow_from_their_config(model: ModelFact) -> None:
     small = {"depth": 24, "hidden_size": 1024, "intermediate_size": 4096}
     large = {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304}

@@ -12,6 +12,7 @@ from advisor.run.run import Topology
 from advisor.script.document import Setting
 from advisor.script.launch import Launch
 from advisor.script.reader import read_script
+from tests.loops import each
 
 from .test_binding import built, gpus
 
@@ -47,7 +48,7 @@ def test_openrlhf_puts_the_reference_beside_the_actor_only_where_it_is_told_to()
     assert not beside.roles_share_cards
 
 
-@pytest.mark.parametrize(
+@each(
     ("flags", "more", "place"),
     [
         ((), {}, "own"),
@@ -67,7 +68,7 @@ def test_no_reward_model_is_counted_where_none_is_named() -> None:
     assert openrlhf(("colocate_all_models",)).run.topology.reward_on == "none"
 
 
-@pytest.mark.parametrize(
+@each(
     ("flags", "version", "given", "share"),
     [
         (("colocate_all_models",), "0.5.8", "0.95", 0.4),

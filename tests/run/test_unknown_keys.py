@@ -13,6 +13,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.key_space import key_space
 from advisor.run.run import Run
 from advisor.session import SessionRequest, open_session
+from tests.loops import each
 
 OPENRLHF = "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path Qwen/Qwen2.5-7B --train.batch_size 128"
 TRL = "accelerate launch train_grpo.py --model_name_or_path Qwen/Qwen3-4B --per_device_train_batch_size 4"
@@ -105,7 +106,7 @@ def test_settings_name_them_too(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "--train.micro_batchsize (train.micro_batch_size?)" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("dialect", load_knowledge().frameworks, ids=lambda dialect: dialect.framework)
+@each("dialect", load_knowledge().frameworks, ids=lambda dialect: dialect.framework)
 def test_a_list_of_keys_has_those_of_the_dialect(dialect) -> None:  # type: ignore[no-untyped-def]
     space = key_space(dialect.framework)
     if space is None:

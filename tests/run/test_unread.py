@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.knowledge import load_knowledge
 from advisor.run.unread import doubts_of, suggested_by, unread_sharding
 from advisor.script.launch import Launch, NotFound
+from tests.loops import each
 
 KNOWN = load_knowledge().tree.sharding
 
@@ -36,7 +35,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("file", "choice"), NAMES)
+@each(("file", "choice"), NAMES)
 def test_a_name_suggests_a_sharding_or_nothing(file: str, choice: str) -> None:
     found = suggested_by(NotFound("--config_file", file, "accelerate"), KNOWN)
     assert (found.id if found is not None else "") == choice

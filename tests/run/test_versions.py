@@ -9,9 +9,11 @@ import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.run.bound import bind_natives
-from advisor.run.dialect import Recognised, absent, other_name, recognise, told_era, version_notes
+from advisor.run.dialect import Recognised, absent, recognise, told_era
+from advisor.run.version_notes import other_name, version_notes
 from advisor.script.launch import Launch
 from advisor.script.reader import read_script
+from tests.loops import each
 
 KNOWLEDGE = load_knowledge()
 BY_NAME = {framework.framework: framework for framework in KNOWLEDGE.frameworks}
@@ -100,7 +102,7 @@ def test_eras_with_fewer_strange_keys_come_first() -> None:
     assert not absent(verl, told_era(verl, None, keys, {})[0], keys)
 
 
-@pytest.mark.parametrize(
+@each(
     ("framework", "libraries", "era"),
     [
         ("llamafactory", {"transformers": "4.40.0"}, "v0.7"),

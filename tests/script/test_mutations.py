@@ -6,12 +6,11 @@ import random
 import time
 from pathlib import Path
 
-import pytest
-
 from advisor.script.document import Document, DocumentKind, EditRefused, EditRequest, ScriptError, apply_edits
 from advisor.script.edit import rewrite
 from advisor.script.files import Files
 from advisor.script.reader import read_documents
+from tests.loops import each
 from tests.script.test_config_editing import JSON, PYTHON, YAML
 from tests.script.test_shell_editing import CHAIN, OPTIONS
 
@@ -74,7 +73,7 @@ def damaged(text: bytes, chance: random.Random) -> bytes:
     return bytes(data)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_damaged_files_are_read_or_refused(seed: int) -> None:
     chance = random.Random(seed)
     refused = 0

@@ -13,6 +13,7 @@ from advisor.script.document import Document, EditRefused, EditRequest, ScriptEr
 from advisor.script.edit import rewrite
 from advisor.script.reader import read_script
 from advisor.script.toml_file import read_toml
+from tests.loops import each
 
 CONFIG = """\
 seq_len = 4_096  # one row
@@ -96,7 +97,7 @@ def test_a_key_without_a_place_is_refused(tmp_path: Path, text: str, key: str) -
         edited(tmp_path, text, **{key: "1"})
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["a = 1\na = 2\n", "a = \n", "[a\n", "[a]\n[a]\n", 'a = "x\n', "a 1\n", "a = 1 2\n", "a = [1\n", "a = {b=1\n"],
 )

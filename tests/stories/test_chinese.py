@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.stories.told import DOCUMENTED, RUNS, STORIES, beginning, diagnosis, 
 Patch = pytest.MonkeyPatch
 Capture = pytest.CaptureFixture[str]
 CHINESE = ("--lang", "zh")
+_SIGNS = re.compile("[\u3000-\u9fff\uff00-\uffef]")
 PROSE = frozenset(
     {
         "title",
@@ -66,7 +68,24 @@ def test_the_json_is_the_same_but_for_its_prose(name: str, tmp_path: Path, monke
     enter(story, tmp_path, monkeypatch)
     english, chinese = diagnosis(story, capsys), diagnosis(story, capsys, *CHINESE)
     assert dict(leaves(english, lambda key: key not in PROSE)) == dict(leaves(chinese, lambda key: key not in PROSE))
+    assert not list(differences(english, chinese))
     assert chinese["diagnosis"]["title"] != english["diagnosis"]["title"]
+
+
+def differences(english: Any, chinese: Any, at: str = "") -> Iterator[str]:
+    """Where two JSON values differ in more than the words of a text."""
+    if isinstance(english, dict) and isinstance(chinese, dict):
+        if english.keys() != chinese.keys():
+            yield f"{at}: {english.keys() ^ chinese.keys()}"
+        for key in english.keys() & chinese.keys():
+            yield from differences(english[key], chinese[key], f"{at}.{key}")
+    elif isinstance(english, list) and isinstance(chinese, list):
+        if len(english) != len(chinese):
+            yield f"{at}: {len(english)} and {len(chinese)}"
+        for number, (one, other) in enumerate(zip(english, chinese, strict=False)):
+            yield from differences(one, other, f"{at}[{number}]")
+    elif english != chinese and not (isinstance(english, str) and isinstance(chinese, str) and _SIGNS.search(chinese)):
+        yield f"{at}: {english!r} and {chinese!r}"
 
 
 def leaves(value: Any, wanted: Callable[[str], bool], path: str = "") -> Iterator[tuple[str, Any]]:

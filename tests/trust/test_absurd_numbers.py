@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from advisor.crash.patterns import Catalogue
 from advisor.crash.scan import scan
 from advisor.crash.sources import text_source
 from advisor.knowledge import load_knowledge
 from advisor.units import read_size
+from tests.loops import each
 
 EVERY = Catalogue(load_knowledge().signatures)
 
 
-@pytest.mark.parametrize("number", ["9" * 40, "9" * 400, "9.9.9", "0", "1e999", "٣٣٣"])
+@each("number", ["9" * 40, "9" * 400, "9.9.9", "0", "1e999", "٣٣٣"])
 def test_every_crash_line_may_hold_it(number):
     for ready in EVERY.ready:
         text = re.sub(r"\d+(?:\.\d+)?", lambda _: number, ready.signature.sample)

@@ -15,6 +15,7 @@ import pytest
 from advisor.cli import main
 from advisor.language import CHINESE, ENGLISH, LANGUAGES, _Spoken, read_catalogue, say, say_count, speak
 from advisor.words import filled
+from tests.loops import each
 from tests.stories.told import STORIES
 
 RUNS = Path(__file__).parents[1] / "runs"
@@ -120,7 +121,7 @@ def test_a_remedy_of_somebody_elses_is_filled_by_its_names_alone(form, hostile, 
     assert "Switch it {new.__class__} {new:>99999999999} {0} {new!r} { from true to false." in out
 
 
-@pytest.mark.parametrize("damaged", ["在此 {", "{nobody}", "{name.nothing}", "{0}", "{name[0][9]}"])
+@each("damaged", ["在此 {", "{nobody}", "{name.nothing}", "{0}", "{name[0][9]}"])
 def test_a_damaged_translation_is_said_in_english(damaged):
     speak(CHINESE, {"{name} is here": damaged, "{number} lines of {name}": damaged})
     assert say("{name} is here", name="ana") == "ana is here"

@@ -46,13 +46,13 @@ def test_what_is_cut_keeps_its_length_and_its_ordinary_words() -> None:
     assert clean_line("max_tokens=512 " * 4, 30) == "max_tokens=512 max_tokens=512" + "…"
 
 
-@pytest.mark.parametrize("name", ["use_wandb", "--use_wandb", "trainer.wandb_api_key", "hub_token", "--password"])
+@each("name", ["use_wandb", "--use_wandb", "trainer.wandb_api_key", "hub_token", "--password"])
 def test_a_setting_hides_what_the_same_words_in_a_text_hide(name: str) -> None:
     assert redact_value(name, HEX40) == HIDDEN
     assert redact_value("trainer.lr", "1e-6") == "1e-6"
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("python3", "train.py", "--hub_token", WORD, "--lr", "1"),

@@ -105,7 +105,7 @@ def test_enough_secrets_are_planted_to_prove_anything(garden):
     assert len(garden[1].planted) >= 200
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", sampled(LANGUAGES, 1))
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:1] + words[-2:]))
 def test_no_command_tells_a_secret(garden, capsys, words, language):
     assert main([*words, "--lang", language]) in (0, 3)
@@ -164,7 +164,7 @@ def test_they_are_told_where_that_was_asked_for(garden, capsys):
     assert told_secrets(garden[1], capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", sampled(LANGUAGES, 1))
 async def test_no_screen_tells_a_secret(garden, monkeypatch, language):
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
     speak(language)

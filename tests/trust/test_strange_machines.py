@@ -238,7 +238,7 @@ def test_less_than_python_needs_is_said_in_a_sentence():
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["stdin", "stdout", "stderr"])
 def test_a_stream_that_the_caller_closed_is_no_fault(number, tmp_path):
     command = f"{sys.executable} -m advisor fix --demo -o run.sh {number}{'<' if number == 0 else '>'}&-"
-    environ = BARE | {"HOME": "/proc/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
+    environ = BARE | CACHE | {"HOME": "/proc/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(["sh", "-c", command], capture_output=True, env=environ, cwd=tmp_path, timeout=60)
     assert done.returncode == 0, done.stderr
     assert b"fault" not in done.stderr
@@ -260,6 +260,6 @@ def test_a_folder_that_is_gone_is_no_fault(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
     command = f"rmdir {gone}; {sys.executable} -m advisor machine"
-    environ = BARE | {"HOME": "/proc/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
+    environ = BARE | CACHE | {"HOME": "/proc/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(["sh", "-c", command], capture_output=True, env=environ, cwd=gone, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")

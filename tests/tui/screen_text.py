@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+from textual._compositor import Compositor
 from textual.events import Key
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
@@ -85,6 +87,8 @@ async def opened(
     """The app with its first screen up."""
     made = driver or (MadeDriver(state) if state is not None else MadeDriver())
     app = AdvisorApp(lambda: made, gauges or MadeGauges(), no_color=no_color, plain_ascii=plain_ascii, **more)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await laid_out(pilot)
-        yield pilot
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compositor, "render_update", lambda *_, **__: None)  # no terminal: drawn when a test looks at it
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await laid_out(pilot)
+            yield pilot

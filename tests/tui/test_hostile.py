@@ -32,6 +32,7 @@ from advisor.tui import (
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.keys import Hint
 from advisor.tui.ui_text import Row, crop, cut, cut_left, flow, labelled, plain, texts
+from tests.loops import each
 from tests.replacing import replace
 
 from .made_state import KNOWLEDGE, MadeDriver, MadeGauges, host_crash, snapshot, step
@@ -237,7 +238,7 @@ async def test_a_hostile_note_is_shown_as_text() -> None:
         assert "that could not be done: [/red] gone" in seen(pilot)
 
 
-@pytest.mark.parametrize("width", range(8, 60, 3))
+@each("width", range(8, 60, 3))
 def test_a_secret_is_hidden_before_the_line_is_broken_or_cut(width: int) -> None:
     """A token in a file's name, torn by the width, was told in two halves."""
     token = "hf_" + "aBcD4Rf6YhJgKLmNoPqRs"

@@ -25,6 +25,7 @@ from advisor.tui.terminal import MOST, in_clipboard, takes_mouse, theme_of
 from advisor.tui.ui_state import GoBack, GoOn
 from advisor.tui.ui_text import TONES
 from advisor.tui.verdict import VerdictScreen
+from tests.loops import each
 
 from .made_state import MadeDriver, MadeGauges
 from .screen_text import opened, press, screen_text, settle
@@ -32,7 +33,7 @@ from .screen_text import opened, press, screen_text, settle
 # --- colours and mouse ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("chosen", "environ", "theme"),
     [
         ("auto", {"TERM": "xterm-256color"}, "dark"),

@@ -11,6 +11,7 @@ from advisor.tui.driver import SessionDriver
 from advisor.tui.evidence_view import EvidenceView, source_of
 from advisor.tui.log_window import LogWindows
 from advisor.tui.verdict import VerdictScreen
+from tests.loops import each
 
 from .screen_text import opened, press, screen_text
 
@@ -29,7 +30,7 @@ def every_proof_opens(state: State) -> None:
         assert evidence.text.expandtabs(8)[:40].strip() in window.lines[evidence.line - window.first]
 
 
-@pytest.mark.parametrize("story", STORIES)
+@each("story", STORIES)
 def test_every_proof_of_a_story_is_found_in_its_log(story: str) -> None:
     every_proof_opens(read(*sorted((RUNS / story).glob("*.log"))))
 

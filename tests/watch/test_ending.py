@@ -24,6 +24,7 @@ from advisor.watch.ray_logs import keep_ends, of_workers
 from advisor.watch.record import Record, Ring
 from advisor.watch.record_files import RAY_LOGS as FOLDER
 from advisor.watch.sampler import Sampler
+from tests.loops import each
 
 TORCH = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total capacity of 39.38 GiB \
@@ -119,7 +120,7 @@ def test_the_log_of_a_dead_worker_is_found_by_its_id_and_no_other(tmp_path):
     assert [file.name for file in found] == [f"worker-{worker}-ffffffff-77.err"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "role"),
     [
         (["ray::WorkerDict.actor_rollout_update_actor"], "ray::WorkerDict"),

@@ -5,17 +5,18 @@ from __future__ import annotations
 import pytest
 
 from advisor.watch.growth import growth_of
+from tests.loops import each
 from tests.watch.made_series import NOISES, WITH_A_LEAK, rate
 
 TRIES = 100
 
 
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.__name__)
+@each("noise", NOISES, ids=lambda noise: noise.__name__)
 def test_at_most_two_false_alarms_in_a_hundred(noise):
     assert rate(noise, 0.0, TRIES, seed=11) <= 0.02
 
 
-@pytest.mark.parametrize("noise", WITH_A_LEAK, ids=lambda noise: noise.__name__)
+@each("noise", WITH_A_LEAK, ids=lambda noise: noise.__name__)
 def test_one_percent_a_step_is_found_in_fifty_steps(noise):
     assert rate(noise, 0.01, TRIES, seed=12) >= 0.95
 

@@ -1,0 +1,243 @@
+"""Writes the changes of the short report: what comes first, what is switched on, what else there is, the promise."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from advisor.diagnosis.cases import open_words
+from advisor.hostile import cells
+from advisor.knowledge.schema import Case
+from advisor.language import Sayings, clauses, listed, say, say_count, sentences
+from advisor.memory.cells import Place
+from advisor.memory.fit import FitVerdict
+from advisor.memory.ledger import peak_rises
+from advisor.plan.order import most_saved
+from advisor.plan.plan import Plan, PlanStep
+from advisor.plan.solve import enough_alone
+from advisor.report import phrases
+from advisor.report.layout import wrap
+from advisor.words import BETWEEN_SENTENCES, sentence
+
+if TYPE_CHECKING:
+    from advisor.state import State
+
+CLAUSES = 2
+"""Of what is short, shown at most."""
+ON_HOST = 2
+"""Other steps, shown at least of a plan for the host: what relieves most, and the machine."""
+PARAGRAPH = 180
+"""Columns of a paragraph; the sentences beyond are for `--all`."""
+_COMMAND = re.compile(r"[`=]|--\w|\w_\w")
+"""What a sentence has that says what to type."""
+_PROMISES: Sayings[FitVerdict] = Sayings(
+    {
+        "fits": "With these the run is expected to fit.",
+        "may_not_fit": "With these the run may fit; that is not certain.",
+        "does_not_fit": "These alone do not suffice.",
+        "cannot_be_said": "Whether these suffice cannot be computed.",
+    }
+)
+"""Of the selected changes."""
+_ONE_SIDE: Sayings[Place] = Sayings(
+    {
+        "gpu": "With these host RAM suffices; whether the cards do cannot be said.",
+        "host": "With these the cards suffice; whether host RAM does cannot be said.",
+    }
+)
+"""The same where the size of one place is all that is not known."""
+_ENOUGH: Sayings[Place] = Sayings({"gpu": "With these host RAM suffices.", "host": "With these the cards suffice."})
+"""The same where the changes move nothing to that place."""
+
+
+class Most(Struct, frozen=True):
+    """How many of each are shown at most."""
+
+    remarks: int
+    alternatives: int
+    in_order: int
+    by_hand: int
+    outcomes: int
+    notes: int
+    assumed: int
+
+
+class ShownSteps(Struct, frozen=True):
+    """The steps that are printed, in the plan's order."""
+
+    ahead: tuple[PlanStep, ...]
+    """Before what is switched on: what is looked at first."""
+    chosen: tuple[PlanStep, ...]
+    others: tuple[PlanStep, ...]
+    left: int
+    """Steps that are not printed."""
+
+    @staticmethod
+    def of(plan: Plan, most: Most) -> ShownSteps:
+        """What takes more of the other place than there is is offered only where nothing else is; so is what costs
+        memory, unless it is the cure: a larger share saves nothing, and may be what an engine lacks.
+        """
+        chosen = plan.selected()
+        certain = [step for step in plan.steps if not step.only_if]
+        first = certain.index(chosen[0]) if chosen else 0
+        ahead, later = certain[:first], [step for step in certain[first:] if not step.selected]
+        helping = [s for s in later if s is plan.steps[0] or (phrases.largest_saving(s) or ("", 1, ""))[1] >= 0]
+        on_host = (one for one in helping if one.place == "host")
+        largest = max(on_host, key=most_saved, default=None)  # told with its price
+        helping = [step for step in helping if not step.spills or step is largest] or helping
+        least = 1 if largest is None else ON_HOST
+        shown = helping[: max(least, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
+        ahead = ahead[: max(1, most.alternatives)]
+        left = len(certain) - len(chosen) - len(ahead) - len(shown)
+        return ShownSteps(tuple(ahead), chosen, tuple(shown), left)
+
+
+def changes_of(state: State, most: Most) -> list[str]:
+    """The plan's steps, as many as are shown, with what is promised of those that are switched on."""
+    plan = state.plan
+    shown = ShownSteps.of(plan, most)
+    chosen, others = shown.chosen, shown.others
+    perhaps = [step for step in plan.steps if step.only_if]
+    if not plan.steps:
+        return wrap(plan.shortfall, 2)
+    short = _worst(_unsaid(plan.shortfall, state, most))
+    if perhaps and not chosen and not others:
+        counted = say("By the settings alone: {short}", short=short) if short and not state.ran else ""
+        nothing = say("Nothing, before it is known what ended the run.")
+        beside = say("Beside that, by the settings alone: {short}", short=short) if counted else ""
+        told = any(one.place == perhaps[0].place and one.reason == "over" for one in plan.fit.findings)
+        ways = wrap(nothing, 2) + _if_it_was(perhaps, state, most)
+        return wrap(counted, 2) + ways if told else ways + wrap(beside, 2)
+    lines = [line for step in shown.ahead for line in _offered(say("First:"), step, state) + _by_hand(step, state)]
+    lines += wrap(sentences((_promise(state), short)), 2)
+    for number, step in enumerate(chosen, 1):
+        lines += _chosen(f"{number}.", step, state)
+    if others:
+        ordered = say("In this order, until it runs:") if len(others) > 1 else say("To try:")
+        lines += wrap(say("Or:") if chosen else ordered, 2)
+        marks = ["-"] * len(others) if chosen else [f"{number}." for number in range(1, len(others) + 1)]
+        for number, (mark, step) in enumerate(zip(marks, others, strict=True)):
+            helps = _only_helps(step, state) if chosen else ""
+            lines += _offered(mark, step, state, helps) + (_by_hand(step, state) if number < most.by_hand else [])
+    return lines + and_more(shown.left) + _if_it_was(perhaps, state, most)
+
+
+def _if_it_was(steps: list[PlanStep], state: State, most: Most) -> list[str]:
+    """Steps for one way the open question may go, under what has to be true first; [] where there are none."""
+    lines = [line for one in steps[:1] for line in wrap(say("Right {only_if}:", only_if=one.only_if), 2)]
+    for number, step in enumerate(steps[: most.in_order], 1):
+        lines += _offered(f"{number}.", step, state) + (_by_hand(step, state) if number <= most.by_hand else [])
+    return lines + and_more(len(steps) - most.in_order)
+
+
+def _promise(state: State) -> str:
+    plan = state.plan
+    if not plan.selected():
+        return ""
+    if state.run.quoted:
+        return say("Whether these suffice cannot be said from a part of the launch.")
+    beside = plan.fit.fits_beside
+    if beside is None or plan.before is None or plan.after is None:
+        return _PROMISES[plan.fit.verdict]
+    return (_ONE_SIDE if peak_rises(plan.before, plan.after, beside) else _ENOUGH)[beside]
+
+
+def _unsaid(shortfall: str, state: State, most: Most) -> str:
+    """Without the remarks that stand below the cause already."""
+    for remark in phrases.remarks(state)[: most.remarks]:
+        shortfall = shortfall.replace(remark, "")
+    return shortfall.strip(" ;；")
+
+
+def _worst(shortfall: str) -> str:
+    """What is short or in doubt: its first clauses, and how many more there are."""
+    parts = shortfall.split(clauses(("", "")))
+    left = len(parts) - CLAUSES
+    return sentence(clauses([*parts[:CLAUSES], say("{count} more", count=left)])) if left > 0 else sentence(shortfall)
+
+
+def _chosen(number: str, step: PlanStep, state: State) -> list[str]:
+    lines = wrap(f"{number} {_named(step, state)}", 2, 5)
+    for change in step.changes:
+        where = f"{change.file}:{change.line}" if change.line is not None else change.file or change.how
+        told = phrases.change_line(change) + (_further(step) if change is step.changes[0] else "")
+        lines += wrap(say("{change} ({place})", change=told, place=where) if where else told, 5, 7)
+    lines += wrap(sentence(step.worked_here), 5)
+    why = "" if phrases.saves_word(step) else brief(step.why, 1)
+    costs = say("Costs: {costs}", costs=step.costs) if step.costs else ""
+    return lines + wrap(why, 5) + wrap(costs, 5, 7)
+
+
+def _further(step: PlanStep) -> str:
+    return say(", then {value}", value=step.then) if step.then else ""
+
+
+def _only_helps(step: PlanStep, state: State) -> str:
+    """That another way is none by itself, where the chosen steps are one."""
+    fit = state.plan.fit
+    if state.planned_for is None or (fit.verdict != "fits" and fit.fits_beside is None):
+        return ""
+    return say("not enough alone") if enough_alone(step, state.planned_for) is False else ""
+
+
+def _offered(mark: str, step: PlanStep, state: State, *more: str) -> list[str]:
+    """The step in a line, with what `more` there is to say of it."""
+    changes = clauses(phrases.change_line(change) for change in step.changes)
+    line = f"{mark} {_named(step, state, *more)}" + (f": {changes}{_further(step)}" if changes else "")
+    unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
+    lines = wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 3 + len(mark))
+    return lines + wrap(_as_in(step, state), 5, 7)
+
+
+def _as_in(step: PlanStep, state: State) -> str:
+    """Which case stands behind it, where all that is known of that is so here, and the versions it had."""
+    alike = state.situation.cases if state.situation is not None else ()
+    case = next((one for one in alike if step.documented.partition(" ")[0] == one.id), None)
+    if case is None or any(not name.startswith("version ") for name in _unknown_of(case, state)):
+        return ""
+    if next(one for one in state.plan.steps if one.documented == step.documented) is not step:
+        return ""  # told already
+    had = [f"{name.removeprefix('version ')} {v}" for name, v in case.situation.items() if name.startswith("version ")]
+    told = {"title": case.title, "versions": listed(had)}
+    return say("Reported, with {versions}: {title}.", **told) if had else say("Reported: {title}.", **told)
+
+
+def _unknown_of(case: Case, state: State) -> list[str]:
+    """What the case says of its run and nobody knows of this one."""
+    return open_words(case, state.situation.facts, state.run) if state.situation is not None else []
+
+
+def _by_hand(step: PlanStep, state: State) -> list[str]:
+    """How that is done which no setting does."""
+    remedy = next((one for one in state.knowledge.remedies if one.id == step.id), None)
+    if step.kind == "version":
+        return wrap(brief(step.why, 1), 5)
+    if step.changes or remedy is None or remedy.knob is not None:
+        return []
+    told = BETWEEN_SENTENCES.split(step.why)
+    return wrap(next(filter(_COMMAND.search, told), told[0]), 5)
+
+
+def _named(step: PlanStep, state: State, *more: str) -> str:
+    """Title, what it saves and takes elsewhere, whether results change, `more`, and the id that `--accept` takes."""
+    results = "" if step.results == "unchanged" else say("results CHANGE")
+    moved = (phrases.saves_word(step, state.ledger.gpu_capacity), *phrases.trade_words(step, state.ledger))
+    facts = " · ".join(filter(None, [*moved, *more, results, step.id]))
+    return say("{step} ({facts})", step=step.title, facts=facts)
+
+
+def brief(text: str, columns: int = PARAGRAPH) -> str:
+    """The first sentence, and those after it that fit into so many columns."""
+    first, *others = BETWEEN_SENTENCES.split(text)
+    for one in others:
+        if cells(first) + cells(one) > columns:
+            break
+        first = sentences((first, one))
+    return first
+
+
+def and_more(left: int) -> list[str]:
+    """How many are not shown; [] where all are."""
+    return wrap(say_count("and {number} more", "and {number} more", left), 2) if left > 0 else []
