@@ -214,6 +214,7 @@ def changes_inside(tree: ast.Module, setup: Setup, holders: Collection[str]) -> 
         handed = [*zip(named, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
         taken = {name for name, value in handed if id(value) in own or _is_one(value, holders)}
         yield from (AttributeChange(each.key, each.node) for each in _changes_in(function, taken))
+    yield from (AttributeChange("", call) for call in setup.configs if len(call.args) > 1)  # which fields get them?
     made = family(tree, {called(call) for call in setup.configs})
     for node in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
         if node in made:
@@ -226,10 +227,11 @@ def changes_inside(tree: ast.Module, setup: Setup, holders: Collection[str]) -> 
 def _handed_on(node: ast.ClassDef) -> Iterator[AttributeChange]:
     """What a config class of the file gives the one that it is derived from, where it is made in a way of its own."""
     for made in (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"):
-        if made.args.kwarg is None:
-            yield AttributeChange("", made)
-        for call in (each for each in ast.walk(made) if isinstance(each, ast.Call) and called(each) == "__init__"):
-            yield from (AttributeChange(keyword.arg, call) for keyword in call.keywords if keyword.arg)
+        match made.body:
+            case [ast.Expr(value=ast.Call() as call)] if called(call) == "__init__" and made.args.kwarg is not None:
+                yield from (AttributeChange(keyword.arg, call) for keyword in call.keywords if keyword.arg)
+            case _:
+                yield AttributeChange("", made)
 
 
 def _changes_in(node: ast.FunctionDef | ast.ClassDef, holders: Collection[str]) -> Iterator[AttributeChange]:
@@ -298,7 +300,7 @@ def find_setup(tree: ast.Module, values: NameValues) -> Setup:
     configs = [
         call
         for call in calls
-        if _is_config(call) or (called(call) in derived and (call.keywords or not derived[called(call)]))
+        if _is_config(call) or (called(call) in derived and (call.keywords or call.args or not derived[called(call)]))
     ]
     parts = {id(call) for handed in _handed_over(tree, calls) for call in bound.reached(handed) if _is_config(call)}
     taken, ambiguous = False, False
