@@ -110,6 +110,18 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         BATCH,
         "may be changed by line 4 while the file runs",
     ),
+    "a derived class that changes what it is given": (
+        "t.py",
+        f"{HEAD}{SUPER.replace('super', 'given.pop(0)' + chr(10) + '        super')}cfg = My(batch_size=8)\n{TRAIN}",
+        BATCH,
+        "may be changed by line 3 while the file runs",
+    ),
+    "given by position": (
+        "t.py",
+        f"{DATA}{OWN}cfg = My('x', 8)\n{TRAIN}",
+        BATCH,
+        "may be changed by line 6 while the file runs",
+    ),
     "what a derived class does once it is made": (
         "t.py",
         f"{DATA}{AFTER}@dataclass\nclass B(A):\n    output_dir: str = 'y'\ncfg = B(lr=2)\n{TRAIN}",
