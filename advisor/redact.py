@@ -48,7 +48,7 @@ _DECLARES = re.compile(
 """Ends in a name whose value follows after a blank."""
 _SHAPES = re.compile(
     r"""(?x) (?<![A-Za-z0-9]) (?:
-      hf_(?![a-z]{1,19}\b)[A-Za-z0-9]{12,} | api_org_[A-Za-z0-9]{16,}                            # Hugging Face
+      hf_(?![a-z]{1,19}(?:\b|_))[A-Za-z0-9]{12,} | api_org_[A-Za-z0-9]{16,}                      # Hugging Face
     | wandb_v\d_[\w-]{16,} | r8_[A-Za-z0-9]{16,} | nvapi-[\w-]{16,}             # Weights & Biases, Replicate, NVIDIA
     | sk-[\w-]{12,} | gsk_[A-Za-z0-9]{16,} | AIza[\w-]{30,} | ya29\.[\w-]{16,}  # OpenAI and alike, Groq, Google
     | xai-[A-Za-z0-9]{20,} | pplx-[A-Za-z0-9]{20,} | tvly-[\w-]{20,} | jina_[A-Za-z0-9]{20,} | fw_[A-Za-z0-9]{20,}
@@ -188,7 +188,7 @@ _NO_OWNERS = frozenset(
         *("END", "MAX"),
     )
 )
-_NO_VALUES = frozenset(("true", "false", "none", "null", "auto", "on", "off", "yes", "no", "str", "optional"))
+_NO_VALUES = frozenset(("true", "false", "none", "null", "auto", "on", "off", "yes", "no", "str", "optional", "lambda"))
 _PLACEHOLDER = re.compile(
     r"""(?x) \\{0,4} \$ (?: \{?\w+\}?.{0,3} | [({].* ) | [{<].* | \*+ | %\w+% | %[sdr].{0,2}
     | (?i:your)\b.* | x{3,} | .*\.\.\. """
@@ -423,6 +423,6 @@ def _is_secret_name(name: str, many: bool = False) -> bool:
 
 
 def _is_secret_value(value: str, is_password: bool = False) -> bool:
-    if _PLACEHOLDER.fullmatch(value) or _PATH.fullmatch(value) or value.lower() in _NO_VALUES:
+    if _PLACEHOLDER.fullmatch(value) or _PATH.fullmatch(value) or value.lower().rstrip(":") in _NO_VALUES:
         return False
     return bool(value.strip(".…")) and (is_password or not value.isdecimal() or len(value) > 7)

@@ -39,6 +39,8 @@ SECRETS = {
 }
 PLAIN = [
     "def test_merge_datasets_uses_hf_concatenation():",
+    'setattr(routes, "hf_reachability_memo", hf_quantization_fields)',
+    "overrides[authenticated_via_api_key] = lambda: False",
     "HF_TOKEN: # in case you use gated models",
     "# hf_use_auth_token: # boolean",
     '{"key": "--hub_token", "value": "$HF_TOKEN", "resolved": false}',

@@ -320,6 +320,7 @@ class Shell(Struct):
             words = [word.literal() if isinstance(word, Word) else None for word in command.words]
             if b"-s" in words:
                 given = [word for word in command.words[words.index(b"-s") + 1 :] if isinstance(word, Word)]
+                given = given[given[:1] != [] and given[0].literal() in (b"--", b"-") :]
                 inside.positional = tuple(item for word in given for item in expander.fields(word))
             self.nested(body, inside)
 

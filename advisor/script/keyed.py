@@ -69,6 +69,8 @@ class Keyed(Struct):
 
     entries: list[KeyedEntry] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
+    documents: int = 1
+    """How many of YAML's documents (`---`) the file holds."""
 
     def add(self, entry: KeyedEntry) -> None:
         """Note a value; the whole document has no key."""
@@ -290,6 +292,7 @@ def _yaml_read(name: str, data: bytes) -> Keyed:
         where = {"file": name, "line": error.line}
         raise ScriptError(say("{file}, line {line}: {problem}.", **where, problem=error.reason)) from error
     reader = _YamlReader(name, data, text, len(data) - len(body))
+    reader.keyed.documents = len(nodes)
     for node in nodes:
         reader.node("", node, node, 0)
     return reader.keyed
@@ -297,7 +300,10 @@ def _yaml_read(name: str, data: bytes) -> Keyed:
 
 def _sentence(name: str, data: bytes, error: Any) -> str:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    problem = clean_line(str(getattr(error, "problem", None) or say("it cannot be parsed")), 200)
+    context, problem = (getattr(error, name, None) or "" for name in ("context", "problem"))
+    if context and not context.startswith("while "):  # of an anchor's second place the problem says only that it is one
+        problem = context.partition(";")[0]
+    problem = clean_line(problem, 200) or say("it cannot be parsed")
     if mark is None:
         return say("{file}: {problem}.", file=name, problem=problem)
     lines = data.split(b"\n")
@@ -305,6 +311,11 @@ def _sentence(name: str, data: bytes, error: Any) -> str:
     if b"\t" in line[: len(line) - len(line.lstrip())]:
         problem = say("a tab is used for indentation, which YAML does not allow")
     return say("{file}, line {line}: {problem}.", file=name, line=mark.line + 1, problem=problem)
+
+
+def _merges(name: Node) -> bool:
+    """Whether a key is YAML's `<<`, which in quotes is a name as any other."""
+    return name.tag == "tag:yaml.org,2002:merge"
 
 
 class _YamlReader:
@@ -337,10 +348,10 @@ class _YamlReader:
         end = start = self.at(node.start_mark.index)
         stood = key in self.keyed.tables  # what is merged into this one is no place for its keys
         names: set[str] = set()
-        for name, value in sorted(node.value, key=lambda pair: pair[0].value != "<<"):  # what stands here itself wins
+        for name, value in sorted(node.value, key=lambda pair: not _merges(pair[0])):  # what stands here itself wins
             if name.id != "scalar":
                 continue
-            merged = [value] if name.value == "<<" else []
+            merged = [value] if _merges(name) else []
             if merged and type(value).__name__ == "SequenceNode":
                 merged = [*reversed(value.value)]  # of several the first wins
             below = f"{key}.{name.value}" if key else name.value

@@ -34,6 +34,11 @@ class KeyedEditor:
 
     def settings(self, wanted: Sequence[EditRequest]) -> None:
         """Set, add or remove keys; neighbours between braces are taken away together, with the commas they share."""
+        if wanted and self.keyed.documents > 1:
+            told = {"file": clean_line(str(self.document.path)), "count": self.keyed.documents}
+            raise EditRefused(
+                say("{file} holds {count} documents (---), and nothing tells which the run gets.", **told)
+            )
         for item in wanted:
             self.setting(item)
         run: list[KeyedEntry] = []

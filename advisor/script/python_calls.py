@@ -51,11 +51,56 @@ class Setup(Struct):
     """Key and argument of what a tokenizer is told of the longest row: when it is loaded, and when it is called."""
     rivals: bool = False
     """Whether several configs are made, and nothing tells which of them the run gets."""
+    given: ast.expr | None = None
+    """What the trainer gets as its config, where it is none of `configs`; followed to where that is made."""
 
 
 def called(call: ast.Call) -> str:
     """The last name of what is called."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def spell_out(tree: ast.Module) -> None:
+    """Give config classes and trainers that a file imports under another name the package's own."""
+    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    packages = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    own: dict[str, str] = {}
+    for alias in (each for node in packages for each in node.names if each.asname and each.asname not in stored):
+        if _CONFIG_NAME.search(alias.name) or alias.name.endswith(TRAINER):
+            own[str(alias.asname)], alias.asname = alias.name, None
+    for node in ast.walk(tree) if own else ():
+        if isinstance(node, ast.Name):
+            node.id = own.get(node.id, node.id)
+
+
+def is_dataclass(node: ast.ClassDef) -> bool:
+    """Whether a class is decorated as one: without that, its fields are no arguments and their values are not taken."""
+    return any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+
+
+def family(tree: ast.Module, names: Collection[str]) -> list[ast.ClassDef]:
+    """The classes of a file that go by these names, and those of the file that they are derived from."""
+    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    found: dict[str, ast.ClassDef] = {}
+    wanted = [name for name in names if name in classes]
+    while wanted:
+        node = classes[wanted.pop()]
+        if node.name not in found:
+            found[node.name] = node
+            wanted += [base.id for base in node.bases if isinstance(base, ast.Name) and base.id in classes]
+    return list(found.values())
+
+
+def _derived(tree: ast.Module) -> dict[str, bool]:
+    """Classes of the file that are derived from a package's config class, and whether they are dataclasses."""
+    named = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    lines = {name: family(tree, [name]) for name in named}
+    bases = {name: [ast.unparse(base) for node in nodes for base in node.bases] for name, nodes in lines.items()}
+    return {
+        name: all(map(is_dataclass, nodes))
+        for name, nodes in lines.items()
+        if any(_CONFIG_NAME.search(base) and base not in named for base in bases[name])
+    }
 
 
 class _Bound:
@@ -77,6 +122,11 @@ class _Bound:
 
     def count(self, name: str) -> None:
         self.bindings[name] = self.bindings.get(name, 0) + 1
+
+    def made(self, node: ast.expr) -> ast.expr:
+        """The expression that a name was set to last; the node itself where nothing does."""
+        values = self.values.get(ast.unparse(node), [node])
+        return ([value for value in values if value.lineno < node.lineno] or values)[-1]
 
     def reached(self, node: ast.expr, depth: int = 0) -> Iterator[ast.Call]:
         """The calls that an expression may stand for: by its names, either branch, or the model that a call wraps."""
@@ -164,12 +214,24 @@ def changes_inside(tree: ast.Module, setup: Setup, holders: Collection[str]) -> 
         handed = [*zip(named, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
         taken = {name for name, value in handed if id(value) in own or _is_one(value, holders)}
         yield from (AttributeChange(each.key, each.node) for each in _changes_in(function, taken))
-    made = {called(call) for call in setup.configs}
+    yield from (AttributeChange("", call) for call in setup.configs if len(call.args) > 1)  # which fields get them?
+    made = family(tree, {called(call) for call in setup.configs})
     for node in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
-        if node.name in made:
+        if node in made:
             yield from (AttributeChange(each.key, each.node) for each in _changes_in(node, {"self"}))
+            yield from _handed_on(node)
         elif node.name == setup.trainer or any(ast.unparse(base).endswith(TRAINER) for base in node.bases):
             yield from (AttributeChange(each.key, each.node) for each in _changes_in(node, {"self.args", "args"}))
+
+
+def _handed_on(node: ast.ClassDef) -> Iterator[AttributeChange]:
+    """What a config class of the file gives the one that it is derived from, where it is made in a way of its own."""
+    for made in (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"):
+        match made.body:
+            case [ast.Expr(value=ast.Call() as call)] if called(call) == "__init__" and made.args.kwarg is not None:
+                yield from (AttributeChange(keyword.arg, call) for keyword in call.keywords if keyword.arg)
+            case _:
+                yield AttributeChange("", made)
 
 
 def _changes_in(node: ast.FunctionDef | ast.ClassDef, holders: Collection[str]) -> Iterator[AttributeChange]:
@@ -234,7 +296,12 @@ def find_setup(tree: ast.Module, values: NameValues) -> Setup:
     bound = _Bound(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     calls.sort(key=lambda call: (call.lineno, call.col_offset))
-    configs = [call for call in calls if _is_config(call)]
+    derived = _derived(tree)
+    configs = [
+        call
+        for call in calls
+        if _is_config(call) or (called(call) in derived and (call.keywords or call.args or not derived[called(call)]))
+    ]
     parts = {id(call) for handed in _handed_over(tree, calls) for call in bound.reached(handed) if _is_config(call)}
     taken, ambiguous = False, False
     trainers = [call for call in calls if called(call).endswith(TRAINER) and called(call)[:1].isupper()]
@@ -257,6 +324,8 @@ def find_setup(tree: ast.Module, values: NameValues) -> Setup:
             out.configs = [c for c in out.configs if id(c) in own or not _of_another(c, others, tree)]
         out.configs.sort(key=lambda call: id(call) in own)
         taken = any(id(call) in own for call in out.configs)
+        handed = [keyword.value for keyword in trainer.keywords if keyword.arg in _OWN]
+        out.given = bound.made(handed[0]) if handed and not own else None
     names = [called(call) for call in out.configs]
     out.rivals = ambiguous or (not taken and bool(names) and names.count(names[-1]) > 1)
     load = _model_load(calls, trainers, bound)

@@ -110,20 +110,25 @@ class PythonEditor:
         elif isinstance(holder, ast.Call) and (hidden := self.reading.spread.get(id(holder))):
             key = clean_line(wanted.key)
             raise EditRefused(say("{key} may be among **{name} already: set it there.", key=key, name=hidden))
-        elif isinstance(holder, ast.Call) and (holder.keywords or holder.args):
+        elif isinstance(holder, ast.Call) and (holder.keywords or holder.args or not dot):
             self.add_keyword(holder, wanted, encoded(name) + b"=", encoded(shown), b"")
         elif isinstance(own := self.reading.holder, ast.Call) and own.keywords and part.endswith("_kwargs"):
             head = encoded(part) + b'={"' + encoded(name) + b'": '
             self.add_keyword(own, wanted, head, encoded(shown), b"}")
+        elif (given := self.reading.given) is not None and not dot:
+            told = {"key": clean_line(wanted.key), "line": given.lineno, "made": clean_line(ast.unparse(given), 60)}
+            raise EditRefused(
+                say("The trainer gets {made} (line {line}), of which {key} cannot be read: set it there.", **told)
+            )
         else:
             key = clean_line(wanted.key)
             raise EditRefused(say("The file has no config class that {key} could be added to.", key=key))
 
     def add_keyword(self, call: ast.Call, wanted: EditRequest, head: bytes, shown: bytes, tail: bytes) -> None:
         """A new argument behind the last one of the call."""
-        last = max((*call.keywords, *call.args), key=lambda item: self.reading.end(item))
-        at = self.reading.end(last)
-        head = b", " + head
+        given = [self.reading.end(item) for item in (*call.keywords, *call.args)]
+        at = max(given) if given else self.reading.end(call) - 1
+        head = (b", " if given else b"") + head
         self.changes.replace(0, at, at, head + shown + tail, wanted.key, (len(head), len(head + shown)))
         self.comment(wanted, call)
 

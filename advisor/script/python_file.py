@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec import Struct, field
@@ -24,6 +24,8 @@ from advisor.script.python_calls import (
     config_names,
     find_setup,
     imported,
+    is_dataclass,
+    spell_out,
     unchanged_dictionaries,
 )
 from advisor.script.python_names import NameValues, assignments
@@ -58,6 +60,8 @@ class PythonReading(Struct):
     fields: list[FieldSource] = field(default_factory=list)
     bases: tuple[str, ...] = ()
     holder: ast.ClassDef | ast.Call | None = None
+    given: ast.expr | None = None
+    """What the trainer gets as its config, where that is made in a way that is not read."""
     parts: dict[str, ast.Call] = field(default_factory=dict)
     """Calls beside the run's own config, by what their settings' keys begin with: "LoraConfig"."""
     spread: dict[int, str] = field(default_factory=dict)
@@ -116,6 +120,7 @@ def read_python(
     except (RecursionError, MemoryError, ValueError) as error:
         raise ScriptError(say("{file}: not a Python file that can be parsed.", file=name)) from error
     lines = [0, *(found.end() for found in _NEWLINE.finditer(document.data))]
+    spell_out(tree)
     reading = PythonReading(document, lines, 3 if document.data.startswith(b"\xef\xbb\xbf") else 0)
     reading.environment = FileEnvironment(environment or {}, tree)
     try:
@@ -147,12 +152,14 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
     classes = {statement.name: statement for statement in tree.body if isinstance(statement, ast.ClassDef)}
     values = NameValues(tree, reading.environment)
     names = values.at(tree)
-    candidates = [node for node in classes.values() if _is_config(node)]
     setup = find_setup(tree, values)
+    made = {called(call) for call in setup.configs}
+    candidates = [node for node in classes.values() if _is_config(node, made)]
+    reading.given = setup.given
     if candidates:
         holder = max(candidates, key=lambda node: (sum(1 for _ in _fields(node)), node.lineno))
         _read_class(reading, holder, classes, names)
-        if not setup.trainer:
+        if not setup.trainer and holder.name not in made:
             return
         if not holder.bases and is_filled(holder.name, tree):
             read = read_names(tree)
@@ -194,10 +201,10 @@ def _fields(node: ast.ClassDef) -> Iterator[tuple[str, ast.AnnAssign | ast.Assig
                 yield key, statement, value
 
 
-def _is_config(node: ast.ClassDef) -> bool:
-    decorated = any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
-    named = _CONFIG_NAME.search(node.name) is not None
-    return (decorated or named) and any(True for _ in _fields(node))
+def _is_config(node: ast.ClassDef, made: Collection[str]) -> bool:
+    """`made`: classes whose calls are read; of one derived without being a dataclass, the call alone counts."""
+    named = _CONFIG_NAME.search(node.name) is not None and not (node.bases and node.name in made)
+    return (is_dataclass(node) or named) and any(True for _ in _fields(node))
 
 
 def _read_class(
@@ -213,7 +220,9 @@ def _read_class(
         seen.add(parent)
         current = classes[parent]
         chain.append(current)
-    for holder in reversed(chain):
+    for number, holder in reversed([*enumerate(chain)]):
+        if not is_dataclass(holder) and any(map(is_dataclass, chain[number + 1 :])):
+            continue  # what it sets is no field: the values of the class that it is derived from are taken
         scope = dict(names)
         for key, statement, value in _fields(holder):
             scope[key] = _add(reading, key, statement, value, scope)

@@ -160,6 +160,8 @@ class Pace(Struct):
     """Of one processor's time, at most."""
     due: float = 0.0
     _cost: float = 0.0
+    _costs: tuple[float, float] = (0.0, 0.0)
+    """The last two. A single dear one (a first import, patterns that are compiled) says nothing of the next."""
     _wait: float = 0.0
     """Seconds until the next one, at what one costs."""
 
@@ -172,7 +174,9 @@ class Pace(Struct):
 
     def ran(self, began: float, cost: float) -> None:
         """Done once at `began`, for so many seconds of processor time: when next."""
-        self._cost = cost if self._cost == 0 else 0.8 * self._cost + 0.2 * cost
+        usual = sorted((*self._costs, cost))[1]
+        self._costs = (self._costs[1], cost)
+        self._cost = usual if self._cost == 0 else 0.8 * self._cost + 0.2 * usual
         self._wait = max(self.every, self._cost / self.share)
         self.again(began)
 

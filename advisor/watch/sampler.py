@@ -161,6 +161,7 @@ class Sampler(Struct):
         if self.progress.has_news and pace.is_due(now):
             if self.progress.is_ready():
                 pace.run_if_due(now, self.take_marks)
+                self._look()  # its cost is none of the marks': they would come minutes late
             else:
                 pace.due = now + pace.every
         if now >= self._due:
@@ -178,6 +179,7 @@ class Sampler(Struct):
         self._take(self.host.read(slow=False), self.gpus.last())
         self.progress.await_ready(_PATIENCE if failed else 0.0)
         self.take_marks()
+        self._look()
         self._slow()
         self._count_kills()
         self.record.flush(self.latest)
@@ -192,6 +194,9 @@ class Sampler(Struct):
             else:
                 self.record.mark(self.latest, counter=mark.counter, count=mark.count)
                 self._counted[mark.counter] = self._counted.get(mark.counter, 0) + (mark.counter != LONGEST)
+
+    def _look(self) -> None:
+        """Hand the record over to be looked at; ever more rarely, so that it costs little whatever it costs."""
         steps = max(self._counted.values(), default=0)
         if self.on_steps is not None and steps >= self._look_at:
             self._look_at = steps + max(1, steps // 2)

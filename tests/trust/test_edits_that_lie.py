@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,10 @@ HEAD = "from trl import GRPOConfig, GRPOTrainer\n"
 TRAIN = "GRPOTrainer(model='org/M-1B', args=cfg).train()\n"
 BATCH = "batch_size"
 ACTORS = "actors:\n  - mb: 8\n    lr: 1\n  - mb: 4\nmodel: x\n"
+DATA = f"{HEAD}from dataclasses import dataclass\n@dataclass\n"
+OWN = "class My(GRPOConfig):\n    batch_size: int = 4\n"
+SUPER = "class My(GRPOConfig):\n    def __init__(self, **given):\n        super().__init__(batch_size=4, **given)\n"
+AFTER = "class A(GRPOConfig):\n    lr: int = 1\n    def __post_init__(self):\n        self.batch_size = 4\n"
 BESIDE = {"sub/env.sh": "MB=8\n", "env.sh": "MB=4\n", "sub/run2.sh": LAUNCH.replace("$MB", "8")}
 
 EXACT: dict[str, tuple[str, str, str]] = {
@@ -43,6 +48,25 @@ EXACT: dict[str, tuple[str, str, str]] = {
         f"{HEAD}common = dict(lr=1)\ncfg = GRPOConfig(batch_size=8, **common)\n{TRAIN}",
         BATCH,
     ),
+    "a derived class": ("t.py", f"{HEAD}{OWN}cfg = My()\n{TRAIN}", BATCH),
+    "a derived class that is named so": (
+        "t.py",
+        f"{HEAD}{OWN}class MyConfig(My):\n    lr: int = 2\ncfg = MyConfig(output_dir='x')\n{TRAIN}",
+        BATCH,
+    ),
+    "a derived dataclass": ("t.py", f"{DATA}{OWN}cfg = My()\n{TRAIN}", BATCH),
+    "a derived dataclass, and its call": ("t.py", f"{DATA}{OWN}cfg = My(batch_size=8)\n{TRAIN}", BATCH),
+    "derived from a derived dataclass": (
+        "t.py",
+        f"{DATA}{OWN}class MyConfig(My):\n    batch_size: int = 8\ncfg = MyConfig(lr=3)\n{TRAIN}",
+        BATCH,
+    ),
+    "another name of the class": (
+        "t.py",
+        "from trl import GRPOConfig as Conf, GRPOTrainer as Tr\ncfg = Conf(batch_size=8)\n"
+        "Tr(model='org/M-1B', args=cfg).train()\n",
+        BATCH,
+    ),
     "a list's element": ("m.yaml", ACTORS, "actors.0.mb"),
     "a merge key": ("m.yaml", "b: &b {mb: 8, lr: 1}\nactor:\n  <<: *b\n  x: 1\nref:\n  <<: *b\n", "actor.mb"),
     "two merge keys": ("m.yaml", "a: &a {mb: 8}\nb: &b {lr: 1}\nactor:\n  <<: [*a, *b]\n  x: 1\n", "actor.mb"),
@@ -51,6 +75,8 @@ EXACT: dict[str, tuple[str, str, str]] = {
     "lastpipe": ("run.sh", f"shopt -s lastpipe\nMB=4\necho 8 | read MB\n{LAUNCH}", MB),
     "a trap": ("run.sh", f"MB=8\ntrap 'MB=4' DEBUG\n{LAUNCH}", MB),
     "a default": ("run.sh", f"{RUN} {MB}=${{MB:-8}} data.max_prompt_length=3\n", MB),
+    "words behind bash -s": ("run.sh", f"bash -s -- 8 <<'E'\n{LAUNCH.replace('$MB', '$1')}E\n", MB),
+    "a merge key in quotes": ("m.yaml", 'a: &a {mb: 8}\nc:\n  "<<": *a\n  mb: 4\n', "c.mb"),
     "cd before a file": ("run.sh", f"cd sub\nsource ./env.sh\n{LAUNCH}", MB),
     "pushd before a file": ("run.sh", f"pushd sub >/dev/null\nsource ./env.sh\npopd >/dev/null\n{LAUNCH}", MB),
 }
@@ -78,12 +104,37 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         BATCH,
         "set in lines 2, 3, and nothing tells which",
     ),
-    "a derived class": (
+    "a derived class that makes itself": (
         "t.py",
-        f"{HEAD}class My(GRPOConfig):\n    batch_size: int = 4\ncfg = My()\n{TRAIN}",
+        f"{HEAD}{SUPER}cfg = My(output_dir='x')\n{TRAIN}",
         BATCH,
-        "no config class that batch_size could be added to",
+        "may be changed by line 4 while the file runs",
     ),
+    "a derived class that changes what it is given": (
+        "t.py",
+        f"{HEAD}{SUPER.replace('super', 'given.pop(0)' + chr(10) + '        super')}cfg = My(batch_size=8)\n{TRAIN}",
+        BATCH,
+        "may be changed by line 3 while the file runs",
+    ),
+    "given by position": (
+        "t.py",
+        f"{DATA}{OWN}cfg = My('x', 8)\n{TRAIN}",
+        BATCH,
+        "may be changed by line 6 while the file runs",
+    ),
+    "what a derived class does once it is made": (
+        "t.py",
+        f"{DATA}{AFTER}@dataclass\nclass B(A):\n    output_dir: str = 'y'\ncfg = B(lr=2)\n{TRAIN}",
+        BATCH,
+        "may be changed by line 7 while the file runs",
+    ),
+    "a config made in a way that is not read": (
+        "t.py",
+        f"{HEAD}from functools import partial\nmake = partial(GRPOConfig, batch_size=8)\ncfg = make(lr=1)\n{TRAIN}",
+        BATCH,
+        r"gets make\(lr=1\) \(line 4\), of which batch_size cannot be read",
+    ),
+    "several documents": ("m.yaml", "mb: 8\n---\nmb: 4\n", "mb", "holds 2 documents"),
     "cd before a script": (
         "run.sh",
         "cd sub && bash run2.sh\n",
@@ -94,9 +145,11 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
 FOLLOWS = ("m.yaml", "mb: 8\nactor:\n  mb: ${mb}\nref:\n  mb: ${mb}\n", "mb")
 
 
+@dataclass
 class _Config:
-    def __init__(self, **given: Any) -> None:
-        self.__dict__.update(given)
+    output_dir: str = "out"
+    batch_size: int = 1
+    lr: int = 0
 
 
 def run(file: Path) -> list[dict[str, Any]]:
@@ -159,6 +212,8 @@ def test_it_is_exact(form: str, tmp_path: Path) -> None:
     file = made(tmp_path, name, text)
     ran = run(file)
     before, after = written(file, key)
+    told, is_text = before[0].get(key), "${" not in text or name.endswith(".sh")  # PyYAML resolves no interpolation
+    assert not is_text or told in (None, str(ran[0].get(key)))
     assert after == [{**launch, key: "2"} for launch in before]
     assert [{name: str(value) for name, value in got.items()} for got in run(file)] == [
         {**{name: str(value) for name, value in got.items()}, key: "2"} for got in ran

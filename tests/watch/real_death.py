@@ -1,8 +1,8 @@
 """Lets TRL's real GRPOTrainer die of a real memory limit and come back: `python -m tests.watch.real_death PYTHON`.
 
 PYTHON: an interpreter with `trl` and a CPU torch. The kernel kills; nothing is made up but the model and the data.
-Three runs: without a limit, with one (its losses must be those of the first, step by step), and with a reward function
-that leaks (foreseen, started again once, then told as a leak).
+Four runs: without a limit, with one (its losses must be those of the first, step by step), with a reward function that
+leaks (foreseen, started again once, then told as a leak), and with one that makes answers grow (foreseen).
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from tests.watch.terminals import WATCH
 HERE = Path(__file__).parent / "real_trl"
 LIMIT, LEAK_LIMIT = 1100 * MIB, 1300 * MIB
 LEAK_STEPS = 60
+LETTERS, LONGEST, LONGER_STEPS = "acefnotu0123456789:\u0120", 1024, 40
+"""What the model of the run with growing answers knows, the most tokens of an answer there, and its steps."""
 _COMPARED = ("step", "loss", "grad_norm", "reward", "learning_rate", "num_tokens")
 _SAID = "rl-oom-advisor watch: "
 
@@ -126,6 +128,23 @@ def leaks(root: Path, python: str, check: Checks) -> None:
     check(code == 137, f"exit code {code}, the command's")
 
 
+def grows_longer(root: Path, python: str, check: Checks) -> None:
+    """A reward for length: the trainer learns it, and that answers grow toward their cap is told while they do."""
+    print("A reward function that pays for length")
+    folder = root / "longer"
+    script = _prepared(folder, python, steps=LONGER_STEPS)
+    made = {**os.environ, "LETTERS": LETTERS}
+    argv = [python, str(HERE / "make_model.py"), str(folder / "model")]
+    subprocess.run(argv, check=True, capture_output=True, env=made)
+    text = script.read_text().replace("--max_completion_length 96", f"--max_completion_length {LONGEST}")
+    script.write_text(text.replace("--dataloader_num_workers 4", "--dataloader_num_workers 1"))
+    code, said, events, _ = _watched(folder, 4 * LEAK_LIMIT, LONGER="1", TABLE_MIB="1")
+    _told(said, folder)
+    told = [one for one in events if one["event"] == "longer_answers"]
+    check(len(told) == 1 and told[0]["cap"] == LONGEST, "it was told once, with the cap of the script")
+    check(code == 0, "the run ended well")
+
+
 def main(arguments: Sequence[str]) -> int:
     """1 where something did not hold."""
     python = os.path.abspath(arguments[0])
@@ -138,6 +157,7 @@ def main(arguments: Sequence[str]) -> int:
         subprocess.run([python, str(HERE / "make_model.py"), str(root / "model")], check=True, capture_output=True)
         comes_back(root, python, check)
         leaks(root, python, check)
+        grows_longer(root, python, check)
     print("everything held" if not check.failed else f"{check.failed} did not hold")
     return bool(check.failed)
 

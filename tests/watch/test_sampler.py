@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from time import thread_time
 from types import SimpleNamespace
 
 import pytest
@@ -12,10 +13,11 @@ import pytest
 from advisor.units import GIB, MIB
 from advisor.watch.gauges import Gauge
 from advisor.watch.gpu_gauges import GpuGauges
+from advisor.watch.phase_patterns import Patterns
 from advisor.watch.process_tree import ProcessTree
 from advisor.watch.progress import OutputProgress
 from advisor.watch.record import Record
-from advisor.watch.recording import ring_rows
+from advisor.watch.recording import read_record, ring_rows
 from advisor.watch.sampler import Sampler
 
 TOTAL = 64 * GIB
@@ -130,6 +132,25 @@ def test_a_row_that_repeats_costs_no_line_in_the_record(sampler, tmp_path):
     run(sampler, 0, 30)
     lines = (tmp_path / "r" / "samples.jsonl").read_text().splitlines()
     assert sum(isinstance(json.loads(line), list) for line in lines) <= 8  # our own memory moves a little
+
+
+def test_a_look_at_the_record_does_not_keep_the_next_steps_waiting(sampler):
+    def dear(_):
+        until = thread_time() + 0.03
+        while thread_time() < until:
+            pass
+
+    sampler.on_steps, sampler.progress = (
+        dear,
+        OutputProgress(Patterns(step=r"step:(?P<step>\d+)", step_words=("step:",))),
+    )
+    for step in range(40):
+        sampler.hear(f"step:{step} - actor/pg_loss:0.1\n".encode())
+        run(sampler, step, step + 1)
+    sampler.record.flush(40.0)
+    times = [at for marks in read_record(sampler.record.folder).steps.values() for at, _ in marks]
+    assert len(times) == 40
+    assert max(abs(at - step) for step, at in enumerate(times)) < 5
 
 
 def test_a_run_that_starts_processes_all_the_time_does_not_fill_the_record_with_them(sampler):

@@ -1,7 +1,11 @@
-"""Makes a tiny Qwen2 of random weights and a tokenizer of single bytes in the folder named: nothing is fetched."""
+"""Makes a tiny Qwen2 of random weights and a tokenizer of single bytes in the folder named: nothing is fetched.
+
+With $LETTERS it knows those alone, so that answers of a model that was never trained end soon.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
 import torch
@@ -9,7 +13,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 torch.manual_seed(0)
-words = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "<pad>", "<eos>"]
+words = [*sorted(os.environ.get("LETTERS") or pre_tokenizers.ByteLevel.alphabet()), "<pad>", "<eos>"]
 tokenizer = Tokenizer(models.BPE(vocab={word: number for number, word in enumerate(words)}, merges=[]))
 tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 tokenizer.decoder = decoders.ByteLevel()

@@ -34,7 +34,9 @@ def with_pages(rows: dict[str, list[object]]) -> dict[str, list[object]]:
 
 
 def reward(completions: list[str], **_: object) -> list[float]:
-    """Something that can be learnt: how often an "a" stands in the answer."""
+    """Something that can be learnt: how often an "a" stands in the answer, or how long it is."""
+    if "LONGER" in os.environ:
+        return [float(len(text)) for text in completions]
     if LEAK_MIB:
         kept.append(bytearray(b"\1") * (LEAK_MIB << 20))
     return [text.count("a") + sum(map(ord, text)) % 97 / 97 for text in completions]
