@@ -159,7 +159,10 @@ def _dated(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
 def _told_since(known: Native, framework: Framework | None, told_by: EraToldBy) -> str:
     """In which versions a key is there that the launch does not have, where that is not in all, and nobody knows the
     version; "" elsewhere."""
-    eras = known.fact.eras if known.fact is not None and known.setting is None else ()
+    fact = known.fact if known.setting is None else None
+    if fact is not None and fact.since and told_by in ASSUMED_BY:
+        return say("from {era} on", era=fact.since)
+    eras = fact.eras if fact is not None else ()
     if framework is None or told_by not in ASSUMED_BY or not {era.id for era in framework.eras} - set(eras or ("*",)):
         return ""
     return since(eras, framework.eras[0].id) if eras else ""

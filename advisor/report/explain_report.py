@@ -188,6 +188,7 @@ def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
     lines += wrap(_carries(fact.knob) if fact.knob else _no_lever(fact), 2)
     lines += wrap(say("unit: {unit}", unit=fact.unit) if fact.unit else "", 2) + wrap(_default(fact), 2)
     lines += wrap(say("exists in {eras}", eras=listed(fact.eras)) if fact.eras else "", 2)
+    lines += wrap(say("since {version}", version=fact.since) if fact.since else "", 2)
     if fact.before is not None:
         lever = _carries(fact.before.knob) if fact.before.knob else say("no lever")
         lines += wrap(say("in {eras} another switch: {lever}", eras=listed(fact.before.eras), lever=lever), 2, 4)

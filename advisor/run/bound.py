@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import DefaultWhen, Framework, Scalar, SettingFact
+from advisor.rules.functions import version_in
 from advisor.run.natives import (
     ChosenScope,
     EnvironmentPrefix,
@@ -58,8 +59,9 @@ def bind_natives(
     of the framework has is read by `spelled`, knob → the usual spellings of the last part; a length always is.
     `tables`: shared by what-ifs of the same launch.
     """
-    stated = (framework, era, tuple(settings), environment, log_settings, with_defaults, tuple(shipped))
-    tables, which = tables or Tables(), (era, with_defaults)
+    version = (libraries or {}).get(framework.package, "") if framework is not None else ""
+    stated = (framework, era, version, tuple(settings), environment, log_settings, with_defaults, tuple(shipped))
+    tables, which = tables or Tables(), (era, version, with_defaults)
     rows = tables.once(("stated", *which), partial(_stated, *stated, in_pieces, spelled or {}))
     carried = tables.once(("keys by knob", *which), lambda: keys_by_knob(rows))
     values = dict(rows)
@@ -76,6 +78,7 @@ def bind_natives(
 def _stated(
     framework: Framework | None,
     era: str,
+    version: str,
     settings: Sequence[Setting],
     environment: Mapping[str, str],
     log_settings: Mapping[str, str],
@@ -85,7 +88,7 @@ def _stated(
     spelled: Mapping[str, str],
 ) -> dict[str, Native]:
     """The table as defaults, launch and log state it, before any what-if."""
-    values = _default_rows(framework, era, with_defaults) if framework is not None else {}
+    values = _default_rows(framework, era, version, with_defaults) if framework is not None else {}
     foreign = not any(native(setting.key) in values for setting in settings)
     for key, default in _of_named_config(framework, era, settings, shipped).items():
         values[key] = _native(
@@ -130,13 +133,13 @@ class Tables:
         return known if known == row else row
 
 
-def _default_rows(framework: Framework, era: str, with_defaults: bool) -> dict[str, Native]:
-    """Every key of the era at its default, or unset."""
+def _default_rows(framework: Framework, era: str, version: str, with_defaults: bool) -> dict[str, Native]:
+    """Every key of the era at its default, or unset; not what came after the `version` that runs."""
     rows: dict[str, Native] = {}
     for table, prefix in ((framework.settings, ""), (framework.environment, EnvironmentPrefix)):
         for key, known_as in table.items():
             fact = fact_in(known_as, era)
-            if fact is not None:
+            if fact is not None and not (fact.since and version and version_in(f"<{fact.since}", version)):
                 default = default_of(fact, era) if with_defaults else None
                 text = None if default is None else str(default)
                 rows[prefix + key] = _native(prefix + key, text, "default", fact)

@@ -19,8 +19,10 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from typing import Any
 
+from packaging.version import Version
+
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.schema import Framework
+from advisor.knowledge.schema import Framework, SettingFact
 from advisor.run.natives import default_of
 from tests.knowledge.upstream import (
     UNKNOWN,
@@ -32,6 +34,7 @@ from tests.knowledge.upstream import (
     all_keys,
     upstream_keys,
     upstream_of,
+    version_of,
 )
 
 _OF_OTHER_FILES = ("deepspeed:*",)
@@ -59,6 +62,8 @@ def compare(dialect: Framework, era: str, source: Source, mirror: Tree, packages
     ours = [key for key, fact in dialect.settings.items() if not fact.eras or not era or era in fact.eras]
     found = Found()
     for key in ours:
+        if key not in theirs and _came_later(dialect.settings[key], source.tag):
+            continue
         if key in theirs:
             found.right.append(key)
             own = default_of(dialect.settings[key], era)
@@ -77,6 +82,12 @@ def _plain(value: Any) -> bool:
     """Whether a default of upstream is a value that a dialect could state."""
     known = isinstance(value, (bool, int, float)) or (isinstance(value, str) and value and "/" not in value)
     return bool(known) and not (isinstance(value, str) and value.startswith("${"))
+
+
+def _came_later(fact: SettingFact, tag: str) -> bool:
+    """Whether the dialect says that the key came after this release."""
+    version = version_of(tag)
+    return bool(fact.since) and version is not None and version < Version(fact.since)
 
 
 _FOLLOWS = re.compile(r"\$\{(?:oc\.select:)?([\w.]+?)(?:,[^{}]*)?\}")
@@ -123,6 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "framework", nargs="*", help="a framework and its mirror; with --newest any number of frameworks"
     )
     parser.add_argument("--newest", action="store_true", help="look for releases that were not read")
+    parser.add_argument("--every", action="store_true", help="compare every release of each era (every_version.py)")
     parser.add_argument("--packages", metavar="FOLDER", help="keep downloaded packages here")
     parser.add_argument("--mirrors", metavar="FOLDER", help="--newest: read OWNER+NAME/repo below it before cloning")
     parser.add_argument("--verbose", action="store_true", help="list upstream's other keys, too")
@@ -138,6 +150,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     dialect, mirror = dialects[name], Mirror(path)
     known = {era.id for era in dialect.eras} | {""}
     upstream = upstream_of(name)
+    if given.every:
+        from tests.knowledge.every_version import report_every
+
+        return report_every(dialect, upstream, mirror, packages)
     eras = {era: source for era, source in upstream.eras.items() if era in known}
     wrong = 0
     for era in sorted(known - set(eras) - {""}):

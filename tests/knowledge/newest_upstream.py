@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Framework
@@ -33,6 +33,7 @@ from tests.knowledge.upstream import (
     all_keys,
     upstream_keys,
     upstream_of,
+    version_of,
 )
 from tests.knowledge.upstream_examples import tried_examples
 
@@ -112,14 +113,6 @@ def newest_tag(tags: Sequence[str]) -> str:
     """The tag of the newest release; candidates and development versions do not count."""
     releases = [tag for tag in tags if (version := version_of(tag)) is not None and not version.is_prerelease]
     return max(releases, key=lambda tag: version_of(tag) or Version("0"), default="")
-
-
-def version_of(text: str) -> Version | None:
-    """v1.2.3 as a version; None where it is none."""
-    try:
-        return Version(text.removeprefix("v"))
-    except InvalidVersion:
-        return None
 
 
 def minor(version: Version) -> tuple[int, int]:

@@ -14,8 +14,9 @@ from packaging.version import Version
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework, NewestRead
 from tests.knowledge import newest_upstream, upstream_examples
+from tests.knowledge.every_version import report_every
 from tests.knowledge.newest_upstream import Newest, newest_of, newest_tag, not_read, report_newest
-from tests.knowledge.upstream import Mirror, Source, Upstream, parser_keys, tree_keys
+from tests.knowledge.upstream import Mirror, Packages, Source, Upstream, parser_keys, tree_keys
 from tests.loops import each
 
 (OPENRLHF,) = (one for one in load_knowledge().frameworks if one.framework == "openrlhf")
@@ -124,6 +125,19 @@ def test_an_example_that_is_not_known_is_named(mirrors: Path) -> None:
 def test_what_is_beyond_the_reading_is_told(there: Newest, said: str) -> None:
     told = [*not_read(read_up_to("0.11.2"), where("v0.11.0"), there)]
     assert any(said in problem for problem in told) if said else not told
+
+
+def test_every_release_of_an_era_is_compared(mirrors: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A default of the newest alone, a key that a release lacks, and one that is said to have come later."""
+    mirror = Mirror(str(mirrors / "OpenRLHF+OpenRLHF" / "repo"))
+    share = OPENRLHF.settings["vllm.gpu_memory_utilization"]
+    kept = {"train.micro_batch_size": OPENRLHF.settings["train.micro_batch_size"], "vllm.a": share, "vllm.b": share}
+    kept["vllm.b"] = replace(share, since="0.13.0")
+    assert report_every(replace(OPENRLHF, settings=kept), where("v0.12.0"), mirror, Packages()) == 1
+    said = capsys.readouterr().out
+    assert "default train.micro_batch_size: 1 here, 8 upstream at v0.12.0\n" in said
+    assert "missing vllm.a at all" in said
+    assert "vllm.b" not in said
 
 
 def test_git_says_where_a_repository_moved(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.knowledge import load_knowledge
+from advisor.run.bound import bind_natives
 from advisor.run.run import Run
 from advisor.session import SessionRequest, open_session, patch
 
@@ -38,6 +40,15 @@ def test_llama_factory_is_told_by_its_lengths_and_checkpoints(
     run = run_of(tmp_path, f"{OLD_LLAMA} {options}")
     assert (run.framework, run.era) == ("llamafactory", era)
     assert run.knobs["data.total_tokens"].value == tokens
+
+
+def test_a_key_that_came_within_an_era_is_no_lever_before() -> None:
+    """use_badam came with 0.6.3; 0.4 to 0.6 are one era."""
+    (dialect,) = (one for one in load_knowledge().frameworks if one.framework == "llamafactory")
+    for version, there in ((None, True), ("0.6.2", False), ("0.6.3", True)):
+        libraries = {"llamafactory": version} if version is not None else {}
+        natives = bind_natives(dialect, "v0.4", (), {}, {}, {}, libraries=libraries)
+        assert ("use_badam" in natives.values) is there, version
 
 
 def test_a_copied_trainer_of_llama_factory_under_another_name_is_still_told(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
+from packaging.version import InvalidVersion, Version
 
 TAGS = Path(__file__).with_name("upstream_tags.yaml")
 PACKAGE = "pypi:"
@@ -115,8 +116,15 @@ class Packages:
     def texts(self, tag: str, patterns: Sequence[str]) -> Iterator[tuple[str, str]]:
         with zipfile.ZipFile(self._wheel(tag)) as wheel:
             inside = {re.sub(r"^[^/]+\.data/purelib/", "", name): name for name in wheel.namelist()}
-            for name in _ordered([*inside], patterns):
+            for name in _ordered([*inside], [pattern.removeprefix("src/") for pattern in patterns]):
                 yield name, wheel.read(inside[name]).decode("utf-8", "replace")
+
+    def versions(self, name: str) -> list[str]:
+        """What is published of a package, newest first."""
+        command = [sys.executable, "-m", "pip", "index", "versions", name]
+        asked = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = re.search(r"Available versions: (.*)", asked.stdout)
+        return found[1].split(", ") if found else []
 
     def _wheel(self, wanted: str) -> Path:
         name, _, version = wanted.partition("==")
@@ -125,6 +133,19 @@ class Packages:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
             subprocess.run([*command, "--dest", str(self.folder), wanted], check=True)
         return next(self.folder.glob(f"{stem}*.whl"))
+
+
+_TAG = re.compile(r"(?:[a-z]+-)?v?(\d\S*)")
+"""A release's tag: v0.5.1, or of one of several packages of a repository, skyrl-v0.1.0."""
+
+
+def version_of(tag: str) -> Version | None:
+    """The version that a tag or pypi:VERSION names; None where it names none."""
+    found = _TAG.fullmatch(tag.removeprefix(PACKAGE))
+    try:
+        return Version(found[1]) if found else None
+    except InvalidVersion:
+        return None
 
 
 def _ordered(names: Sequence[str], patterns: Sequence[str]) -> list[str]:

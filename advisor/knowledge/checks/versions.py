@@ -38,11 +38,21 @@ def _eras(entry: KnowledgeEntry) -> Iterator[Finding]:
             yield from found(entry, f"era {era.id}: {era.versions!r} is no range of versions", "eras", number)
         elif era.versions and not era.told_by_keys:
             ranges.append((era.id, number, known))
+    yield from _since(entry)
     yield from _newest_read(entry, [number for number, era in enumerate(dialect.eras) if _is_open(era.versions)])
     for (one, _, first), (other, number, second) in combinations(ranges, 2):
         shared = common((first, second))
         if one != other and shared is not None:
             yield from found(entry, f"eras {one} and {other} both have version {shared}", "eras", number, "versions")
+
+
+def _since(entry: KnowledgeEntry) -> Iterator[Finding]:
+    """What came later than its era began came in an era that has it."""
+    dialect: Framework = entry.value
+    for key, fact in dialect.settings.items():
+        versions = [_range(one.versions) for one in dialect.eras if not fact.eras or one.id in fact.eras]
+        if fact.since and not any(known is not None and fact.since in known for known in versions):
+            yield from found(entry, f"{key}: no era that has it has version {fact.since}", "settings", key, "since")
 
 
 def _is_open(versions: str) -> bool:

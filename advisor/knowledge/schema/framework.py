@@ -123,6 +123,8 @@ class SettingFact(Strict, frozen=True):
     """Defaults of single programs, backends or methods: the first that holds counts in place of `default`."""
     eras: tuple[str, ...] = ()
     """Eras in which the key exists; () = all."""
+    since: str = ""
+    """The version that brought it, where its first era began before; an older one of that era does not have it."""
     to_knob: Expression | None = None
     """The knob's value by the key's own, `value`: `value * samples // dp`; None: as it is."""
     from_knob: Expression | None = None
