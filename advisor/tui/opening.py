@@ -164,7 +164,7 @@ class OpeningApp(TonedApp):
 
             self.push_screen(HelpedView.about(fix, self.screen))
 
-    @work(group="turn")
+    @work(group="turn", description="the whole log")
     async def _read_on(self, state: State) -> None:
         """All is read: what the end of the log proved makes room, the user's place and decisions stay."""
         async with self._turn:

@@ -124,6 +124,16 @@ async def test_a_screen_has_the_layout_of_its_size_before_it_is_drawn(
         assert made == [{classes, "-tall"}]
 
 
+async def test_no_key_has_the_whole_state_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[State] = []
+    monkeypatch.setattr(State, "__repr__", lambda state: printed.append(state) or "a state")
+    kept: list[object] = []
+    async with opened(keeper=lambda *given: not kept.append(given)) as pilot:
+        await press(pilot, "enter", "space", "u", "enter", "escape")
+    assert kept
+    assert printed == []
+
+
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
