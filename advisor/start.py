@@ -1,6 +1,7 @@
 """Opens the guided app on what the command line asks for, and leaves the terminal as it was.
 
-Only what the first frame shows is imported before it stands; the session is loaded by the thread that opens it.
+What the first frame shows is read and written before the app is imported; the session is loaded by the thread that
+opens it.
 """
 
 from __future__ import annotations
@@ -10,19 +11,20 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.commands.inputs import sort_files
 from advisor.config import Config, read_config
+from advisor.demo import demo_files
+from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.machine.live import Gauges
-from advisor.tui.app import AdvisorApp
 from advisor.tui.breadcrumb import STAGE_TITLES
-from advisor.tui.driver import SessionDriver
+from advisor.tui.driver import SessionDriver, ends_of
+from advisor.tui.first_frame import first_frame
 from advisor.tui.terminal import draws_signs, takes_mouse, theme_of
-from advisor.tui.ui_state import Offers, SessionKeeper, nothing_given
 
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
@@ -30,10 +32,14 @@ if TYPE_CHECKING:
     from advisor.saved_fix import SavedFix
     from advisor.session import ChosenSet
     from advisor.state import State
+    from advisor.tui.app import AdvisorApp
+    from advisor.tui.ui_state import SessionKeeper
 
 
 LOOKED_AT = 1 << 20
 """Bytes of each log's end by which the list of runs tells how it ended."""
+MOST_AT_ONCE = 4
+"""Logs of which the ends are read before the app is imported; of more, and of folders, the app itself reads them."""
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -47,7 +53,7 @@ def run(parsed: argparse.Namespace) -> int:
         os.environ["NO_COLOR"] = "1"  # Textual decides while the app is built
     for name in ("COLUMNS", "LINES"):  # what a shell exported once must not hold against the terminal's own size
         os.environ.pop(name, None)
-    app = app_for(parsed, config)
+    app = _loaded(parsed, config)
     app.run(mouse=takes_mouse(config.mouse))
     if app.fault is not None:
         raise app.fault
@@ -63,20 +69,57 @@ def run(parsed: argparse.Namespace) -> int:
     return app.return_code or 0
 
 
-def app_for(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
-    """The app, as arguments and configuration ask for it. Raises Refusal for unusable arguments."""
+def _loaded(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
+    """The app, behind a frame that shows how the logs end. Raises Refusal for unusable arguments."""
+    sort_files(parsed)
+    logs = _named_logs(parsed)
+    with first_frame(_plain_ascii(parsed, config)) as draw:
+        draw(say("reading {file}", file=clean_line(logs[0].name)) if logs else say("reading …"), None)
+        ends = None
+        if logs:
+            with suppress(Exception):  # the app meets it again, and says it
+                ends = ends_of(logs, _own(parsed))
+        if ends is not None:
+            draw(say("reading …"), ends)
+        return app_for(parsed, config, ends)
+
+
+def _named_logs(parsed: argparse.Namespace) -> tuple[Path, ...]:
+    """The logs that can be read at once: a few plain files, and no others beside them."""
+    logs = (demo_files().log,) if parsed.demo else tuple(map(Path, parsed.log))
+    known = parsed.resume is None and not parsed.record and len(logs) <= MOST_AT_ONCE
+    return logs if known and all(log.is_file() for log in logs) else ()
+
+
+def _own(parsed: argparse.Namespace) -> tuple[Path, ...]:
+    return tuple(map(Path, parsed.knowledge))
+
+
+def _plain_ascii(parsed: argparse.Namespace, config: Config) -> bool:
+    return bool(parsed.ascii) or config.ascii or not draws_signs()
+
+
+def app_for(parsed: argparse.Namespace, config: Config, ends: Crash | None = None) -> AdvisorApp:
+    """The app, as arguments and configuration ask for it. `ends`: what the ends of the logs prove, once read.
+
+    Raises Refusal for unusable arguments.
+    """
+    from advisor.machine.live import Gauges
+    from advisor.tui.app import AdvisorApp
+    from advisor.tui.ui_state import Offers
+
     resumed = _resumed(parsed)
     sort_files(parsed)
     app = AdvisorApp(
         partial(_driver, parsed, resumed),
         Gauges(),
         no_color=bool(os.environ.get("NO_COLOR")),
-        plain_ascii=parsed.ascii or config.ascii or not draws_signs(),
+        plain_ascii=_plain_ascii(parsed, config),
         offers=Offers(
             partial(_demo, parsed),
             partial(_files, parsed),
             partial(_recent, parsed.folder),
-            partial(_ending, tuple(map(Path, parsed.knowledge))),
+            lambda log: ends_of((log,), _own(parsed), LOOKED_AT),
             _pasted,
             None if parsed.demo or parsed.record else partial(_written, parsed),
         ),
@@ -86,6 +129,7 @@ def app_for(parsed: argparse.Namespace, config: Config) -> AdvisorApp:
         refresh=config.refresh,
         resume=(resumed.stage, resumed.question) if resumed is not None else None,
     )
+    app.ui.ends = ends
     if resumed is not None:
         app.ui.sets = dict(resumed.sets)
     if address := resumed.asked.ray if resumed is not None else parsed.ray:
@@ -118,14 +162,6 @@ def _recent(folder: str | None) -> Recent:
     return recent_in(Path(folder) if folder else Path.cwd())
 
 
-def _ending(own: tuple[Path, ...], log: Path) -> Crash | None:
-    from advisor.crash.read import read_ends
-    from advisor.knowledge import open_knowledge
-
-    knowledge = open_knowledge(own)
-    return read_ends((log,), knowledge.signatures, *knowledge.phase_marks(), length=LOOKED_AT)
-
-
 def _pasted(text: str) -> Path:
     """Keep pasted text under the state folder, for the user alone. Raises OSError."""
     from advisor.script.write import write_file
@@ -156,6 +192,7 @@ def _keeper() -> SessionKeeper:
     ) -> bool:
         from advisor import session_store
         from advisor.session import chosen_set
+        from advisor.tui.ui_state import nothing_given
 
         if nothing_given(state) or any(str(log) == "-" for log in state.asked.logs):
             return False

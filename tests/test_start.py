@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,16 +21,18 @@ from advisor.config import read_config
 from advisor.demo import demo_files
 from advisor.session import ChosenSet
 from advisor.session_store import latest, load
+from advisor.tui import first_frame, terminal
 from advisor.tui.driver import SessionDriver
 from tests.benchmarks import app_speed
 
 DEMO = demo_files()
 LATE = {
+    "textual",
+    "rich",
     "advisor.session",
     "advisor.plan",
     "advisor.memory",
     "advisor.diagnosis",
-    "advisor.knowledge",
     "tree_sitter",
     "yaml",
 }
@@ -42,10 +47,38 @@ def parsed(*words: str) -> argparse.Namespace:
     return app_parser().parse_args(list(words))
 
 
-def test_the_screens_of_the_first_frame_load_nothing_of_the_session() -> None:
+def test_the_first_frame_loads_nothing_of_the_session_nor_what_draws_screens() -> None:
     code = "import advisor.start, sys, json; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert set(json.loads(done.stdout)) & LATE == set()
+
+
+def test_the_verdict_is_written_before_the_app_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(first_frame, "_write", written.append)
+    monkeypatch.setattr(first_frame.os, "get_terminal_size", lambda *_: os.terminal_size((80, 24)))
+    monkeypatch.setattr(start, "app_for", lambda *given: (len(written), given[-1]))
+    before, ends = start._loaded(parsed("--demo"), read_config())  # type: ignore[misc]
+    assert ends.signature == "ray-memory-kill"
+    assert len(written) == before, "the app takes over from it: nothing is put back in between"
+    assert "reading train.log" in written[1]
+    assert "Host RAM ran out during the actor update." in written[-1]
+    assert all(len(line) <= 80 for line in re.sub(r"\x1b\[[\d?]*[a-zA-Z]", "", written[-1]).split("\r\n"))
+
+
+def test_the_first_frame_puts_the_terminal_back_where_no_app_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(first_frame, "_write", written.append)
+    handlers = {number: signal.getsignal(number) for number in terminal.ENDING_SIGNALS}
+    try:
+        for end in (lambda: signal.raise_signal(signal.SIGTERM), lambda: sys.exit(143)):
+            with pytest.raises(SystemExit) as left, first_frame.first_frame(plain_ascii=False):
+                end()
+            assert left.value.code == 143
+            assert "\x1b[?1049l" in written[-1]
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def test_the_start_leaves_no_trace_in_the_process() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from difflib import get_close_matches
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -98,6 +97,8 @@ def take_newest(parsed: argparse.Namespace) -> str:
 
 
 def _refuse_near_command(name: str) -> None:
+    from difflib import get_close_matches
+
     near = get_close_matches(name, COMMANDS, 1, 0.7)
     if near and os.sep not in name and not os.path.exists(name):
         raise Refusal(say("{word} is neither a file nor a command; is {command} meant?", word=name, command=near[0]))

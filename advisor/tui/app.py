@@ -22,7 +22,7 @@ from advisor.tui.breadcrumb import STAGES
 from advisor.tui.keys import hints
 from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
 from advisor.tui.stages import StagesApp
-from advisor.tui.terminal import copied, has_terminal, in_clipboard
+from advisor.tui.terminal import ENDING_SIGNALS, copied, has_terminal, in_clipboard
 from advisor.tui.ui_state import Copied, MakeDriver, Offers, SessionKeeper, UiState
 
 if TYPE_CHECKING:
@@ -52,12 +52,6 @@ HIGH_CONTRAST = Theme(
     },
 )
 """Every colour of text at least nine times as bright as black (WCAG asks seven), and nothing dim."""
-
-ENDING_SIGNALS = (
-    *(signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGABRT, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
-    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU),  # what Slurm's --signal and limits send
-)
-"""Signals that end a program that does not handle them, but for that of a terminal that goes."""
 
 
 class AdvisorApp(StagesApp):

@@ -6,7 +6,7 @@ Everything below is imported in the methods: the app calls them from a worker th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +64,19 @@ class Saved(Struct, frozen=True):
     """What is worth a word about the file: a link that was followed, attributes that were not copied."""
 
 
+def ends_of(logs: Sequence[Path], own: Sequence[Path], length: int | None = None) -> Crash | None:
+    """What the last `length` bytes of the logs prove (None: as many as are shown first). Loads only what reads logs.
+
+    `own`: folders with the user's own knowledge. None where a log cannot be read twice.
+    """
+    from advisor.crash.read import read_ends
+    from advisor.crash.sources import PREVIEW
+    from advisor.knowledge import open_knowledge
+
+    knowledge = open_knowledge(own)
+    return read_ends(logs, knowledge.signatures, *knowledge.phase_marks(), length=length or PREVIEW)
+
+
 def _planned(state: State) -> State:
     """The same, its plan made: in the thread that may take its time, not while a screen is drawn."""
     _ = state.plan
@@ -85,14 +98,8 @@ class SessionDriver(Struct, frozen=True):
     """Step → the number that the user wrote for it."""
 
     def ends(self) -> Crash | None:
-        """What the ends of the logs prove; None without a log that can be read twice. Loads only what reads logs."""
-        from advisor.crash.read import read_ends
-        from advisor.knowledge import open_knowledge
-
-        if not self.asked.logs:
-            return None
-        knowledge = open_knowledge(self.asked.knowledge)
-        return read_ends(self.asked.logs, knowledge.signatures, *knowledge.phase_marks())
+        """What the ends of the logs prove; None without a log that can be read twice."""
+        return ends_of(self.asked.logs, self.asked.knowledge) if self.asked.logs else None
 
     def open(
         self,

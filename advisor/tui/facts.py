@@ -6,7 +6,6 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from advisor.hostile import cells
 from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
 from advisor.report.machine_line import cards
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 _SIZED = re.compile(r"\d ?GB\b")
 _DECIDED_BY = Sayings({"default": "framework default", "log": "read in the log", "environment": "environment"})
-_SENTENCE_END = re.compile(r"\. |[。！？][”」）]?")
 
 
 def size(count: int | None) -> str:
@@ -97,11 +95,3 @@ def briefly(state: State, text: str) -> str:
         if path is not None and path.name:
             text = text.replace(str(path), path.name)
     return text
-
-
-def lead(text: str, room: int) -> tuple[str, str]:
-    """(as many whole sentences as take `room` columns, at least one; the rest)."""
-    ends = [found.end() for found in _SENTENCE_END.finditer(text)] or [len(text)]
-    end = max((end for end in ends if cells(text[:end].rstrip()) <= room), default=ends[0])
-    end = len(text) if cells(text) <= room else end
-    return text[:end].rstrip(), text[end:]

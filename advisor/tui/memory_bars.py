@@ -11,8 +11,7 @@ from advisor.memory.cells import OWNERS, TITLES, Ledger, Owner, PhaseSum, Place
 from advisor.memory.fit import ASIDE, ROOM_WORDS, Room, room_of
 from advisor.plan.plan import Plan
 from advisor.run.run import Run
-from advisor.tui.facts import lead
-from advisor.tui.ui_text import Row, Tone, Toned, TonedLine, flow, line, pad, pad_left, paragraph, plain, span
+from advisor.tui.ui_text import Row, Tone, Toned, TonedLine, flow, lead, line, pad, pad_left, paragraph, plain, span
 from advisor.units import GIB
 from advisor.words import PHASE_TITLES, Phase
 

@@ -20,9 +20,10 @@ from advisor.language import mark, say
 from advisor.machine.timeouts import ThreadResult, run_in_thread
 from advisor.tui.driver import expected_trouble
 from advisor.tui.page import TonedApp
+from advisor.tui.proof import loading_rows
 from advisor.tui.screen import BaseScreen, load_screens
 from advisor.tui.ui_state import DemoAsked, EndsRead, FilesAsked, GaugesRead, MakeDriver, Noticed, UiState
-from advisor.tui.ui_text import BLANK, Row, paragraph
+from advisor.tui.ui_text import Row
 
 if TYPE_CHECKING:
     from advisor.machine.live import Gauges, GaugeSnapshot
@@ -43,12 +44,7 @@ class LoadingScreen(BaseScreen):
 
     def main_rows(self, width: int) -> list[Row]:
         """The verdict of what was read so far, and what is being read."""
-        reading, ends = self.ui.reading or say("reading …"), self.ui.ends
-        if ends is None:
-            return paragraph(reading, width, tone="strong")
-        from advisor.tui.proof import first_verdict_rows
-
-        return [*first_verdict_rows(ends, width), BLANK, *paragraph(reading, width, tone="dim")]
+        return loading_rows(self.ui.reading or say("reading …"), self.ui.ends, width)
 
 
 class NobodyWaitsError(Exception):
@@ -110,8 +106,8 @@ class OpeningApp(TonedApp):
 
         try:
             driver = self.ui.driver()
-            ends = driver.ends()
-            if ends is not None:
+            ends = self.ui.ends or driver.ends()
+            if ends is not None and ends is not self.ui.ends:
                 self.post_message(EndsRead(ends))
             load_screens()
             self.call_from_thread(self.bind_screens)
@@ -168,7 +164,7 @@ class OpeningApp(TonedApp):
 
             self.push_screen(HelpedView.about(fix, self.screen))
 
-    @work(group="turn")
+    @work(group="turn", description="the whole log")
     async def _read_on(self, state: State) -> None:
         """All is read: what the end of the log proved makes room, the user's place and decisions stay."""
         async with self._turn:

@@ -17,11 +17,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from advisor.language import say
-from advisor.tui.ui_text import TONES, Row, Toned, TonedLine, ascii_only, crop, keys_of, line, without_secrets
+from advisor.tui.ui_text import MARGIN, TONES, Row, Toned, TonedLine, ascii_only, crop, keys_of, line, without_secrets
 
 RowSource = Callable[[int], Sequence[Row]]
 """Columns → rows. Called again on every resize and whenever the state changed."""
-MARGIN = 1
 POINTER = 2
 """Columns before a row the cursor can stand on: "▸ "."""
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
 from advisor.language import listed, mark, say
-from advisor.tui.facts import lead
 from advisor.tui.ui_text import (
     BLANK,
     COUNTED_FROM_THE_END,
@@ -17,6 +16,7 @@ from advisor.tui.ui_text import (
     cut_left,
     grouped,
     heading,
+    lead,
     line,
     paragraph,
     span,
@@ -79,6 +79,13 @@ def first_verdict_rows(crash: Crash, width: int) -> list[Row]:
         return out
     end = [BLANK, *paragraph(say(COUNTED_FROM_THE_END), width, tone="dim")] if crash.preliminary else []
     return [*out, BLANK, *paragraph(crash.evidence[0].text, width, tone="dim")[:FULL], *end]
+
+
+def loading_rows(reading: str, ends: Crash | None, width: int) -> list[Row]:
+    """What is shown until a session is open: what is being read, below what the ends of the logs prove already."""
+    if ends is None:
+        return paragraph(reading, width, tone="strong")
+    return [*first_verdict_rows(ends, width), BLANK, *paragraph(reading, width, tone="dim")]
 
 
 def _ran_out(crash: Crash, during: str) -> str:

@@ -26,9 +26,9 @@ from advisor.language import mark, say
 from advisor.tui.breadcrumb import Stage, breadcrumb, stage_at
 from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hint_at, hints, key_line, named
-from advisor.tui.page import MARGIN, Lines, Page, RowSource
+from advisor.tui.page import Lines, Page, RowSource
 from advisor.tui.ui_state import GoBack, GoOn, StageAsked, UiState, nothing_given
-from advisor.tui.ui_text import Row, ascii_only, paragraph, plain, rows
+from advisor.tui.ui_text import MARGIN, Row, ascii_only, paragraph, plain, rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self

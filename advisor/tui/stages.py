@@ -216,7 +216,7 @@ class StagesApp(OpeningApp):
             self._keep()
             self._reload()
 
-    @work(group="turn")
+    @work(group="turn", description="a change")
     async def _change(
         self,
         step: Callable[[State], State],
@@ -270,7 +270,8 @@ class StagesApp(OpeningApp):
             keep = partial(ui.keeper, ui.state, dict(ui.switched), ui.stage, ui.question, dict(ui.sets))
             self._kept(self._moves, keep)
 
-    @work(thread=True, group="keep")
+    # described, since Textual would print all arguments: 5 MB of a State, 60 ms at every key
+    @work(thread=True, group="keep", description="what is kept")
     def _kept(self, move: int, keep: Callable[[], bool]) -> None:
         with self._keeping:  # keys come faster than a slow disk writes: one at a time, and never an older one last
             if move < self._last_kept:
@@ -298,7 +299,7 @@ class StagesApp(OpeningApp):
     def _save_asked(self, message: SaveAsked) -> None:
         self._save(message)
 
-    @work(group="turn")
+    @work(group="turn", description="what is saved")
     async def _save(self, message: SaveAsked) -> None:
         from advisor.tui.save_view import OverwriteScreen
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import base64
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from advisor.language import mark, say
-from advisor.script.write import write_file
 
 _LIGHT_BACKGROUNDS = {"7", "15"}
 _SIXTEEN = ("linux", "screen", "ansi", "vt", "cons", "xterm-color", "xterm-16color")
+
+ENDING_SIGNALS = (
+    *(signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGABRT, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU),  # what Slurm's --signal and limits send
+)
+"""Signals that end a program that does not handle them, but for that of a terminal that goes."""
 
 
 def draws_signs() -> bool:
@@ -88,6 +94,8 @@ def copied(to_clipboard: Callable[[str], None], text: str, what: str, name: str)
 
 def _written(text: str, name: str) -> Path:
     """In the present folder where it is a file to send, else (and where that cannot be written) in the state folder."""
+    from advisor.script.write import write_file
+
     here = Path(f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.txt") if name else None
     if here is not None:
         try:

@@ -5,6 +5,7 @@ Pure functions from nouns to lines live beside each screen; `page.py` draws what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
@@ -21,6 +22,9 @@ Tone = Literal[
 ]
 """Colour repeats what the words say; no meaning hangs on it."""
 TONES: tuple[Tone, ...] = get_args(Tone)
+MARGIN = 1
+"""Columns on both sides of the words of a screen."""
+_SENTENCE_END = re.compile(r"\. |[。！？][”」）]?")
 
 
 class Toned(Struct, frozen=True):
@@ -114,6 +118,14 @@ def cut_key(key: str, width: int) -> str:
     if not shown.startswith("…"):
         return shown
     return "…" + (shown.partition(".")[2] or shown[1:])
+
+
+def lead(text: str, room: int) -> tuple[str, str]:
+    """(as many whole sentences as take `room` columns, at least one; the rest)."""
+    ends = [found.end() for found in _SENTENCE_END.finditer(text)] or [len(text)]
+    end = max((end for end in ends if cells(text[:end].rstrip()) <= room), default=ends[0])
+    end = len(text) if cells(text) <= room else end
+    return text[:end].rstrip(), text[end:]
 
 
 def pad(text: str, width: int) -> str:

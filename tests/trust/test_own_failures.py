@@ -43,7 +43,7 @@ PLACES = {
     "in the thread that opens": ("from advisor.tui import driver", "driver.SessionDriver.open", ""),
     "in the gauges": ("from advisor.machine import live", "live.Gauges.poll", ""),
     "when a question is answered": ("from advisor.tui import driver", "driver.SessionDriver.answer", "r\r12"),
-    "before the app": ("from advisor import start", "start.AdvisorApp", ""),
+    "before the app": ("from advisor.tui import app", "app.AdvisorApp", ""),
     "while the app is taken down": ("from advisor.tui import app", "app.AdvisorApp.on_unmount", "q"),
     "after the app": ("from advisor import start; run = start.run", "start.run", "q"),
 }

@@ -18,14 +18,13 @@ from advisor.tui import (
     question,
     verdict,
 )
-from advisor.tui.facts import lead
 from advisor.tui.keys import hints
 from advisor.tui.memory_bars import first_phase
 from advisor.tui.page import POINTER, Page
 from advisor.tui.palette import Palette
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.save_view import DiffScreen, SavedScreen, preview_rows
-from advisor.tui.ui_text import Row, TonedLine, crop, plain, texts, width_of
+from advisor.tui.ui_text import Row, TonedLine, crop, lead, plain, texts, width_of
 from tests.heavy import sampled
 from tests.stories.told import DOCUMENTED
 

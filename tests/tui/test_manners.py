@@ -11,8 +11,8 @@ from textual.color import Color
 from textual.widget import Widget
 
 from advisor.config import THEMES
+from advisor.script import write as write_module
 from advisor.state import State
-from advisor.tui import terminal
 from advisor.tui.app import AdvisorApp
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.explain import WhyNot
@@ -125,6 +125,16 @@ async def test_a_screen_has_the_layout_of_its_size_before_it_is_drawn(
         assert made == [{classes, "-tall"}]
 
 
+async def test_no_key_has_the_whole_state_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[State] = []
+    monkeypatch.setattr(State, "__repr__", lambda state: printed.append(state) or "a state")
+    kept: list[object] = []
+    async with opened(keeper=lambda *given: not kept.append(given)) as pilot:
+        await press(pilot, "enter", "space", "u", "enter", "escape")
+    assert kept
+    assert printed == []
+
+
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
@@ -192,14 +202,14 @@ async def test_the_ticket_is_written_and_copied_and_the_screen_says_where(tmp_pa
 async def test_where_the_folder_cannot_be_written_the_ticket_lies_with_the_state(tmp_path: Path) -> None:
     async with opened() as pilot:
         with pytest.MonkeyPatch.context() as patch:
-            write = terminal.write_file
+            write = write_module.write_file
 
             def refuse(path: Path, *args: Any, **more: Any) -> tuple[str, ...]:
                 if not path.is_absolute():
                     raise PermissionError(13, "Permission denied")
                 return write(path, *args, **more)
 
-            patch.setattr(terminal, "write_file", refuse)
+            patch.setattr(write_module, "write_file", refuse)
             await press(pilot, "y", "s")
         assert len(list((tmp_path / "state").rglob("oom-report-*.txt"))) == 1
 
