@@ -18,8 +18,8 @@ HOST = (
 )
 WITH_A_MESSAGE = (
     "TRL SFTTrainer on a single RTX 4090, Mistral-7B, LoRA r=16, max_seq_length=4096, batch size 4.\n"
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.95 GiB. GPU 0 has a total capacity of 23.64 GiB of "
-    "which 1.01 GiB is free.\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.95 GiB. GPU 0 has a total capacity of 23.64 GiB "
+    "of which 1.01 GiB is free.\n"
 )
 IN_TURN = (
     "Hi all, I'm fine-tuning Qwen2.5-VL-7B with LLaMA-Factory full SFT on 4x A100 80GB, cutoff_len 16384.\n"
