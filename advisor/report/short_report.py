@@ -155,7 +155,8 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
     if diagnosis.memory != "unknown" and not guessed:
         title = say("{title} ({basis})", title=title, basis=BASIS_TITLES[diagnosis.basis])
     head = say("Best guess: {title}", title=title) if guessed else say("Cause: {title}", title=title)
-    head = title if diagnosis.cause in (UNSETTLED, EITHER) else head  # no guess: it says what is not known
+    unfilled = diagnosis.cause == EITHER and "gpu" in (state.crash.memory, state.answers.get("memory"))
+    head = title if diagnosis.cause == UNSETTLED or unfilled else head  # no guess: it says what is not known
     lines = wrap(head, 0, 2) if sentence(diagnosis.title) != phrases.verdict(state) else []
     lines = ["", *lines, *wrap(brief(diagnosis.explains), 2), *wrap(_what_it_was(state), 2)]
     last = diagnosis.path[-1] if diagnosis.path else None
