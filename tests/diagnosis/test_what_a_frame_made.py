@@ -54,6 +54,15 @@ ROWS = [
         ("actor_update", "logits-too-big", "", "lower-actor-micro-batch"),
     ),
     (
+        [("/w/grpo_trainer.py", "_generate_and_score_completions", "with unwrap_model_for_generation(model, acc) as one:")],
+        ("rollout_generate", "gather-for-generation", "", ""),
+    ),
+    (
+        [(LIB + "trl/trainer/grpo_trainer.py", "__init__", "self.llm = LLM("),
+         (LIB + "vllm/engine/llm_engine.py", "_initialize_kv_caches", "self.model_executor.initialize_cache(num_gpu_blocks, n)")],
+        ("rollout_init", "engine-start-too-big", "", "lower-rollout-share"),
+    ),
+    (
         [(LIB + "trl/trainer/kto_trainer.py", "_compute_kl_logps", "out = model(**kwargs)")],
         ("log_prob", "logits-too-big", "", ""),
     ),
