@@ -46,7 +46,7 @@ from advisor.plan.select import (
 from advisor.plan.situation import Situation
 from advisor.plan.steps import mending_step, step_of
 from advisor.plan.vendor import in_force, in_words_of
-from advisor.plan.versions import blamed, newer_step, newly_triggered_steps, suspected, version_steps
+from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
 from advisor.words import sentence
@@ -113,9 +113,10 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
     mending = [step for step in (mending_step(situation),) if step is not None]
     first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *back_steps(situation), *_raising(situation)]
-    names = {step.id for step in first}
+    names = {step.id for step in (*first, *version_steps(situation, confirmed(bad, situation))[:1])}
     steps = [*healing, *maybe, *case, *unproven, *doubtful, *perhaps, *newer, *provisional_steps(situation, cause)]
-    steps = [*first, *(step for step in steps if step.id not in names and step.id not in WITNESSES)]
+    here = {step.id for step in first}
+    steps = [*first, *(step for step in steps if step.id not in here and step.id not in WITNESSES)]
     why = grounds(
         steps,
         situation,
@@ -139,9 +140,9 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
 
 
 def _of_cases(situation: Situation, cause: Cause, chosen: Overrides) -> list[PlanStep]:
-    """What an agreeing case changed beside `chosen`, where keys are known and it is known what ran out."""
+    """What an agreeing case changed beside `chosen`, where keys are known, it is known what ran out, and room helps."""
     known = situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none")
-    return case_steps(situation, chosen) if known else []
+    return case_steps(situation, chosen) if known and cause.room_helps else []
 
 
 def _only_unexplained(situation: Situation) -> bool:
