@@ -229,6 +229,7 @@ def state_of(
             no_launch=_nothing_started(script, launch),
             script_notes=script.notes if script is not None else (),
             frames=paths,
+            functions=tuple(frame.function for frame in crash.frames),
             engine=bool({crash.phase, answers.get("phase")} & GENERATING),
             unread=unread,
         ),

@@ -71,6 +71,8 @@ class RunInputs(Struct, frozen=True):
     """What the log's libraries counted of the run."""
     frames: tuple[str, ...] = ()
     """Files of the log's traceback, outermost first: where no launch is seen, one of them is the program."""
+    functions: tuple[str, ...] = ()
+    """Functions of that traceback."""
     engine: bool = False
     """The log shows a rollout engine at work."""
     no_launch: str = ""
@@ -137,7 +139,16 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     algorithm = (
         str(told.value)
         if told
-        else algorithm_of(framework, natives, inputs.frames, inputs.knobs, _programs(launch), shows_all, inputs.engine)
+        else algorithm_of(
+            framework,
+            natives,
+            inputs.frames,
+            inputs.knobs,
+            _programs(launch),
+            shows_all,
+            inputs.engine,
+            inputs.functions,
+        )
     )
     missed = (inputs.launch.hints, inputs.launch.missing) if inputs.launch is not None else ()
     hints = inputs.tables.once(("hints", missed, shipped), lambda: hints_of(inputs.launch, shipped, inputs.models))

@@ -87,3 +87,19 @@ def test_where_nothing_shows_what_filled_the_card_the_heading_says_so_and_no_gue
     assert state.diagnosis.title == "The card ran full; what filled it is not shown"
     assert state.plan.steps[0].id == "lower-actor-micro-batch"
     assert all(step.results == "unchanged" for step in state.plan.steps[:3])
+
+
+def test_a_loss_in_the_traceback_names_the_method(tmp_path: Path) -> None:
+    @each(
+        ("frame", "method"),
+        [
+            (("/w/losses.py", "dpo_loss", "x = a - b"), "dpo"),
+            (("/w/losses.py", "compute_kto_loss", "x = a - b"), "kto"),
+            (("/x/llamafactory/train/dpo/trainer.py", "get_batch_loss_metrics", "x"), "dpo"),
+            (("/w/losses.py", "lm_loss", "x = a - b"), "unknown"),
+        ],
+    )
+    def checked(frame: tuple[str, str, str], method: str) -> None:
+        assert opened(tmp_path, frame).run.algorithm == method
+
+    checked()
