@@ -236,6 +236,7 @@ def state_of(
             frames=paths,
             printed_model=crash.engine_figures.get("model.path", ""),
             printed_config=crash.model_config,
+            functions=tuple(frame.function for frame in crash.frames),
             engine=bool({crash.phase, answers.get("phase")} & GENERATING),
             unread=unread,
             prose=prose_of(launch, crash),

@@ -69,6 +69,7 @@ def phase_of(
     the process stood that waited for the one that failed.
     """
     strong = _by_frames(cause, trace, [rule for rule in rules.frames if rule.tier != "fallback"])
+    strong = _by_source_line(strong, trace, rules)
     message = _by_message(cause)
     if strong[0] == "model_load" and message != _UNKNOWN:
         return message  # under the frame that sets up everything, a message of one phase only says which part it was
@@ -82,6 +83,16 @@ def phase_of(
     if last is not None:
         hints.append((last[1], say("last progress mark, line {line}", line=last[0].number)))
     return next((hint for hint in hints if (hint[0] in among if among else hint[0] != "unknown")), _UNKNOWN)
+
+
+def _by_source_line(found: PhaseProof, trace: Trace, rules: PhaseRules) -> PhaseProof:
+    """The phase that the source line of the innermost frame names, where only its function told one: a function may
+    generate first and score then."""
+    inner = trace.frames[-1] if trace.frames else None
+    if inner is None or found[0] in ("unknown", *LEAVES_BEHIND) or found[1] != frame_words(inner):
+        return found
+    phase, line = phase_of_texts([inner.text] if inner.text else [], rules.frames, "text")
+    return (phase, say("text {quoted}", quoted=line)) if phase != "unknown" else found
 
 
 def open_phases(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> tuple[tuple[Phase, ...], str]:

@@ -45,7 +45,9 @@ from advisor.crash.statements import A_PAGE, statements_in
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.training_bar import training_bar
 from advisor.crash.verdict import (
+    ADVICE,
     ALLOCATOR_WARNING,
+    MET,
     SAID,
     TOLD,
     Judgement,
@@ -201,14 +203,15 @@ class _CrashReader:
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(with_worded(find))) for i, log in enumerate(self.logs) for find in log.finds]
         covered = {(one.log, line) for one in finds for line in _lines_of_cause(one.find)}
-        told = {one.place[:2] for one in marks if one.id in TOLD}  # says more than the words alone on that line
-        finds = [one for one in finds if not (one.id in SAID and one.place[:2] in told)]
-        known = {one.place[:2] for one in finds}
+        more = {one.place[:2] for one in marks if one.id in TOLD}  # says more than the words alone on that line
+        finds = [one for one in finds if not (one.id in SAID and one.place[:2] in more)]
+        known = {one.place[:2] for one in finds if one.id not in SAID}
+        told = {one.place[:2] for one in finds if one.id not in (*SAID, ADVICE)}
         finds += [
             replace(one, find=with_worded(one.find)) for one in marks
             if one.role in _JUDGED
             and not (_is_shortage(one) and one.place[:2] in covered)
-            and not (one.id in SAID and one.place[:2] in known)
+            and not (one.id in SAID and one.place[:2] in (told if one.id in MET else known))
         ]  # fmt: skip
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
         if stamped:  # several logs tell their order only by time; one log by position

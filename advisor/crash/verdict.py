@@ -30,7 +30,10 @@ KILLS = frozenset(
 """Somebody sent SIGKILL, or may have: not proof of a shortage without a second witness."""
 GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
 """Ray's text for a worker that went away: the same three guesses each time."""
-TOLD = ("oom-told-gpu", "oom-told-host", "oom-told")
+ADVICE = "oom-advice"
+MET = ("oom-met-gpu", "oom-met")
+"""A sentence that tells what happened, whatever advice stands on its line."""
+TOLD = ("oom-told-gpu", "oom-told-host", "oom-met-gpu", "oom-told", "oom-met")
 """A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
 SAID = frozenset(("oom-words", "oom-said", *TOLD))
 """Words that memory ran out, in which nothing tells the memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -22,6 +23,8 @@ from advisor.words import PHASE_NAMES, when
 FP32_SHAPE = "fp32 "
 """How the shape of a tensor of 4-byte numbers begins (memory/attribution.py)."""
 
+_TRAINS = re.compile(r"\b(?:train|fit|_?inner_training_loop|training_step|train_step)\(")
+"""Calls and functions in which a trainer that was built runs."""
 ROOM = 0.8
 """A run whose upper bound takes less of the card fits with room to spare (judgement)."""
 TIGHT = 0.9
@@ -178,12 +181,18 @@ def _whole_model(run: Run, crash: Crash) -> dict[str, Fact]:
     """That what was allocated and what was asked for are together the whole model, in fp32 or in 16 bits: it is being
     put on this card."""
     each = completes(crash, run.model.parameters) if run.model is not None else 0
-    if not each or run.model is None or is_empty(crash.evidence[0].fields):
+    if not each or run.model is None or is_empty(crash.evidence[0].fields) or _is_loaded(crash):
         return {}
     told = {"parameters": show_params(run.model.parameters), "bytes": each}
     because = say("allocated and asked for are the whole model, {parameters} parameters × {bytes} bytes", **told)
     facts = {"weights.whole": Fact(True, "log", because, (0,))}
     return {**facts, "weights.fp32": Fact(True, "log", because, (0,))} if each == FP32 else facts
+
+
+def _is_loaded(crash: Crash) -> bool:
+    """Whether the model was on its card already: the trainer runs, or torch's message knows pools of graphs."""
+    trains = any(_TRAINS.search(f"{frame.function}( {frame.text}") for frame in crash.frames)
+    return trains or bool(crash.evidence[0].fields.get("private_bytes"))
 
 
 def _likely(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, Fact]:

@@ -35,13 +35,15 @@ def with_answered_framework(
     """The dialect that the user named, where the launch bears no marks of one.
 
     A launch's own marks are proof and stay, unless they are those of a library that serves others, which a framework
-    built on it has, too; lines of a log are not: packages share them, and forks print them.
+    built on it has, too; lines of a log are not: packages share them, and forks print them. Those of a fork alone are.
     `keys`: native settings of launch and log; `paths`: files of the traceback;
     `dated`: the log's last day.
     """
     word = next((answers[name] for name in FRAMEWORKS if answers.get(name) not in (None, UNKNOWN)), None)
     framework = next((each for each in frameworks if each.framework == word), None)
     if framework is None or (recognised.told_by == "script" and not _may_be_built_on(recognised, framework)):
+        return recognised
+    if recognised.told_by == "log" and _is_fork_of(recognised.framework, framework):
         return recognised
     version = libraries.get(framework.package)
     era, era_told_by = told_era(framework, version, set(keys), libraries, paths, dated=dated)
@@ -55,6 +57,12 @@ def _may_be_built_on(recognised: Recognised, said: Framework) -> bool:
     if shown is None or (shown.package == said.package and not recognised.own_program):
         return True
     return shown.serves_others and not recognised.own_program and _special(said) < _special(shown)
+
+
+def _is_fork_of(shown: Framework | None, said: Framework) -> bool:
+    """Whether lines that only a fork prints stand in the log of a run of which the user named the shared package."""
+    same = shown is not None and shown.package == said.package and shown.framework != said.framework
+    return shown is not None and same and said.framework == said.package and _special(shown) < _special(said)
 
 
 def _special(framework: Framework) -> int:

@@ -39,8 +39,8 @@ MOST_DOCUMENTED = 2
 """Remedies of a case that come before the others: what else helps keeps its place."""
 NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
 """Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
-PASSES = {"batch-too-big": ("frame.pass", "frame.attention"), "logits-too-big": ("frame.logits",)}
-"""Cause → frames that show it: then nothing has to be guessed either."""
+SHOWN = {"batch-too-big": "frame.attention", "logits-too-big": "frame.logits"}
+"""Cause → frames that show it by themselves: then nothing has to be guessed either."""
 
 
 class Precedence(NamedTuple):
@@ -329,8 +329,11 @@ def holder_unknown(situation: Situation, cause: Cause) -> bool:
     """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
     if situation.place != "gpu" or cause.memory != "gpu" or situation.led:
         return False
-    shown = (*NAMED, *PASSES.get(cause.id, ()))
-    if any(name in situation.facts and situation.facts[name].value is True for name in shown):
+    made = situation.facts.get("frame.cause")
+    shown = (*NAMED, SHOWN.get(cause.id, ""))
+    if (made is not None and made.value == cause.id) or any(
+        name in situation.facts and situation.facts[name].value is True for name in shown
+    ):
         return False
     now = situation.now
     seen = now.built.natives.framework is not None and (now.enough is not False or now.run.seen_whole)

@@ -47,7 +47,7 @@ from advisor.plan.select import (
 from advisor.plan.situation import Situation
 from advisor.plan.steps import mending_step, step_of
 from advisor.plan.vendor import in_force, in_words_of
-from advisor.plan.versions import blamed, newer_step, newly_triggered_steps, suspected, version_steps
+from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
 from advisor.words import sentence
@@ -72,6 +72,8 @@ class _VersionSteps(Struct, frozen=True):
     maybe: list[PlanStep]
     """The failure looks like a fault of a version that nobody named."""
     doubtful: list[PlanStep]
+    confirmed: list[PlanStep]
+    """The way out of a regression that holds here in all it asks: it leads."""
     perhaps: list[PlanStep]
     """A version that nobody named points at nothing, where the cause is what settings hold."""
 
@@ -87,9 +89,9 @@ class _VersionSteps(Struct, frozen=True):
         if cause.id in OF_A_VERSION:
             maybe, doubtful = maybe or doubtful, []
         perhaps = [] if maybe else version_steps(situation, possible)[:1]
-        return _VersionSteps(
-            healing, [step for step in known_bad if step.group not in proven], maybe, doubtful, perhaps
-        )
+        sure = version_steps(situation, confirmed(bad, situation))[:1]
+        unproven = [step for step in known_bad if step.group not in proven]
+        return _VersionSteps(healing, unproven, maybe, doubtful, sure, perhaps)
 
     @property
     def healed(self) -> bool:
@@ -114,10 +116,11 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
     mending = [step for step in (mending_step(situation),) if step is not None]
     first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *back_steps(situation), *_raising(situation)]
-    names = {step.id for step in first}
+    names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
     later += [*newer, *provisional_steps(situation, cause)]
-    steps = [*first, *(step for step in later if step.id not in names and step.id not in WITNESSES)]
+    here = {step.id for step in first}
+    steps = [*first, *(step for step in later if step.id not in here and step.id not in WITNESSES)]
     of_a_version = [one.id for one in (versions.maybe if cause.id in OF_A_VERSION else [])]
     why = grounds(
         steps,
@@ -178,9 +181,9 @@ def _levers(proposals: Sequence[Proposal], picked: Selected, situation: Situatio
 
 
 def _of_cases(situation: Situation, cause: Cause, chosen: Overrides) -> list[PlanStep]:
-    """What an agreeing case changed beside `chosen`, where keys are known and it is known what ran out."""
+    """What an agreeing case changed beside `chosen`, where keys are known, it is known what ran out, and room helps."""
     known = situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none")
-    return case_steps(situation, chosen) if known else []
+    return case_steps(situation, chosen) if known and cause.room_helps else []
 
 
 def _only_unexplained(situation: Situation) -> bool:

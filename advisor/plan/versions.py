@@ -20,6 +20,8 @@ from advisor.rules.functions import release_of, version_in
 from advisor.words import Basis, filled
 
 ENGINES = ("vllm", "sglang")
+REGRESSION = "library-regression"
+"""The cause of a version that holds more than the one before it."""
 _OPTIONAL = ("deepspeed",)
 """Libraries that most frameworks may do without: a run uses them where something of it names them."""
 MOST_SUSPECTED = 2
@@ -44,6 +46,11 @@ def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Adv
         elif cause.memory != "unknown" and advisory.library not in idle and not _came_later(advisory, situation):
             (signs if _borne(advisory, situation) else others).append(advisory)
     return bad, signs, others
+
+
+def confirmed(bad: Iterable[Advisory], situation: Situation) -> list[Advisory]:
+    """Those of a regression that holds here in all it asks: its way out leads, whatever else the frames name."""
+    return [one for one in bad if one.cause == REGRESSION and all_hold(one.when, situation.facts) is not None]
 
 
 def _came_later(advisory: Advisory, situation: Situation) -> bool:

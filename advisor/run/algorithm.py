@@ -12,6 +12,8 @@ from advisor.run.recipe import RL, UNKNOWN, method_named, method_spelled, recipe
 
 _ENGINE_FILE = re.compile(r"(?:^|[/.])(?:vllm|sglang|lmdeploy|tensorrt_llm)[/.]")
 """A file or module of an engine that generates answers: what trains on given ones has none in its traceback."""
+_LOSS = re.compile(r"_loss(?:_fn|_func)?$")
+"""How a function ends that computes the loss of a method."""
 
 
 def algorithm_of(
@@ -23,13 +25,15 @@ def algorithm_of(
     has_launch: bool,
     engine: bool = False,
     said: str = "",
+    functions: Sequence[str] = (),
 ) -> str:
     """The method's word; "unknown" where nothing tells it. `frames`: files of the log's traceback, outermost first;
     `knobs`: those that are known from elsewhere, `programs`: what the launch runs, and what that runs.
 
     A program that trains on given answers has a name of its own; one that rolls out may serve several methods, and a
     key of the dialect says which. A log alone has no defaults. `engine`: the log shows a rollout engine at work,
-    `said`: the method that a person names.
+    `said`: the method that a person names, `functions`: of the traceback, of which one that computes a loss names its
+    method.
     """
     fact = framework.algorithm if framework is not None else AlgorithmFact()
     keyed = bool(fact.key) and fact.default != UNKNOWN
@@ -43,7 +47,13 @@ def algorithm_of(
     if not found and has_launch and not fact.fixed:
         found = fact.default
     if not found or found == UNKNOWN:
-        found = _by_frames(fact, frames, keyed) or fact.fixed or ("" if has_launch else fact.otherwise) or UNKNOWN
+        found = (
+            _by_frames(fact, frames, keyed)
+            or _by_loss(functions)
+            or fact.fixed
+            or ("" if has_launch else fact.otherwise)
+            or UNKNOWN
+        )
     if found == UNKNOWN:
         given = (*(one.fact.knob for one in natives.values.values() if one.given and one.fact is not None), *knobs)
         rolls_out = engine or any(map(_generates, given)) or any(map(_ENGINE_FILE.search, frames))
@@ -85,6 +95,12 @@ def _by_frames(fact: AlgorithmFact, frames: Sequence[str], keyed: bool) -> str:
     told = (*(_by_program(fact, file) for file in frames), *trainers, *(method_named(file) for file in frames[:1]))
     found = next((word for word in told if word), "")
     return RL if keyed and recipe_of(found or UNKNOWN).answers == "generated" else found
+
+
+def _by_loss(functions: Sequence[str]) -> str:
+    """By the functions of a traceback: "dpo" of dpo_loss and compute_kto_loss."""
+    losses = (name for name in functions if _LOSS.search(name))
+    return next((word for word in map(method_named, losses) if word), "")
 
 
 def _generates(knob: str | None) -> bool:

@@ -73,6 +73,8 @@ class RunInputs(Struct, frozen=True):
     """What the log's libraries counted of the run."""
     frames: tuple[str, ...] = ()
     """Files of the log's traceback, outermost first: where no launch is seen, one of them is the program."""
+    functions: tuple[str, ...] = ()
+    """Functions of that traceback."""
     engine: bool = False
     """The log shows a rollout engine at work."""
     printed_model: str = ""
@@ -151,7 +153,17 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     algorithm = (
         str(told.value)
         if told
-        else algorithm_of(framework, natives, inputs.frames, inputs.knobs, programs, shows_all, inputs.engine, said)
+        else algorithm_of(
+            framework,
+            natives,
+            inputs.frames,
+            inputs.knobs,
+            programs,
+            shows_all,
+            inputs.engine,
+            said,
+            inputs.functions,
+        )
     )
     algorithm = hints.method if algorithm == NO_METHOD and hints.method else algorithm
     recipe = recipe_of(algorithm)

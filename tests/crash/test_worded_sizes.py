@@ -60,6 +60,9 @@ def test_each_size_goes_to_the_field_that_its_words_name(text: str, told: dict[s
         ("my RTX 4090 goes out of memory during evaluation, 23.5 GB used", "validation"),
         ("GPU OOM, trying to allocate 9.3G, 79G total", "unknown"),
         ("... of which 1.05 GiB is free. Including non-PyTorch memory, this process has 78.0 GiB memory in use.", "unknown"),
+        ("I am trying to run it on 8 A6000 but I'm consistently hitting CUDA out-of-memory (OOM) errors.", "unknown"),
+        ("I have encountered CUDA Out of Memory. The first 2 epochs can be trained, but later it does not.", "unknown"),
+        ("显存单调上涨，直至OOM，降低seq len只会减慢", "unknown"),
         ("mémoire saturée. CUDA out of memory, tentative d'allocation de 2,34 Gio", "unknown"),
     ],
 )  # fmt: skip
@@ -73,6 +76,9 @@ def test_a_persons_sentence_is_a_card_that_ran_full(text: str, phase: str) -> No
     [
         "crash: out of memory, host RAM 1TB, 8 GPUs",
         "Colab crashed with out of memory after using all available RAM on the T4 runtime",
+        "did you get a CUDA OOM?",
+        "Warning: you might run into GPU out-of-memory",
+        "If you hit CUDA out of memory, lower the batch",
         "If the GPU runs out of memory, reduce the batch size to 3 GB used",
     ],
 )

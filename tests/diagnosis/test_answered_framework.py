@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from advisor.knowledge import load_knowledge
 from advisor.session import SessionRequest, State, answer, open_session
+from tests.loops import each
 
 LINE = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.10 GiB. GPU 2 has a total capacity of 79.11 GiB "
@@ -127,3 +129,15 @@ def test_a_pasted_file_without_imports_is_of_the_framework_whose_version_is_told
     assert open_session(asked).run.framework == "trl"
     beside = SessionRequest(script=asked.script, answers=asked.answers, libraries=("trl=0.22.2", "unsloth=2025.11.2"))
     assert open_session(beside).run.framework == "unsloth"
+
+
+@each(
+    ("said", "read"),
+    [("verl", "easyr1"), ("easyr1", "easyr1"), ("openrlhf", "openrlhf")],
+)
+def test_a_forks_own_lines_stay_where_the_user_names_the_package_they_share(said: str, read: str) -> None:
+    frames = (
+        'Traceback (most recent call last):\n  File "/w/verl/trainer/main.py", line 104, in run\n    trainer.fit()\n'
+    )
+    with TemporaryDirectory() as folder:
+        assert opened(Path(folder), log=frames + LINE, framework=said).run.framework == read

@@ -54,6 +54,15 @@ ROWS = [
         ("actor_update", "logits-too-big", "", "lower-actor-micro-batch"),
     ),
     (
+        [("/w/grpo_trainer.py", "_generate_and_score_completions", "with unwrap_model_for_generation(model, acc) as one:")],
+        ("rollout_generate", "gather-for-generation", "", ""),
+    ),
+    (
+        [(LIB + "trl/trainer/grpo_trainer.py", "__init__", "self.llm = LLM("),
+         (LIB + "vllm/engine/llm_engine.py", "_initialize_kv_caches", "self.model_executor.initialize_cache(num_gpu_blocks, n)")],
+        ("rollout_init", "engine-start-too-big", "", "lower-rollout-share"),
+    ),
+    (
         [(LIB + "trl/trainer/kto_trainer.py", "_compute_kl_logps", "out = model(**kwargs)")],
         ("log_prob", "logits-too-big", "", ""),
     ),
@@ -78,3 +87,19 @@ def test_where_nothing_shows_what_filled_the_card_the_heading_says_so_and_no_gue
     assert state.diagnosis.title == "The card ran full; what filled it is not shown"
     assert state.plan.steps[0].id == "lower-actor-micro-batch"
     assert all(step.results == "unchanged" for step in state.plan.steps[:3])
+
+
+def test_a_loss_in_the_traceback_names_the_method(tmp_path: Path) -> None:
+    @each(
+        ("frame", "method"),
+        [
+            (("/w/losses.py", "dpo_loss", "x = a - b"), "dpo"),
+            (("/w/losses.py", "compute_kto_loss", "x = a - b"), "kto"),
+            (("/x/llamafactory/train/dpo/trainer.py", "get_batch_loss_metrics", "x"), "dpo"),
+            (("/w/losses.py", "lm_loss", "x = a - b"), "unknown"),
+        ],
+    )
+    def checked(frame: tuple[str, str, str], method: str) -> None:
+        assert opened(tmp_path, frame).run.algorithm == method
+
+    checked()

@@ -20,7 +20,7 @@ class Answer(Strict, frozen=True):
     unless: Expression | None = None
     """Where this holds, nobody is offered the answer: `not rolls_out` of a phase that only a rollout has."""
     of_a_platform: bool = False
-    """Of what computes: where it is not offered, nobody is told that it was excluded either."""
+    """Of what computes, or what few runs do: where it is not offered, nobody is told that it was excluded either."""
     next: str | None = None
     leads_to: str | None = None
     """A cause id."""
