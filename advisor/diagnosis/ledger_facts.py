@@ -171,7 +171,10 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, F
         "weights": all(match.of_weights for match in here),
     }
     kind = next((name for name, alone in kinds.items() if alone and here), "tensor")
-    return {"attribution": Fact(kind, "log", because, (0,))}
+    facts = {"attribution": Fact(kind, "log", because, (0,))}
+    if kind == "tensor" and best.of_logits and all(match.of_logits or match.of_scores for match in here):
+        facts["attribution.likely"] = Fact("logits", "log", because, (0,))  # attention is seldom unfused
+    return facts
 
 
 def _whole_model(run: Run, crash: Crash) -> dict[str, Fact]:

@@ -20,7 +20,8 @@ RUN_NAMES = frozenset({
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
     "advisory.checked", "algorithm", "attention.eager", "attention.unsure", "attribution", "attribution.likely",
-    "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended", "engine.free_share", "engine.share", "era",
+    "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended", "engine.free_share", "engine.share",
+    "engine.weights_share", "era",
     "eval.due", "eval.first", "experts", "failed", "first_step", "flash_attn", "frame.attention", "frame.bucket",
     "frame.cause", "frame.collects", "frame.data_parallel", "frame.engine", "frame.engine_weights", "frame.gather",
     "frame.gathers_all", "frame.loads", "frame.logits", "frame.logits_cast", "frame.makes_states", "frame.matmul",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.crash.evidence import Evidence
+from advisor.crash.holders import held_by_others
 from advisor.diagnosis.cases import open_words
 from advisor.diagnosis.deciding import DecidingQuestion, Outcome
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
@@ -28,6 +29,7 @@ from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.machine_line import machine_line
 from advisor.report.memory_section import memory_section
+from advisor.units import show_bytes
 from advisor.words import BASIS_TITLES, BETWEEN_SENTENCES, sentence
 
 if TYPE_CHECKING:
@@ -139,6 +141,8 @@ def _head(state: State) -> list[str]:
         beside, every = proof.fields.get("other_processes"), proof.fields.get("card_processes")
         lines += wrap(say("Held beside it: {held}", held=beside), 2, 4) if beside else []
         lines += wrap(say("On the card: {held}", held=every), 2, 4) if every else []
+        outside = held_by_others(proof.fields) if crash.memory == "gpu" and not (beside or every) else None
+        lines += wrap(say("Neither free nor torch's: {size}", size=show_bytes(outside)), 2, 4) if outside else []
         lines += wrap(_tensor(state), 4) if crash.phase == "unknown" else []
     held = phrases.holders(crash, 1)
     lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []
