@@ -55,3 +55,23 @@ def test_no_share_below_the_engines_weights_is_proposed(tmp_path: Path) -> None:
     state = opened(tmp_path, COLOCATED, wake, gpus="8xA100-80GB")
     shares = [float(c.new or 1) for s in state.plan.steps if s.id == "lower-rollout-share" for c in s.changes]
     assert all(share > 32.76e9 / (79.15 * GIB) for share in shares)
+
+
+def test_a_large_rest_that_no_setting_explains_held_the_card_before_the_engine(tmp_path: Path) -> None:
+    launch = (
+        "NPROC_PER_NODE=8 swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-3B --use_vllm true --vllm_mode colocate "
+    )
+    answers = {"memory": "gpu", "phase": "rollout_init"}
+    for share, cause in ((0.2, "card-already-taken"), (0.85, "engine-start-too-big")):
+        script = (
+            f"{launch}--vllm_gpu_memory_utilization {share} --train_type full --deepspeed zero3 --max_length 4096\n"
+        )
+        state = opened(tmp_path, script, "the run died here\n", gpus="8xA100-80GB", answers=answers)
+        assert state.diagnosis.cause == cause, share
+
+
+def test_readings_are_read_in_pieces_and_with_blanks(tmp_path: Path) -> None:
+    lines = "before vllm init,\nmemory allocated (GB): 5.59,\nmemory reserved (GB): 6.64,\n"
+    lines += "device memory used/total (GB): 8.49 / 61.27\n"
+    readings = {(one.kind, round(one.bytes / GIB, 2)) for one in opened(tmp_path, "", lines).crash.readings}
+    assert {("allocated", 5.59), ("reserved", 6.64), ("used", 8.49)} <= readings
