@@ -75,3 +75,13 @@ def test_readings_are_read_in_pieces_and_with_blanks(tmp_path: Path) -> None:
     lines += "device memory used/total (GB): 8.49 / 61.27\n"
     readings = {(one.kind, round(one.bytes / GIB, 2)) for one in opened(tmp_path, "", lines).crash.readings}
     assert {("allocated", 5.59), ("reserved", 6.64), ("used", 8.49)} <= readings
+
+
+def test_a_gather_that_is_larger_than_the_card_leaves_only_its_own_steps_in_front(tmp_path: Path) -> None:
+    frames = '  File "/x/trl/trainer/grpo_trainer.py", line 900, in _generate_and_score_completions\n'
+    frames += '  File "/x/trl/models/utils.py", line 200, in unwrap_model_for_generation\n'
+    frames += '  File "/x/deepspeed/runtime/zero/partition_parameters.py", line 2235, in __enter__\n'
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 464 MiB. GPU 0 has a total capacity of 39 GiB"
+    answers = {"framework": "trl"}
+    state = opened(tmp_path, "", frames + oom, model="Qwen2.5-72B", gpus="8xA100-40GB", answers=answers)
+    assert state.plan.steps[0].id in ("no-gather-to-generate", "engine-generates")
