@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from advisor.crash.evidence import Crash, Evidence
 from advisor.crash.holders import contradicts, held_by_others, idle_in_pool, is_empty
 from advisor.diagnosis.fact import Fact
-from advisor.diagnosis.state_facts import largest_card
+from advisor.knowledge import load_knowledge
 from advisor.language import say
 from advisor.units import show_bytes
 
@@ -153,3 +155,9 @@ def _engine_beside(name: object, held: int | None, others: int, where: str) -> d
         "{size} of that held by the run's own engine, {name} ({line})", size=show_bytes(held), name=name, line=where
     )
     return {"gpu.others_engine": Fact(held > others * DOMINATES, "log", because, (0,))}
+
+
+@lru_cache(maxsize=1)
+def largest_card() -> int:
+    """Bytes of the largest card that gpus.yaml knows: what does not fit it fits none."""
+    return max(fact.total_bytes for fact in load_knowledge().gpus)

@@ -90,6 +90,7 @@ def ledger_facts(
         facts["ledger.states_of_phase"] = Fact(sizes["states"] / max(1, phase.expected), "script", because)
         facts.update(_left_to_pass(ledger, phase, sizes["states"] + sizes["engine"]))
     facts.update(_gathered(ledger))
+    facts.update(_unexplained(ledger))
     facts.update(_host_holder(ledger, crash))
     if fullest is not None and ledger.gpu_capacity is not None:
         size_sentences = {"size": show_bytes(fullest.expected), "total": show_bytes(ledger.gpu_capacity)}
@@ -120,6 +121,17 @@ def _left_to_pass(ledger: Ledger, phase: PhaseSum, lasting: int) -> dict[str, Fa
         "what lies there before a pass is {size} of {total} by the settings: the rest comes with the pass", **told
     )
     return {"ledger.left_to_pass": Fact(lasting < SMALL * capacity, "script", because)}
+
+
+def _unexplained(ledger: Ledger) -> dict[str, Fact]:
+    """What of a card, in the phase that died, no setting explains."""
+    died = max(ledger.gpu, key=lambda phase: phase.of("unexplained"), default=None)
+    dark = died.of("unexplained") if died is not None else 0
+    if died is None or not dark or ledger.gpu_capacity is None:
+        return {}
+    told = {"size": show_bytes(dark), "phase": PHASE_NAMES[died.phase], "total": show_bytes(ledger.gpu_capacity)}
+    because = say("the ledger of {phase}: {size} of {total} are explained by no setting", **told)
+    return {"ledger.unexplained_share": Fact(round(dark / ledger.gpu_capacity, 3), "script", because)}
 
 
 def _gathered(ledger: Ledger) -> dict[str, Fact]:
@@ -174,7 +186,10 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, F
         "weights": all(match.of_weights for match in here),
     }
     kind = next((name for name, alone in kinds.items() if alone and here), "tensor")
-    return {"attribution": Fact(kind, "log", because, (0,))}
+    facts = {"attribution": Fact(kind, "log", because, (0,))}
+    if kind == "tensor" and best.of_logits and all(match.of_logits or match.of_scores for match in here):
+        facts["attribution.likely"] = Fact("logits", "log", because, (0,))  # attention is seldom unfused
+    return facts
 
 
 def _whole_model(run: Run, crash: Crash) -> dict[str, Fact]:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.crash.evidence import Frame
 from advisor.crash.phase import frame_words
+from advisor.diagnosis.card_facts import largest_card
 from advisor.diagnosis.fact import Fact
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
 from advisor.rules.functions import version_in
@@ -85,13 +86,21 @@ def pass_tokens(run: Run) -> float | None:
 
 
 def least_logits(run: Run, machine: Machine) -> dict[str, Fact]:
-    """The part of a card that the logits of a pass take at the least, where the model is not known: bf16 logits, their
-    fp32 copy and its gradient, at the smallest vocabulary that models of this kind have.
+    """The part of a card that the logits of a pass take at the least: bf16 logits, their fp32 copy and its gradient, at
+    the smallest vocabulary that models of this kind have where the model is not known, and of the largest card there is
+    where the card is not.
     """
-    tokens, card = pass_tokens(run), machine.gpu_bytes
-    if run.model is not None or not tokens or not card or run.is_on("actor.fused_loss"):
+    rows, card = run.knobs.get("actor.micro_batch"), machine.gpu_bytes or largest_card()
+    one_row = not run.seen_whole and rows is not None and rows.source in ("default", "assumed")
+    tokens = run.number("data.total_tokens") if one_row else pass_tokens(run)
+    if (run.model is not None and machine.gpu_bytes) or not tokens or run.is_on("actor.fused_loss"):
         return {}
-    least = round((BF16 + 2 * FP32) * LEAST_WORDS * tokens)
-    told = {"tokens": f"{tokens:g}", "size": show_bytes(least), "words": f"{LEAST_WORDS:,}", "card": show_bytes(card)}
-    because = say("{tokens} tokens of a pass × {words} words of the smallest vocabularies: {size} of {card}", **told)
+    words = run.model.vocab if run.model is not None else LEAST_WORDS
+    least = round((BF16 + 2 * FP32) * words * tokens)
+    told = {"tokens": f"{tokens:g}", "size": show_bytes(least), "words": f"{words:,}", "card": show_bytes(card)}
+    of_known = mark(
+        "{tokens} tokens of a pass × {words} words of this vocabulary: {size}; the largest cards have {card}"
+    )
+    of_least = mark("{tokens} tokens of a pass × {words} words of the smallest vocabularies: {size} of {card}")
+    because = say(of_known if run.model is not None else of_least, **told)
     return {"logits.least_share": Fact(round(least / card, 3), "script", because)}

@@ -23,6 +23,7 @@ from advisor.memory.fit import PLACES, capacity_of
 from advisor.memory.otherwise import FILLED
 from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
+from advisor.rules.tree import as_number
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name
 from advisor.units import show_bytes, show_params
@@ -36,6 +37,8 @@ UNDECIDED = ("batch-or-states", "long-sequence", "gpu-growth")
 """Causes that leave open, or pass over, what the states hold."""
 RESUMING = "resume-too-big"
 """The cause that says so itself."""
+MUCH_OF_CARD = 0.5
+"""Part of a card that weights in one piece take from which on it is told (judgement)."""
 MANY = 2
 """Cards from which on there is something to share out."""
 WAYS = 3
@@ -71,6 +74,7 @@ def remarks(
         *_resumes(facts, cause),
         *_packed_and_full(run),
         *_states_there(known.run, facts, cause),
+        *_weights_there(facts, cause),
         *_unsharded(run),
         *_whole_on_card(known, facts, cause),
         *size_remarks(known, facts, cause, made),
@@ -287,6 +291,16 @@ def _states_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
             size=show_bytes(per * run.model.parameters),
             **told,
         )
+
+
+def _weights_there(facts: Facts, cause: str) -> Iterator[str]:
+    """What a whole copy of large weights, and the engine's part of them, take of a card, where nothing decides."""
+    whole, engine = facts.get("gathered_weights.share"), facts.get("engine.weights_share")
+    if cause not in UNDECIDED or whole is None or (as_number(whole.value) or 0) < MUCH_OF_CARD:
+        return
+    yield say("Unless something shards them, each card holds the weights whole: {because}.", because=whole.because)
+    if engine is not None:
+        yield sentence(engine.because)
 
 
 def _unsharded(run: Run) -> Iterator[str]:

@@ -4,20 +4,19 @@ or saves. It needs no dialect: a stage, a count of cards and the parameters are 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from msgspec import Struct
 
+from advisor.diagnosis.card_facts import largest_card
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.model_facts import names_adapters
-from advisor.knowledge import load_knowledge
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
 from advisor.run.run import Run, Unread
-from advisor.run.shape import bits_in_name, packed_by_name
+from advisor.run.shape import bits_in_name, packed_by_name, served_bits
 from advisor.run.stated import evaluates_only
 from advisor.units import show_bytes, show_params
 
@@ -139,12 +138,22 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
 
 
 def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
-    """The part of a card that the weights take at the least, shared evenly over all cards that are known; {} where they
-    may be packed into fewer bits, or lie in host RAM."""
+    """The part of a card that the engine's weights take, and the trainer's at the least, shared evenly over all cards
+    that are known; not of weights that may be packed into fewer bits, or lie in host RAM."""
     model, card, ways = run.model, machine.gpu_bytes, max(1, len(machine.usable) * (machine.nodes or 1))
-    packed = packed_by_name(run.model_name) or bits_in_name(run.model_name) or run.number("actor.quantized_bits")
-    if model is None or not card or packed or model.stored_bits or any(run.is_on(name) for name in _OFFLOADS[1:]):
+    if model is None or not card:
         return {}
+    facts: dict[str, Fact] = {}
+    size = run.knobs.get("rollout.tensor_parallel")
+    stated = run.seen_whole or (size is not None and size.source not in ("default", "assumed"))
+    if run.recipe.answers == "generated" and run.topology.known and stated:
+        each = served_bits(run.model_name, model) * model.parameters // 8 // run.topology.tensor_parallel
+        told = {"size": show_bytes(each), "card": show_bytes(card)}
+        because = say("the engine's weights are {size} of each of its cards; a card has {card}", **told)
+        facts["engine.weights_share"] = Fact(round(each / card, 3), "script", because)
+    packed = packed_by_name(run.model_name) or bits_in_name(run.model_name) or run.number("actor.quantized_bits")
+    if packed or model.stored_bits or any(run.is_on(name) for name in _OFFLOADS[1:]):
+        return facts
     least = BF16 * model.parameters // ways
     told = {"parameters": show_params(model.parameters), "size": show_bytes(least), "card": show_bytes(card)}
     because = (
@@ -157,7 +166,7 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
             **told,
         )
     )
-    return {"weights.least_share": Fact(round(least / card, 3), "script", because)}
+    return {**facts, "weights.least_share": Fact(round(least / card, 3), "script", because)}
 
 
 def _on_host(run: Run, machine: Machine, shared: Shared | None) -> dict[str, Fact]:
@@ -184,9 +193,3 @@ def offloaded_bytes(run: Run, shared: Shared) -> int:
         return 0
     per = (MASTERS_AND_MOMENTS + BF16) * shared.optimizer_on_host + BF16 * shared.weights_on_host
     return int(per * run.model.parameters / max(1, run.topology.nodes))
-
-
-@lru_cache(maxsize=1)
-def largest_card() -> int:
-    """Bytes of the largest card that gpus.yaml knows: what does not fit it fits none."""
-    return max(fact.total_bytes for fact in load_knowledge().gpus)

@@ -238,7 +238,8 @@ def _pass(
         tokens = longest.rounded() if longest > budget else quantity("tokens in the budget", budget, basis=basis)
         sequences = max(1, round(tokens.value * ways.value / length))
         fullest = round(tokens.value * BALANCE_SLACK)
-        least_full = round(tokens.value * SHORTEST_PADDED)
+        # Only a row that is longer than the budget exceeds it: shorter ones fill it.
+        least_full = round(min(tokens.value, budget) * SHORTEST_PADDED)
         if held is not None:  # all that the GPU has may be less than the budget, where rows are short
             least_full = min(least_full, round((fill.least + (held - 1) * fill.least_others) * longest.value))
         ends = least_full, fullest

@@ -103,12 +103,14 @@ def printed_now(rule: NewValue, native: Native, facts: Facts) -> Native:
 
 
 def at_most(rule: NewValue, values: list[KnobValue], facts: Facts, present: KnobValue | None = None) -> list[KnobValue]:
-    """Without the values above what the fact `at_most` shows to be possible.
+    """Without the values above what the fact `at_most` shows to be possible, or at or below the fact `above`.
 
     `present`: the value in force where nothing is counted; those are left out, too, that fall by less than what the
     log shows to be missing, if any falls so far.
     """
     possible, missing, now = _number_of(facts, rule.at_most), _number_of(facts, rule.falls_by), as_number(present)
+    if (least := _number_of(facts, rule.above)) is not None:
+        values = [v for v in values if isinstance(v, (bool, str)) or v > least]
     if possible is not None:
         values = [v for v in values if isinstance(v, (bool, str)) or v <= possible]
     if missing is not None and now is not None:

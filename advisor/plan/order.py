@@ -202,7 +202,8 @@ class Grounds(Struct, frozen=True):
             return MONEY
         if step.kind == "version" and not self.cause.counted:
             return NOTHING  # what no setting explains, a version may
-        if fills or step.id in {*self.little, *self.doubted} or (remedy is not None and remedy.heavy):
+        heavy = remedy is not None and remedy.heavy and step.id not in self.usual
+        if fills or heavy or step.id in {*self.little, *self.doubted}:
             return RESULTS
         batch = self.lever(step) == "batch"  # what a pass loses, more passes make up
         mild = batch or step.id in (*self.cause.leads, *self.usual)

@@ -126,3 +126,13 @@ def test_a_cap_that_makes_room_for_an_image_is_not_filled_with_text() -> None:
     bounded = {"data.max_pixels": 1_003_520}
     assert longest("Qwen/Qwen2.5-VL-7B-Instruct", **bounded) == round(1280 + 0.55 * 2048)
     assert longest("Qwen/Qwen2.5-VL-7B-Instruct") == longest("Qwen/Qwen2.5-7B-Instruct", **bounded) == 4506
+
+
+def test_a_pass_of_a_budget_is_as_full_as_shorter_rows_make_it_where_one_row_may_exceed_it() -> None:
+    run = {"framework": "openrlhf", "program": "openrlhf.cli.train_ppo_ray", "model": "Qwen/Qwen3-4B", "gpus": "8xH100"}
+    knobs = {"actor.dynamic_batch": True, "actor.tokens_per_gpu": 16192, "data.total_tokens": 74240}
+    knobs |= {"actor.remove_padding": True, "data.response_tokens": 64000}
+    found = ledger_of({**run, "knobs": knobs}).phase("gpu", "actor_update")
+    assert found is not None
+    low, expected, _ = tokens_of(found)
+    assert (expected, low < 16192) == (74240, True)

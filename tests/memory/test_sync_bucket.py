@@ -42,3 +42,16 @@ def test_a_bucket_that_found_no_room_is_made_smaller_and_holds_the_embedding(tmp
     assert steps["smaller-sync-bucket"].changes[0].new in ("4096", "2048")
     steps = {step.id: step for step in opened(tmp_path, f"{VERL}{KEY}=1100", FRAME + OOM).plan.steps}
     assert "smaller-sync-bucket" not in steps  # the table of this model has 1040 MiB
+
+
+def test_a_bridge_that_yields_one_tensor_after_the_other_never_gathers_the_model(tmp_path: Path) -> None:
+    launch = "NPROC_PER_NODE=8 {} rlhf --rlhf_type grpo --model Qwen/Qwen3-30B-A3B --use_vllm true --vllm_mode colocate"
+    gathered = []
+    for program in ("megatron", "swift"):
+        more = "--tensor_model_parallel_size 2" if program == "megatron" else "--deepspeed zero3"
+        (tmp_path / "run.sh").write_text(f"{launch.format(program)} --tuner_type full --max_length 4096 {more}\n")
+        asked = SessionRequest(tmp_path / "run.sh", gpus="8xA100-80GB", planned=False)
+        phases = {phase.phase: phase for phase in open_session(asked).ledger.gpu}
+        gathered.append(phases["weight_sync"].of("gathered") / GIB)
+    assert gathered[0] < 3
+    assert gathered[1] > 50

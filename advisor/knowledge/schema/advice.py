@@ -173,6 +173,8 @@ class NewValue(Strict, frozen=True):
     """The fact that says what the value is, as the log printed it."""
     at_most: str = ""
     """The fact above which no value can work."""
+    above: str = ""
+    """The fact at or below which no value can work."""
     falls_by: str = ""
     """The fact that says by how much the value falls at the least, where nothing of the run is counted."""
     request_follows: bool = False
