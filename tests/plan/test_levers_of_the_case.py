@@ -95,3 +95,13 @@ def test_events_that_the_launch_makes_due_are_suspects_where_steps_had_room() ->
     assert "save_strategy epoch" in state.diagnosis.explains
     assert "eval_steps 100" in state.diagnosis.explains
     assert "packing-off" not in ids(state)
+
+
+@each(
+    ("strange", "written"), [("--merged_sft_path q --save_freq 10 --batched_gen True --log_with w", False), ("", True)]
+)
+def test_options_of_a_framework_are_not_added_to_somebodys_own_program(strange: str, written: bool) -> None:
+    script = f"accelerate launch my_rl.py --model_name_or_path Qwen/Qwen2.5-7B {strange} --per_device_train_batch_size 1 --output_dir o\n"
+    state = planned(script, gpus="1xA100-80GB", framework="trl")
+    lora = next(step for step in state.plan.steps if step.id == "lora")
+    assert all(one.file for one in lora.changes) is written
