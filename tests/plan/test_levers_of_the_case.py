@@ -98,7 +98,7 @@ def test_events_that_the_launch_makes_due_are_suspects_where_steps_had_room() ->
 
 
 @each(
-    ("strange", "written"), [("--merged_sft_path q --save_freq 10 --batched_gen True --log_with w", False), ("", True)]
+    ("strange", "written"), [("--base_model_name m --merged_sft_path q --batched_gen True --adapter_in p", False), ("", True)]
 )
 def test_options_of_a_framework_are_not_added_to_somebodys_own_program(strange: str, written: bool) -> None:
     script = f"accelerate launch my_rl.py --model_name_or_path Qwen/Qwen2.5-7B {strange} --per_device_train_batch_size 1 --output_dir o\n"
