@@ -36,11 +36,19 @@ def due_facts(run: Run, done: int | None) -> dict[str, Fact]:
 
 def event_facts(run: Run) -> dict[str, Fact]:
     """events: the saves and evaluations that the launch itself makes due now and then."""
-    given = (run.knobs.get(name) for _, _, *names in _EVENTS for name in names)
-    stated = [one for one in given if one is not None and one.source not in ("default", "assumed")]
-    stated = [one for one in stated if one.key and str(one.value).lower() not in _NEVER]
-    told = listed(f"{one.key} {one.value}" for one in stated)
-    return {"events": Fact(True, "script", told)} if stated else {}
+    stated: list[str] = []
+    for _, _, interval, counted_by in _EVENTS:
+        every, when = (_stated(run.knobs.get(name)) for name in (interval, counted_by))
+        if when is not None and str(when.value).lower() in (*_OTHERWISE, *_NEVER):
+            every = None
+        told = when if every is None else every
+        if told is not None and str(told.value).lower() not in _NEVER:
+            stated.append(f"{told.key} {told.value:g}" if isinstance(told.value, float) else f"{told.key} {told.value}")
+    return {"events": Fact(True, "script", listed(stated))} if stated else {}
+
+
+def _stated(knob: Knob | None) -> Knob | None:
+    return None if knob is None or not knob.key or knob.source in ("default", "assumed") else knob
 
 
 def _is_known(knob: Knob, run: Run) -> bool:
