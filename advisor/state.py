@@ -57,9 +57,10 @@ from advisor.request import (
     other_launches,
     prose_of,
 )
+from advisor.run.additions import no_place
 from advisor.run.bound import keys_of_knobs
 from advisor.run.build import RunInputs
-from advisor.run.dialect import Recognised, no_place
+from advisor.run.dialect import Recognised
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
 from advisor.run.run import Run

@@ -19,16 +19,11 @@ _NEVER = ("no", "false", "none")
 
 
 def due_facts(run: Run, done: int | None) -> dict[str, Fact]:
-    """save.due, eval.due: whether it came with the step that failed; .first: no earlier one had; events: those of the
-    launch. `done`: steps.
+    """save.due, eval.due: whether it came with the step that failed; .first: no earlier one had. `done`: steps.
 
     Some trainers print a step before what comes with it and some behind it: a step beside the interval counts as due.
     """
-    given = (run.knobs.get(name) for _, _, *names in _EVENTS for name in names)
-    stated = [one for one in given if one is not None and one.source not in ("default", "assumed")]
-    stated = [one for one in stated if one.key and str(one.value).lower() not in _NEVER]
-    told = listed(f"{one.key} {one.value}" for one in stated)
-    facts: dict[str, Fact] = {"events": Fact(True, "script", told)} if stated else {}
+    facts: dict[str, Fact] = {}
     for due, first, interval, counted_by in _EVENTS:
         knob, when = run.knobs.get(interval), run.knobs.get(counted_by)
         switch = str(when.value).lower() if when is not None else ""
@@ -37,6 +32,23 @@ def due_facts(run: Run, done: int | None) -> dict[str, Fact]:
         elif knob is not None and switch not in _OTHERWISE and _is_known(knob, run):
             facts.update(_due(due, first, knob, done))
     return facts
+
+
+def event_facts(run: Run) -> dict[str, Fact]:
+    """events: the saves and evaluations that the launch itself makes due now and then."""
+    stated: list[str] = []
+    for _, _, interval, counted_by in _EVENTS:
+        every, when = (_stated(run.knobs.get(name)) for name in (interval, counted_by))
+        if when is not None and str(when.value).lower() in (*_OTHERWISE, *_NEVER):
+            every = None
+        told = when if every is None else every
+        if told is not None and str(told.value).lower() not in _NEVER:
+            stated.append(f"{told.key} {told.value:g}" if isinstance(told.value, float) else f"{told.key} {told.value}")
+    return {"events": Fact(True, "script", listed(stated))} if stated else {}
+
+
+def _stated(knob: Knob | None) -> Knob | None:
+    return None if knob is None or not knob.key or knob.source in ("default", "assumed") else knob
 
 
 def _is_known(knob: Knob, run: Run) -> bool:

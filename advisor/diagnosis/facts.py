@@ -14,7 +14,7 @@ from advisor.diagnosis.card_facts import grouped, line_words, printed_facts, tak
 from advisor.diagnosis.computing import computing_facts, process_facts
 from advisor.diagnosis.course_facts import course_facts, left_facts, peak_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
-from advisor.diagnosis.due_facts import due_facts
+from advisor.diagnosis.due_facts import due_facts, event_facts
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
 from advisor.diagnosis.frame_facts import DATA_PARALLEL, frame_facts, source_facts
@@ -121,6 +121,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if known.run.framework == "unknown" and "lora" not in facts:
         facts.update(adapters_by_file((known.program, *(frame.file for frame in known.crash.frames))))
     done = facts["steps_done"].value if "steps_done" in facts else None
+    facts.update(event_facts(known.run))
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))
     facts.update(merge_facts(known.crash.frames, known.text))
     facts.update(resume_facts(known.crash, known.run))

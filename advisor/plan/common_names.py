@@ -68,11 +68,11 @@ def word_of(native: Native, knob: str, on: bool, situation: Situation) -> str | 
         for key, fact in framework.settings.items()
         if fact.knob == knob and last_part(key) == last_part(native.key) and fact.from_knob is not None
     )
-    words = (fact.from_knob.of(_Value(on)) for fact in facts if fact.from_knob is not None)
+    words = (fact.from_knob.of(_OneValue(on)) for fact in facts if fact.from_knob is not None)
     return next((str(word) for word in words if isinstance(word, str)), None)
 
 
-class _Value:
+class _OneValue:
     """A scope in which `value` alone is known."""
 
     def __init__(self, value: bool) -> None:

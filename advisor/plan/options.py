@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from advisor.knowledge.schema import Remedy, SettingFact
 from advisor.language import Sayings, mark, say
-from advisor.memory.fit import cannot_start, finding_clause
-from advisor.memory.inputs import SHARE
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.candidates import LENGTHS, at_most, candidates, least, printed_now, within_context
+from advisor.plan.engine_room import no_room_for_engine
 from advisor.plan.partners import Joined, forms
 from advisor.plan.reported import Reported, documented_values, is_number, of_framework
 from advisor.plan.situation import Situation
@@ -25,7 +24,7 @@ from advisor.run.build import BuiltRun
 from advisor.run.constraints import divisors_of, newly_broken, newly_in_doubt, no_effect, violations
 from advisor.run.conversion import conversions, from_knob, meaning, speaks_in_words, words_of
 from advisor.run.natives import EnvironmentPrefix, Native, Natives
-from advisor.run.run import KnobValue, Run
+from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 
 _SOME_LENGTH = 1024
@@ -257,9 +256,7 @@ def _tried(
     changed = {**base, **found.overrides}
     if idle := no_effect(situation.predictor.built(changed), native.key):
         return no_effect(before.built, native.key) or idle
-    if stuck := _stops_engine(
-        before, situation.predictor.predict(changed), smaller=remedy.knob == SHARE and _spread_seen(before.run)
-    ):
+    if stuck := no_room_for_engine(remedy, value, before, situation.predictor.predict(changed)):
         return say(_REFUSED, key=native.key, old=native.text, new=value, why=stuck)
     made = _option(value, found, overrides, native, remedy, situation, base, documented)
     doubts = newly_in_doubt(before.built, situation.predictor.built(changed), found.overrides)
@@ -268,22 +265,6 @@ def _tried(
 
 def _if_unseen(doubt: str) -> str:
     return say("the launch was not seen whole: {rule}", rule=doubt)
-
-
-def _spread_seen(run: Run) -> bool:
-    """Whether the cards of one engine were seen, or there is but one: where its spread is taken for granted, its
-    weights may be smaller than counted."""
-    spread = run.knobs.get("rollout.tensor_parallel")
-    return run.seen_whole or spread is None or spread.value == 1 or spread.source not in ("default", "assumed")
-
-
-def _stops_engine(before: Prediction, after: Prediction, *, smaller: bool) -> str:
-    """Why the rollout engine could not start with a change, where it can without it, or its share only becomes
-    `smaller`; "" where it can."""
-    if not any(map(cannot_start, after.ledger.gpu)) or (any(map(cannot_start, before.ledger.gpu)) and not smaller):
-        return ""
-    stuck = next((one for one in after.fit.findings if one.reason == "engine"), None)
-    return finding_clause(stuck) if stuck is not None else ""
 
 
 def _option(

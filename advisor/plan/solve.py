@@ -379,7 +379,7 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
             if idle:
                 refused += [NotProposed(remedy.id, remedy.title, idle)] if remedy.id in cause.remedies else []
                 continue
-            keys |= set(found.overrides)
+            keys |= set() if found.spills else set(found.overrides)  # what has no room there leaves the key to others
             proposals.append(found)
     return ordered(proposals, situation, cause), tuple(refused)
 

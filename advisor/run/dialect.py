@@ -22,10 +22,6 @@ from advisor.run.unknown_keys import known_share
 from advisor.run.vocabulary import by_words, outspoken, strangers
 from advisor.script.launch import Launch
 
-_CHOOSES_A_FILE = frozenset({"--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd", "--config"})
-"""Options that only name a file; what is set beside them is key=value all the same."""
-
-
 LEAST_SHARE = 1 / 3
 """Of the keys that a launch sets, known to the framework that one of them speaks of. The examples of eight frameworks
 have 0.44 and more, one with its own sections of environments the least; another project with a key in common 0.07."""
@@ -89,7 +85,7 @@ def recognise(
         found = None if found is not None and launch is not None and _of_its_own(found[0], launch) else found
     if found is None and (launch is None or not launch.program):
         told_by, found = "user", _by_packages(stated, frameworks)
-        found = None if found is not None and launch is not None and not _knows_keys(found[0], launch) else found
+        found = None if found is not None and launch is not None and not knows_keys(found[0], launch) else found
     if found is None and (launch is None or not launch.program):
         found = _by_name(prose, frameworks)
     if found is None:
@@ -206,10 +202,10 @@ def _by_log(
 def _of_its_own(framework: Framework, launch: Launch) -> bool:
     """Whether a launch has options of its own, where the log only speaks of a library below it."""
     below = any(mark.below for mark in framework.recognised_by)
-    return below and bool(launch.settings) and not _knows_keys(framework, launch)
+    return below and bool(launch.settings) and not knows_keys(framework, launch)
 
 
-def _knows_keys(framework: Framework, launch: Launch) -> bool:
+def knows_keys(framework: Framework, launch: Launch) -> bool:
     """Whether settings without a program may be the framework's: it has as many of them as a launch of it must have."""
     share = known_share(framework, launch)
     return share is None or share >= LEAST_SHARE_OF_OPTIONS
@@ -259,40 +255,6 @@ def elsewhere(framework: Framework | None, launch: Launch) -> str:
         return ""
     program = launch.program
     return program if program.endswith(".py") else program.replace(".", "/") + ".py"
-
-
-def no_place(recognised: Recognised, launch: Launch | None) -> str:
-    """Why a setting that the command does not have may not be added to it, in words; "" where it may.
-
-    Nobody knows whether a program of which only the log, or only the name, tells would read it.
-    """
-    framework = recognised.framework
-    if framework is None or launch is None:
-        return ""
-    if file := elsewhere(framework, launch):
-        return say(
-            "{framework} reads its settings from a Python file, not the command line: give {file} instead",
-            framework=framework.title,
-            file=file,
-        )
-    if recognised.told_by == "log":
-        return say(
-            "only the log speaks of {framework}; whether this command reads its settings is not known",
-            framework=framework.title,
-        )
-    own = [setting for setting in launch.settings if setting.origin == "command" and setting.key not in _CHOOSES_A_FILE]
-    if beside_file(recognised, launch) == "nothing":
-        if any(one.origin != "command" and one.span is not None for one in launch.settings):
-            return ""  # it is written into that file
-        return say(
-            "beside a config file this version of {framework} reads nothing: change it there", framework=framework.title
-        )
-    options = [setting.key.startswith("-") for setting in own]
-    if own and framework.syntax in ("hydra", "dotlist") and all(options):
-        return say("this command takes --options, {framework} takes key=value", framework=framework.title)
-    if own and framework.syntax == "argparse" and not any(options):
-        return say("this command takes key=value, {framework} takes --options", framework=framework.title)
-    return ""
 
 
 def beside_file(recognised: Recognised, launch: Launch | None) -> str:

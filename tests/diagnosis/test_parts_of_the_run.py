@@ -86,7 +86,7 @@ def test_words_of_a_shortage_without_a_kill_mean_the_card_as_a_guess(log: str, g
     [
         "RuntimeError: One of the subprocesses hasabruptly died during map operation.",
         "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly while the future was running or pending.",
-        "joblib.externals.loky.process_executor.TerminatedWorkerError: A worker process managed by the executor was unexpectedly terminated.",
+        "joblib.externals.loky.process_executor.TerminatedWorkerError: A worker process managed by the executor was unexpectedly terminated. This could be caused by a segmentation fault while calling the function or by an excessive memory usage causing the Operating System to kill the worker.",
     ],
 )
 def test_a_dead_worker_of_the_preparation_has_steps_for_host_ram(line: str) -> None:

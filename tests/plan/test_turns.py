@@ -23,9 +23,9 @@ def named(steps: dict[str, dict[str, object]]) -> list[str]:
     return [name for name in steps if not name.startswith("not:")]
 
 
-def test_the_first_steps_take_from_pass_states_and_lengths(planned: Planned) -> None:
+def test_the_first_steps_take_from_batch_recomputing_states_and_lengths(planned: Planned) -> None:
     steps = named(planned("python train.py --model_name x --colour 3\n", BARE))
-    assert steps[:3] == ["lower-actor-micro-batch", "higher-zero-stage", "shorten-sequences"]
+    assert steps[:4] == ["lower-actor-micro-batch", "gradient-checkpointing", "higher-zero-stage", "shorten-sequences"]
 
 
 def test_a_setting_of_an_unknown_launch_is_known_by_the_name_that_dialects_give_it(planned: Planned) -> None:

@@ -9,8 +9,9 @@ import pytest
 from advisor.knowledge import load_knowledge
 from advisor.machine.inventory import Gpu, Machine
 from advisor.memory.inputs import missing_inputs
+from advisor.run.additions import no_place
 from advisor.run.build import RunInputs, build_run
-from advisor.run.dialect import Recognised, no_place, recognise
+from advisor.run.dialect import Recognised, recognise
 from advisor.run.run import Run
 from advisor.script.launch import Launch
 from advisor.script.reader import read_script
