@@ -232,20 +232,18 @@ def rounds() -> list[list[tuple[str, Change, str]]]:
     return [[one for one in several if one is not None] for several in zip_longest(*of_file.values())]
 
 
-def test_a_mistake_is_told_with_its_file_and_line(copy: Path) -> None:
-    wrong: list[str] = []
-    for made in rounds():
-        for name, change, _ in made:
-            (copy / name).write_text(change((OURS / name).read_text()))
-        found = lint_folder(copy)
-        for name, _, said in made:
-            text, changed = (OURS / name).read_text().splitlines(), (copy / name).read_text().splitlines()
-            pairs = enumerate(zip([*text, ""], changed, strict=False), 1)
-            first = next((number for number, (one, other) in pairs if one != other), len(text))
-            told = [finding for finding in found if said in finding.says and finding.file == copy / name]
-            if not any(abs(finding.line - first) <= 40 for finding in told):
-                wrong.append(f"{said}, at line {first}: {told or found}")
-            shutil.copy(OURS / name, copy / name)
+@pytest.mark.parametrize("made", rounds(), ids=lambda made: f"{len(made)} files")
+def test_a_mistake_is_told_with_its_file_and_line(made: list[tuple[str, Change, str]], copy: Path) -> None:
+    for name, change, _ in made:
+        (copy / name).write_text(change((OURS / name).read_text()))
+    found, wrong = lint_folder(copy), []
+    for name, _, said in made:
+        text, changed = (OURS / name).read_text().splitlines(), (copy / name).read_text().splitlines()
+        pairs = enumerate(zip([*text, ""], changed, strict=False), 1)
+        first = next((number for number, (one, other) in pairs if one != other), len(text))
+        told = [finding for finding in found if said in finding.says and finding.file == copy / name]
+        if not any(abs(finding.line - first) <= 40 for finding in told):
+            wrong.append(f"{said}, at line {first}: {told or found}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -330,9 +328,10 @@ def test_the_command_finds_nothing_in_our_own_knowledge_and_is_silent(capsys: py
     assert (capsys.readouterr().out, code) == ("", 0)
 
 
-def test_who_closes_the_pipe_sees_no_traceback(copy: Path) -> None:
-    file = next((copy / "cases").glob("*.yaml"))
-    file.write_text("id: x\n" * 2_000)  # more than a pipe holds
-    command = f"{sys.executable} -m advisor.knowledge --knowledge {copy} | head -c 1"
+def test_who_closes_the_pipe_sees_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "cases").mkdir()
+    for number in range(300):  # a finding each, of more than 250 bytes: more than a pipe holds
+        (tmp_path / "cases" / f"{number:0220}.yaml").write_text("id: x\n")
+    command = f"{sys.executable} -m advisor.knowledge --knowledge {tmp_path} | head -c 1"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
     assert (ended.stdout, ended.stderr) == ("/", "")

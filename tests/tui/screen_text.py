@@ -73,6 +73,14 @@ async def laid_out(pilot: Pilot[int]) -> None:
     await settle(pilot)
 
 
+_render_update = Compositor.render_update
+
+
+def asked_for(compositor: Compositor, full: bool = False, **more: Any) -> Any:
+    """A frame for a screenshot, and none for the terminal that a test has not: `screen_text` draws what it looks at."""
+    return _render_update(compositor, full, **more) if full else None
+
+
 @asynccontextmanager
 async def opened(
     state: State | None = None,
@@ -88,7 +96,7 @@ async def opened(
     made = driver or (MadeDriver(state) if state is not None else MadeDriver())
     app = AdvisorApp(lambda: made, gauges or MadeGauges(), no_color=no_color, plain_ascii=plain_ascii, **more)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Compositor, "render_update", lambda *_, **__: None)  # no terminal: drawn when a test looks at it
+        patch.setattr(Compositor, "render_update", asked_for)
         async with app.run_test(size=size, notifications=True) as pilot:
             await laid_out(pilot)
             yield pilot
