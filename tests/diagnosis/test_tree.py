@@ -100,6 +100,9 @@ HOST: list[tuple[dict[str, Fact], str]] = [
     ({"host.limit_below_ram": fact(True)}, "host-limit"),
     ({"host.grows": fact(True), "advisory.cause.host-library-leak": fact(True)}, "host-library-leak"),
     ({"host.grows": fact(True)}, "host-growth"),
+    ({"platform": fact("cpu")}, "one-memory-host"),
+    ({"platform": fact("cpu"), "host.grows": fact(True)}, "host-growth"),  # what grows has no size that fits
+    ({"platform": fact("mps"), "host.grows": fact(True)}, "host-growth"),
     ({"host.grows": fact(True), "host.driver_large": fact(True)}, "object-store"),
     ({"host.driver_large": fact(True)}, "object-store"),
     ({"phase": fact("validation")}, "validation-batch"),

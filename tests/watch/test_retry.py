@@ -21,13 +21,14 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pr
 
 def test_it_comes_back_from_its_checkpoint_with_a_script_that_fits(tmp_path: Path) -> None:
     script, token = write_script(tmp_path), "hf_" + "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYz"
-    script.write_text(f"export HF_TOKEN={token}\n{script.read_text()}")
+    script.write_text(f'export HF_TOKEN={token}\necho "$PWD $MARK" >> where.txt\n{script.read_text()}')
     original = script.read_bytes()
-    code, said = finish(tmp_path, "--notify", f"tee -a {tmp_path}/events.txt")
+    code, said = finish(tmp_path, "--notify", f"tee -a {tmp_path}/events.txt", MARK="kept")
     assert code == 0, said
     assert "saves every 2 steps to" in said
     assert "resumes by itself" in said
     assert steps_in(tmp_path) == [1, 2, 3, 4, 5, 5, 6]
+    assert (tmp_path / "where.txt").read_text() == f"{tmp_path} kept\n" * 2
     assert (tmp_path / "run.sh").read_bytes() == original
     assert (tmp_path / "run.fits-1.md").is_file()
     told = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".sh"]
