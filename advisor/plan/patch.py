@@ -21,7 +21,7 @@ WRITABLE = frozenset({"setting", "environment", "data"})
 
 UNSET = "(unset)"
 """The old value in a comment, where there was none."""
-_COMMENTED = re.compile(rf"{COMMENT}[\w.-]+: (?P<key>\S+) (?P<old>.*) -> ")
+_COMMENTED = re.compile(rf"{COMMENT}(?:[\w.-]+: )?(?P<key>\S+) (?P<old>.*) -> ")
 """The comment of `wanted_of`, as it stands in a file."""
 
 
@@ -94,7 +94,7 @@ def wanted_of(step: PlanStep) -> list[EditRequest]:
         EditRequest(
             change.key,
             () if change.bare and change.new is not None else change.new,
-            f"{step.id}: {_brief(change)}",
+            _brief(change),
             "environment" if change.variable or step.kind == "environment" else "setting",
             assigned=change.assigned,
             in_file=change.in_file,
