@@ -195,7 +195,7 @@ def _step(
         place = span(place_words(change), "dim")
         if number or not shared or not own_key:
             out.append(Row(line("      ", *words, "   ", place), step.id))
-        elif in_full:
+        elif in_full and place.text:
             out.append(Row(line("      ", place), step.id))
     clash = _clash(step, plan)
     if because and not clash:
