@@ -12,7 +12,6 @@ from advisor.hostile import cells
 from advisor.language import Sayings, mark, say, say_count
 from advisor.machine.inventory import Machine
 from advisor.run.run import Knob, Run
-from advisor.tui.breadcrumb import LEAST_NAME
 from advisor.tui.facts import gpu_words, where
 from advisor.tui.gauges_view import SHM
 from advisor.tui.screen import BACK, StageScreen
@@ -59,10 +58,14 @@ _LOOK_HERE = mark("No files at hand? d shows a bundled crash.")
 _LOOK = mark("No files at hand? rl-oom-advisor --demo shows a bundled crash.")
 
 
+_LEAST_SOURCE = 12
+"""Columns below which the beginning of a source says nothing."""
+
+
 def fact(label: str, value: str, source: str, width: int) -> Row:
     """`label  value                     source`; the source in what room the value leaves."""
     room = width - 16 - cells(value) - 2
-    told = cut(source, room) if room >= LEAST_NAME else ""
+    told = cut(source, room) if room >= min(_LEAST_SOURCE, cells(source)) else ""
     return Row(spread(line(span(pad(label, 16), "title"), value), line(span(told, "dim")), width))
 
 
