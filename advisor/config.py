@@ -37,7 +37,8 @@ TEMPLATE = mark("""\
 # margin = 0.08       # memory to leave free, a fraction of every capacity
 # refresh = 1.0       # seconds between two readings of the gauges
 
-# Keys: key NAME = KEY. The names stand in the help (?) in brackets.
+# Keys: key NAME = KEY. Names: why_not, answers, given, ticket, gauges, memory, record, plain, palette, help, quit;
+# those of single screens stand in docs/keys.md.
 # key why_not = w
 # key gauges = g
 # key quit = q

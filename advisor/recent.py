@@ -25,10 +25,11 @@ _LAUNCH = re.compile(
     rb"|reinforce|llamafactory|axolotl|swift\s+\w+|\btune\s+run|\b(?:sft|dpo|kto|orpo)\b|\btrain\w*\.py|fine_?tun)",
     re.IGNORECASE,
 )
-_STARTS = re.compile(
-    rb"^\s*(?:[A-Z_]+=\S+\s+)*(?:exec\s+|nohup\s+|srun\s.*?)?"
+STARTS = re.compile(
+    rb"^[ \t]*(?:\w+=[\"'(]?|(?:\w+=\S+\s+)*(?:exec\s+|nohup\s+|(?:srun|mpirun)\s.*?)?)(?:[\w./$\{}]*/)?"
     rb"(?:python3?|torchrun|deepspeed|accelerate|ray\s+job|swift|trl|megatron|llamafactory-cli|axolotl|tune|uv\s+run|srun)\b"
-    rb"|class\s+\w+\([^)]*(?:Config|Exp)\w*\)|if __name__ ==",
+    rb"|^[ \t]*\"?\$\{?\w+(?:\[@\])?\}?\"?\s+(?:-m\s+\"?[\w$]|\S+\.py\b)"
+    rb"|class\s+\w+\([^)]{0,300}(?:Config|Exp)\w*\)|if __name__ ==",
     re.MULTILINE,
 )
 
@@ -49,8 +50,8 @@ class RecentRun(Struct, frozen=True):
 
     @property
     def changed(self) -> float:
-        """When anything of it was last written."""
-        return max(one.changed for one in (self.script, self.log) if one is not None)
+        """When its log was last written: a script is written anew between runs; its own time where there is no log."""
+        return next(one.changed for one in (self.log, self.script) if one is not None)
 
 
 class Recent(Struct, frozen=True):
@@ -88,7 +89,7 @@ def recent_in(folder: Path, ray: Path = RAY) -> Recent:
 def launches(path: Path) -> bool:
     """Whether a file reads like one that starts training."""
     text = _beginning(path)
-    return _LAUNCH.search(text) is not None and _STARTS.search(text) is not None
+    return _LAUNCH.search(text) is not None and STARTS.search(text) is not None
 
 
 def _beginning(path: Path) -> bytes:

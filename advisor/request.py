@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, no_log
 from advisor.crash.read import read_logs
+from advisor.demo import is_bundled
 from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge
 from advisor.knowledge.schema import Framework
@@ -270,8 +271,9 @@ def machine_for(
     host = printed if isinstance(printed, int) else None
     signatures = knowledge.signatures.signatures
     of_job = any(one.id == crash.signature and one.limit == "job" for one in signatures)
+    interpreter = launch.interpreter if launch is not None else None
     machine = merge(
-        measure(launch.interpreter if launch is not None else None),
+        Machine() if is_bundled(asked.script) else measure(interpreter),  # nobody's box runs the demo
         described_machine(asked, knowledge, tell),
         from_log(
             gpu_bytes=crash.gpu_total_bytes or next((size_of(one, knowledge.gpus) for one in crash.gpu_names), None),

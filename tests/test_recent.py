@@ -1,11 +1,12 @@
 """Which runs lie in a folder: scripts that start training, each with its log, newest first, and nothing else."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from advisor.recent import launches, recent_in
+from advisor.recent import STARTS, launches, recent_in
 
 TRAIN = "#!/bin/bash\nset -e\npython3 -m verl.trainer.main_ppo data.train_batch_size=8\n"
 
@@ -38,6 +39,33 @@ def test_every_log_beside_a_script_is_a_run_of_it(tmp_path: Path) -> None:
     pairs = [(run.script.path.name, run.log.path.name) for run in found.runs if run.script and run.log]
     assert pairs == [("sft.sbatch", "slurm-8.out"), ("sft.sbatch", "slurm-7.out")]
     assert found.logs == ()
+
+
+def test_a_launch_is_seen_behind_variables_paths_and_other_programs() -> None:
+    lines = (
+        b'LAUNCH=(python3)\n"${LAUNCH[@]}" -m verl.trainer.main_ppo a=1\n',
+        b'"$PYTHON_BIN" -m "$ENTRYPOINT" trainer.algorithm=grpo\n',
+        b"${PY} train_grpo.py\n",
+        b"CUDA_VISIBLE_DEVICES=0,1 NCCL_DEBUG=INFO /opt/conda/bin/python -m trl sft\n",
+        b"mpirun -np 8 python train.py --do_train\n",
+        b'run_cmd="deepspeed train_ppo.py"\n',
+    )
+    assert [line for line in lines if not STARTS.search(line)] == []
+    others = (b"pip install verl\n", b'echo "python is needed"\n', b"# python train.py\n", b"rsync -a $SRC grpo.py\n")
+    assert [line for line in others if STARTS.search(line)] == []
+
+
+def test_a_text_made_to_be_slow_is_not() -> None:
+    begun = time.process_time()
+    for made in (b" \n", b"\n", b"class a(", b"a=b ", b"srun ", b"a/"):
+        STARTS.search((made * 65_000)[:65_000])
+    assert time.process_time() - begun < 5
+
+
+def test_a_run_is_as_old_as_its_log(tmp_path: Path) -> None:
+    write(tmp_path / "run.sh", TRAIN, 1)
+    write(tmp_path / "old.log", "x", 1000)
+    assert [run.changed for run in recent_in(tmp_path, ray=tmp_path / "no-ray").runs] == [1e9 - 1000]
 
 
 def test_what_starts_no_training_is_no_run(tmp_path: Path) -> None:

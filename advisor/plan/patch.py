@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence, Set
 from pathlib import Path
@@ -21,7 +22,7 @@ WRITABLE = frozenset({"setting", "environment", "data"})
 
 UNSET = "(unset)"
 """The old value in a comment, where there was none."""
-_COMMENTED = re.compile(rf"{COMMENT}[\w.-]+: (?P<key>\S+) (?P<old>.*) -> ")
+_COMMENTED = re.compile(rf"{COMMENT}(?:[\w.-]+: )?(?P<key>\S+) (?P<old>.*) -> ")
 """The comment of `wanted_of`, as it stands in a file."""
 
 
@@ -35,8 +36,17 @@ class Patch(Struct, frozen=True):
     """Selected steps that no file carries (versions, machines): one sentence each."""
 
 
-def make_patch(plan: Plan, script: Script | None, launch_index: int, more: Sequence[EditRequest] = ()) -> Patch:
-    """Edits for all selected steps, and `more`. Never raises for an edit that cannot be made: `refused` says why."""
+def make_patch(
+    plan: Plan,
+    script: Script | None,
+    launch_index: int,
+    more: Sequence[EditRequest] = (),
+    started: Path | None = None,
+) -> Patch:
+    """Edits for all selected steps, and `more`. Never raises for an edit that cannot be made: `refused` says why.
+
+    `started`: the file that starts the run, where that is not the script's own.
+    """
     by_hand = tuple(_by_hand(step) for step in plan.selected() if step.kind not in WRITABLE)
     wanted = [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)]
     wanted += more
@@ -46,7 +56,7 @@ def make_patch(plan: Plan, script: Script | None, launch_index: int, more: Seque
         return Patch((), (), "", by_hand)
     try:
         rewrites = rewrite(script, launch_index, wanted)
-        by_hand += _in_other_files(rewrites, script, wanted)
+        by_hand += _in_other_files(rewrites, script, wanted, started)
         if len(rewrites) > 1:  # one file is written: a copy of the script would not load a copy of another file
             touched = _main(rewrites, script).touched
             wanted = [w for w in wanted if w.key in touched or bare(w.key) in touched]
@@ -65,9 +75,11 @@ def _main(rewrites: Sequence[Rewrite], script: Script) -> Rewrite:
     return next((done for done in rewrites if done.document.path == script.documents[0].path), rewrites[0])
 
 
-def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequence[EditRequest]) -> tuple[str, ...]:
+def _in_other_files(
+    rewrites: Sequence[Rewrite], script: Script, wanted: Sequence[EditRequest], started: Path | None
+) -> tuple[str, ...]:
     """What is left to the user where the launch reads other files: edit them too, or name the new one."""
-    here, main = script.documents[0].path, _main(rewrites, script) if rewrites else None
+    here, main = started or script.documents[0].path, _main(rewrites, script) if rewrites else None
     if main is None:
         return ()
     values = {bare(w.key): " ".join(w.value) if isinstance(w.value, tuple) else w.value for w in wanted}
@@ -82,10 +94,15 @@ def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequenc
         if done is not main
         for key, span in done.touched.items()
     ]
-    if main.document.path != here:
+    if not same_file(main.document.path, here):
         names = {"script": here.name, "file": main.document.path.name}
         told.append(say("{script} still reads {file}: name the new file there", **names))
     return tuple(told)
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths name one file."""
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def wanted_of(step: PlanStep) -> list[EditRequest]:
@@ -94,7 +111,7 @@ def wanted_of(step: PlanStep) -> list[EditRequest]:
         EditRequest(
             change.key,
             () if change.bare and change.new is not None else change.new,
-            f"{step.id}: {_brief(change)}",
+            _brief(change),
             "environment" if change.variable or step.kind == "environment" else "setting",
             assigned=change.assigned,
             in_file=change.in_file,

@@ -23,8 +23,8 @@ def nodes_lines(members: Sequence[Machine], ledger: Ledger | None = None) -> lis
     shown = ordered[:ROWS]
     peak = ledger.peak("host") if ledger is not None else None
     rows = [_row(member, peak.expected if peak is not None else None) for member in shown]
-    head = [say("node"), say("cards"), say("in use"), say("RAM"), say("limit"), say("free for a run"), say("driver")]
-    head += [say("needed")] if peak is not None else []
+    head = [say("node"), say("cards"), say("in use"), say("RAM"), say("limit"), say("free for a run")]
+    head += [say("GPU driver"), *([say("needed")] if peak is not None else [])]
     lines = table([head, *rows])
     if len(ordered) > len(shown):
         least = show_gib(_free(ordered[len(shown)]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, stopped
 from advisor.crash.verdict import TOLD
-from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep, RuledOut
+from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, say, sentences
 from advisor.memory.cells import Ledger, PhaseSum, Place
@@ -21,6 +21,7 @@ from advisor.memory.fit import (
     room_of,
     worst_of_each_place,
 )
+from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import NotProposed, Plan
 from advisor.report.step_words import change_line as change_line
 from advisor.report.step_words import largest_saving as largest_saving
@@ -36,6 +37,8 @@ from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, fil
 if TYPE_CHECKING:
     from advisor.state import State
 
+SHARED = 5
+"""Of the plan's first steps one has to be a case's own, or the case is not like this one."""
 BASIS_WORDS: Sayings[Basis] = Sayings(
     {
         "measured": "measured: printed by the log or read on this machine",
@@ -218,6 +221,14 @@ def remarks(state: State) -> tuple[str, ...]:
     """What the diagnosis remarks, but for what the reports already say of an unclear log."""
     said = state.crash.unclear_because.rstrip(".。").lower() if state.crash.verdict == "unclear" else ""
     return tuple(remark for remark in state.diagnosis.remarks if not said or not remark.lower().startswith(said))
+
+
+def looks_like(state: State) -> CaseMatch | None:
+    """The documented case to be named beside this run: alike, and helped by one of the first steps proposed here."""
+    helped = {one.id: {*one.remedies, *one.values, AS_IN + one.id} for one in state.knowledge.cases}
+    first = state.plan.steps[:SHARED]
+    planned = {name for step in first for name in (step.id, *(change.key.lstrip("-") for change in step.changes))}
+    return next((one for one in state.diagnosis.cases if one.alike and helped.get(one.id, set()) & planned), None)
 
 
 def subject(run: Run) -> str:

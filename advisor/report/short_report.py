@@ -14,7 +14,6 @@ from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
 from advisor.diagnosis.tree import EITHER, UNSETTLED
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say, sentences
-from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import PlanStep
 from advisor.plan.solve import WITNESSES, contradicting
 from advisor.report import phrases
@@ -32,8 +31,6 @@ QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
 SIZES = 4
 """Shown at most."""
-SHARED = 5
-"""Of the plan's first steps one has to be a case's own, or the case is not like this one."""
 BOTH = 2
 """Ways that an answer could go, shown at least."""
 WORDS = 400
@@ -318,10 +315,6 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     told = told or (phrases.told_of_memory(state) and state.diagnosis.memory == "gpu")  # who raised was not killed
     hints = () if told else crash.settle_by[:1]
     lines += [line for hint in hints for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
-    helped = {one.id: {*one.remedies, *one.values, AS_IN + one.id} for one in state.knowledge.cases}
-    first = state.plan.steps[:SHARED]
-    planned = {name for step in first for name in (step.id, *(change.key.lstrip("-") for change in step.changes))}
-    case = next((one for one in diagnosis.cases if one.alike and helped.get(one.id, set()) & planned), None)
-    if case is not None:
+    if (case := phrases.looks_like(state)) is not None:
         lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)
     return lines

@@ -75,7 +75,8 @@ def _ticket(state: State) -> str:
         lines += _said(_quoted(evidence), 2)
     if state.diagnosis.cause:
         lines += _said(f"Likely cause: {state.diagnosis.title} ({state.diagnosis.basis})")
-    lines += [f"{line}" for case in state.diagnosis.cases[:1] for line in _said(f"Looks like: {case.title}")]
+    if (case := phrases.looks_like(state)) is not None:
+        lines += _said(f"Looks like: {case.title}")
     lines += _changes(state)
     if len(lines) > LINES:
         lines = [*lines[: LINES - 1], "..."]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from advisor.hostile import cells
-from advisor.language import mark
+from advisor.language import mark, say
 from advisor.tui.page import Page
 from advisor.tui.question import answer_title, answered_by
 from advisor.tui.screen import READABLE, Overlay
 from advisor.tui.ui_state import QuestionAsked
-from advisor.tui.ui_text import Row, cut, line, paragraph, span, spread
+from advisor.tui.ui_text import BLANK, Row, cut, labelled, line, span, spread
 
 if TYPE_CHECKING:
     from advisor.state import State
@@ -42,7 +42,8 @@ class AnswersView(Overlay):
 
     def main_rows(self, width: int) -> list[Row]:
         """The path, from the first question to the cause."""
-        return [*answer_rows(self.state, width), *paragraph(self.state.diagnosis.title, width, 0, "strong")]
+        cause = labelled(say("Likely cause"), self.state.diagnosis.title, width)
+        return [*answer_rows(self.state, width), BLANK, *cause]
 
     def action_change(self) -> None:
         """Go to the marked question."""

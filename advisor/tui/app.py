@@ -17,7 +17,7 @@ from textual.theme import Theme
 from textual.worker import WorkerFailed
 
 from advisor.config import THEMES
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.tui.breadcrumb import STAGES
 from advisor.tui.keys import hints
 from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
@@ -52,6 +52,9 @@ HIGH_CONTRAST = Theme(
     },
 )
 """Every colour of text at least nine times as bright as black (WCAG asks seven), and nothing dim."""
+
+
+_NOTHING = mark("there is nothing of that here")
 
 
 class AdvisorApp(StagesApp):
@@ -156,7 +159,8 @@ class AdvisorApp(StagesApp):
         refused = next((one for one, of in keys if event.key in of), None)
         if refused is not None and screen.can_show(self.ui):
             (hint,) = hints([refused], self.ui.keymap)
-            self.ui.note = say("{key} ({what}): there is nothing of that here", key=hint.keys, what=hint.words)
+            why = say(screen.REFUSED.get(refused.action, _NOTHING))
+            self.ui.note = say("{key} ({what}): {why}", key=hint.keys, what=hint.words, why=why)
             screen.reload()
 
     def action_look(self, name: str) -> None:

@@ -198,6 +198,7 @@ class SessionDriver(Struct, frozen=True):
         """
         from advisor import session
         from advisor.exits import Refusal
+        from advisor.plan.patch import same_file
         from advisor.saved_fix import remember_fix
         from advisor.saving import next_command, save, save_report
         from advisor.script.document import EditRefused
@@ -214,4 +215,6 @@ class SessionDriver(Struct, frozen=True):
             read_it = f"cat {shlex.quote(str(written.report))}"
             return Saved(destination, written.report, read_it, notes=(*written.notes, told))
         remember_fix(state, destination)
-        return Saved(destination, written.report, next_command(destination), notes=written.notes)
+        started = state.asked.script
+        is_own = started is None or any(same_file(done.document.path, started) for done in patch.rewrites)
+        return Saved(destination, written.report, next_command(destination if is_own else started), notes=written.notes)

@@ -14,6 +14,7 @@ from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from advisor.crash.sources import PREVIEW, LogError, LogSource, open_sources, tail_source
+from advisor.hostile import cells
 from advisor.language import mark, say
 from advisor.tui.driver import expected_trouble
 from advisor.tui.facts import short_name
@@ -157,6 +158,8 @@ class EvidenceView(Overlay):
         else:
             told = say("{file}  line {line}", file=place, line=number)
         right = self._told or (say("n N: {wanted}  (esc: marks)", wanted=self._wanted) if self._wanted else say(LEGEND))
+        if right == say(LEGEND) and cells(told) + cells(right) >= width:  # help has it, too
+            right = ""
         return rows(spread(line(span(told, "strong")), line(span(right, "dim")), width))
 
     def _load(self) -> None:

@@ -14,7 +14,7 @@ from advisor.language import clauses, listed, mark, say
 from advisor.memory.cells import OWNERS, TITLES, Cell, Ledger, PhaseSum, Place
 from advisor.plan.plan import NotProposed, PlanStep, grouped
 from advisor.report.explain_report import UnknownIdError, explain_report
-from advisor.report.phrases import by_reason
+from advisor.report.phrases import by_reason, looks_like
 from advisor.tui.facts import briefly
 from advisor.tui.memory_bars import phases_of
 from advisor.tui.screen import READABLE, Overlay
@@ -174,9 +174,10 @@ def why_not_rows(state: State, width: int) -> list[Row]:
     out += _reason_rows(state, state.plan.not_proposed, width)
     if not state.plan.not_proposed:
         out += paragraph(say("nothing that is often tried was held back"), width, 2)
-    others = state.diagnosis.cases[1:]
+    named = looks_like(state)
+    others = [case for case in state.diagnosis.cases if case is not named]
     if others:
-        out += [BLANK, heading(say("Other documented cases that look like it"))]
+        out += [BLANK, heading(say("Documented cases that share some of its facts"))]
     for case in others:
         told = say(
             _LIKE_BUT if case.differs else _LIKE,

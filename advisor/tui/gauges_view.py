@@ -32,9 +32,7 @@ _MARKS = mark("memory, load, heat, power/cap; | most seen, P predicted")
 _PEAK_BRIEF, _MARKS_BRIEF = mark("| most seen"), mark("| most seen, P predicted")
 _SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
 SHM = "/dev/shm"  # noqa: S108 (a name to show, not a path to write)
-_TOLD: Sayings[str | None] = Sayings(
-    {"described": "described by you", "log": "read in the log", "script": "by the script"}
-)
+_TOLD: Sayings[str | None] = Sayings({"described": "as given", "log": "read in the log", "script": "by the script"})
 _HOLDERS: Sayings[HolderKind] = Sayings(
     {"training": mark("training"), "engine": mark("engine"), "other": mark("other")}
 )

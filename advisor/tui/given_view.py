@@ -11,6 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from advisor.given import FORMS, GivenName, text_of
+from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say
 from advisor.machine.inventory import Machine
 from advisor.tui.facts import gpu_words
@@ -21,7 +22,7 @@ from advisor.tui.memory_bars import fit_words
 from advisor.tui.page import Page
 from advisor.tui.plan_rows import after_answer
 from advisor.tui.ui_state import SaidOtherwise, UiState
-from advisor.tui.ui_text import BLANK, Row, heading, line, pad, paragraph, span, spread
+from advisor.tui.ui_text import BLANK, Row, cut, heading, line, pad, paragraph, span, spread
 from advisor.units import show_bytes, show_params
 
 if TYPE_CHECKING:
@@ -122,8 +123,8 @@ def given_rows(state: State, width: int, written: GivenName | None = None) -> li
     out = [heading(say("What the sums count with"), say("where from"), width)]
     for name in FORMS:
         value, source = fact_of(state, name)
-        room = max(12, (width - LABEL - 4) // 3)
-        right = line(span(source if len(source) <= room else source[: room - 1] + "…", "dim"))
+        room = max(12, (width - LABEL - 4) // 3, width - LABEL - 4 - cells(value))
+        right = line(span(cut(source, room), "dim"))
         out.append(Row(spread(line(span(pad(TITLES[name], LABEL), "title"), span(value)), right, width - 2), name))
         if name == written:
             told = say("like {form}; {empty}", form=FORMS[name], empty=say(_EMPTY))

@@ -32,8 +32,7 @@ def keys_rows(head: str, group: list[Hint], width: int) -> list[Row]:
     """Keys under a heading; nothing where there are none."""
     out = [BLANK, heading(head)] if group else []
     for hint in group:
-        name = f" [{hint.name}]" if hint.name else ""
-        out += labelled(f"  {hint.keys}", f"{hint.explained}{name}", width, _LABEL)
+        out += labelled(f"  {hint.keys}", hint.explained, width, _LABEL)
     return out
 
 

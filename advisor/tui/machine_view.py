@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from advisor.hostile import cells
 from advisor.language import Sayings, mark, say, say_count
 from advisor.machine.inventory import Machine
 from advisor.run.run import Knob, Run
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from advisor.state import State
 
 SOURCE_WORDS: Sayings[Source] = Sayings(
-    {"measured": "measured here", "described": "described by you", "log": "read in the log", "script": "by the script"}
+    {"measured": "measured here", "described": "as given", "log": "read in the log", "script": "by the script"}
 )
 _KNOB_WORDS = Sayings(
     {
@@ -57,9 +58,15 @@ _LOOK_HERE = mark("No files at hand? d shows a bundled crash.")
 _LOOK = mark("No files at hand? rl-oom-advisor --demo shows a bundled crash.")
 
 
+_LEAST_SOURCE = 12
+"""Columns below which the beginning of a source says nothing."""
+
+
 def fact(label: str, value: str, source: str, width: int) -> Row:
-    """`label  value                     source`."""
-    return Row(spread(line(span(pad(label, 16), "title"), value), line(span(source, "dim")), width))
+    """`label  value                     source`; the source in what room the value leaves."""
+    room = width - 16 - cells(value) - 2
+    told = cut(source, room) if room >= min(_LEAST_SOURCE, cells(source)) else ""
+    return Row(spread(line(span(pad(label, 16), "title"), value), line(span(told, "dim")), width))
 
 
 def _whose(machine: Machine) -> str:
@@ -82,7 +89,7 @@ def machine_rows(machine: Machine, width: int) -> list[Row]:
     out = [
         fact(say("GPUs"), gpu_words(machine), source_of_field(machine, "gpus"), width),
         fact(say("nodes"), nodes, source_of_field(machine, "nodes"), width),
-        fact(say("driver"), machine.driver or unknown, "", width),
+        fact(say("GPU driver"), machine.driver or unknown, "", width),
         fact(say("host RAM"), show_bytes(host.total_bytes), source_of_field(machine, "host.total", "host"), width),
     ]
     limit = show_bytes(host.limit_bytes) if host.limit_bytes is not None else unknown
@@ -117,7 +124,8 @@ def start_rows(demo: bool, width: int) -> list[Row]:
 def library_rows(machine: Machine, run: Run, width: int) -> list[Row]:
     """Libraries of the environment that trains."""
     known = {**machine.libraries, **run.libraries}
-    out = [heading(say("Libraries that train"), cut_left(machine.environment, 44), width)]
+    title = say("Libraries that train")
+    out = [heading(title, cut_left(machine.environment, width - cells(title) - 2), width)]
     if not known:
         return [*out, *paragraph(say("none found; give them with --lib deepspeed=0.16.3"), width, 2, "dim")]
     for name in sorted(known):
@@ -146,9 +154,9 @@ def run_rows(state: State, width: int) -> list[Row]:
         shape = say("{model}, {size}", model=shape, size=show_params(model.parameters))
     topology = run.topology
     out = [
-        fact(say("framework"), f"{run.title or run.framework} {run.era}".strip(), cut(run.recognised_by, 36), width),
+        fact(say("framework"), f"{run.title or run.framework} {run.era}".strip(), run.recognised_by, width),
         fact(say("algorithm"), run.algorithm, "", width),
-        fact(say("model"), shape, cut(model.note, 36) if model else "", width),
+        fact(say("model"), shape, model.note if model else "", width),
         fact(
             say("GPUs"),
             say_count(

@@ -1,4 +1,4 @@
-"""Draws stacked memory bars of one line: letters for owners, "·" for free, "|" for the limit. Pure functions."""
+"""Draws stacked memory bars of one line: blocks with the letters of owners, "·" free, "|" the limit. Pure functions."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ NUMBER = 4
 """Columns of a number of gigabytes, so that the verdicts of all bars stand below each other."""
 GAP = "  "
 FREE, LIMIT = "·", "|"
+BLOCK, HATCH, UNEXPLAINED = "█", "░", OWNERS["unexplained"].letter
 PLACE_WORDS: Sayings[Place] = Sayings({"gpu": "GPU", "host": "host"})
 
 
@@ -50,12 +51,17 @@ def stacked(of: PhaseSum | None, capacity: int | None, scale: int, width: int) -
 
 
 def coloured(drawn: str, of: PhaseSum | None) -> TonedLine:
-    """A bar's letters in the colour of their owner's kind; what nothing explains is never in that of what is good."""
+    """A bar in blocks, each begun by its owner's letter, in the colour of the owner's kind.
+
+    What nothing explains is hatched, and never in the colour of what is good.
+    """
     tones = {OWNERS[cell.owner].letter: tone_of(cell.owner) for cell in (of.cells if of is not None else ())}
-    tones |= {FREE: "dim", LIMIT: "strong"}
-    return tuple(
-        Toned("".join(letters), tone) for tone, letters in groupby(drawn, lambda letter: tones.get(letter, "plain"))
-    )
+    out = []
+    for letter, columns in groupby(drawn):
+        count, fill = len(list(columns)), HATCH if letter == UNEXPLAINED else BLOCK
+        text = letter + fill * (count - 1) if letter in tones else letter * count
+        out.append(Toned(text, tones.get(letter, "dim" if letter == FREE else "strong")))
+    return tuple(out)
 
 
 def tone_of(owner: Owner) -> Tone:

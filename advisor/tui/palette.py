@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 NOT_LISTED = ("nothing", "app.look('palette')", "app.suspend_process")
 
 
+_LABEL = 25
+"""Columns of the words of a command."""
+
+
 def commands_of(screen: BaseScreen) -> list[Hint]:
     """What can be done on `screen` now: its own keys, those of every screen, and the colours."""
     own = [hint for hint in screen.own_hints() if not hint.action.startswith("app.focus")]
@@ -97,7 +101,7 @@ def palette_rows(commands: list[Hint], width: int) -> list[Row]:
     out = []
     for hint in commands:
         said = hint.explained if hint.explained != hint.words else ""
-        left = line(pad(hint.words, 18), " ", span(said, "dim"))
+        left = line(pad(hint.words, _LABEL), " ", span(said, "dim"))
         out.append(Row(spread(left, line(span(hint.keys, "mark")), width - 2), hint.action))
     return out
 

@@ -40,6 +40,7 @@ from advisor.tui.ui_text import (
     rows,
     span,
     width_of,
+    wrap,
 )
 from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, PHASE_TITLES, Phase, Results, sentence
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 
 _RESULTS, _SAVES, _BASIS = 8, 13, 10
-_DOCUMENTED = mark("documented: {value}   d shows the case")
+_DOCUMENTED = mark("documented: {value}; d shows the case")
 BOX = "[x]"
 NARROW = 28
 """Columns a name needs; with fewer, the numbers go on a line of their own."""
@@ -175,8 +176,12 @@ def _step(
     shorten = cut_key if own_key else cut
     yours = span("  " + say("your number"), "mark") if step.own else Toned("")
     beneath = line(change_words(first), yours) if first is not None and own_key and field is None else ()
-    shared = bool(beneath) and NARROW <= _name_width(width) < cells(name)
-    head = _head(step, name, shorten, saving_words(step, phase), width, beneath if shared else ())
+    shared = (bool(beneath) or not own_key) and NARROW <= _name_width(width) < cells(name)
+    under = beneath if shared else None
+    if shared and not own_key:
+        name, *rest = wrap(name, width - 4)
+        under = line(" ".join(rest))
+    head = _head(step, name, shorten, saving_words(step, phase), width, under)
     out = [Row(one, step.id) for one in head]
     for number, change in enumerate(step.changes):
         if number == 0 and field is not None:
@@ -188,9 +193,9 @@ def _step(
         if number:
             words = line(f"{change.key}  {change_words(change)}")
         place = span(place_words(change), "dim")
-        if number or not shared:
+        if number or not shared or not own_key:
             out.append(Row(line("      ", *words, "   ", place), step.id))
-        elif in_full:
+        elif in_full and place.text:
             out.append(Row(line("      ", place), step.id))
     clash = _clash(step, plan)
     if because and not clash:
@@ -221,7 +226,7 @@ def chosen_rows(step: PlanStep, width: int) -> list[Row]:
 
 
 def _head(
-    step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int, beneath: TonedLine
+    step: PlanStep, name: str, shorten: Callable[[str, int], str], saves: str, width: int, beneath: TonedLine | None
 ) -> list[TonedLine]:
     """Switch, name, and the three columns; under the name, and behind what stands `beneath` it, without room there."""
     box = Toned(BOX if step.selected else "[ ]", "mark" if step.selected else "plain")
@@ -233,7 +238,7 @@ def _head(
         return [line(box, f" {shorten(name, width - 4)}"), numbers]
     gap = " " * (_RESULTS - cells(results.text) + 1)
     numbers = line(results, f"{gap}{pad_left(saves, _SAVES)}", basis)
-    if beneath:
+    if beneath is not None:
         under = crop(line("      ", *beneath), len(BOX) + 1 + room)
         under = (*under, Toned(" " * (len(BOX) + 2 + room - width_of(under))))
         return [line(box, f" {shorten(name, width - 4)}"), (*under, *numbers)]

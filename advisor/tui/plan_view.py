@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
@@ -35,6 +35,9 @@ class PlanScreen(StageScreen):
     STAGE = "plan"
     TITLE_WORDS = mark("The plan")
     STACKED = True
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        "go_on": mark("no change is on, so there is nothing to write; space switches one on")
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "switch", "toggle", tooltip="switch the marked step on or off"),
         Binding("enter", "go_on", "diff", tooltip="see the exact change to the script"),
@@ -134,9 +137,11 @@ class PlanScreen(StageScreen):
         return next((step for step in steps if step.id == key), steps[0] if steps else None)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Nothing to toggle or explain in an empty plan; no arithmetic without a ledger."""
+        """Nothing to toggle or explain in an empty plan, nothing to write with none on, no sums without a ledger."""
         if self.typing:
             return action in ("go_on", "phase", "back")
+        if action == "go_on":
+            return bool(self.state.plan.selected())
         if action in ("switch", "explain", "copy", "sets"):
             return bool(self.state.plan.steps)
         if action == "number":

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
+from advisor.crash.lines import peel
+from advisor.hostile import cells
 from advisor.language import listed, mark, say
 from advisor.tui.ui_text import (
     BLANK,
@@ -171,11 +173,19 @@ def proof_rows(crash: Crash, titles: Titles, width: int, most: int = 6) -> list[
         number = grouped(evidence.line)
         if many:
             number = f"{cut_left(evidence.file, 14)} {number}"
-        words = cut(evidence_words(crash, titles, evidence), width - 5 - len(number) - 2)
+        words = _in_room(crash, titles, evidence, width - 5 - len(number) - 2)
         tone: Tone = "bad" if letter == "E" else "plain"
         row = spread(line(span(letter, tone), f" {words}"), line(span(number, "dim")), width - 2)
         out.append(Row(row, f"evidence {at}"))
     return out
+
+
+def _in_room(crash: Crash, titles: Titles, evidence: Evidence, room: int) -> str:
+    """The words of a piece of evidence; where they are too many, without what a logger printed before them."""
+    words = evidence_words(crash, titles, evidence)
+    if cells(words) > room and words.startswith(evidence.text) and evidence.role != "progress":
+        words = (peel(evidence.text).text or evidence.text) + words.removeprefix(evidence.text)
+    return cut(words, room)
 
 
 def holder_words(users: Sequence[TopUser]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pkgutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
@@ -94,6 +94,8 @@ class BaseScreen(Screen[None]):
     """The key that opens it from every screen; the action is its name. The same key closes it."""
     RANK: ClassVar[int] = 55
     """Where that key stands among those of every screen, in help and key line: lower ones first."""
+    REFUSED: ClassVar[Mapping[str, str]] = {}
+    """Action → why it has nothing to act on, where it has not; said then."""
     CLICKED_AGAIN: ClassVar[str] = ""
     """The action that a click does on the row where the cursor stands already."""
     underneath: BaseScreen

@@ -16,6 +16,7 @@ from advisor.diagnosis.diagnosis import UNKNOWN
 from advisor.diagnosis.remarks import pixels_unlimited
 from advisor.hostile import cells
 from advisor.language import mark, say
+from advisor.report.phrases import looks_like, remarks
 from advisor.tui.driver import expected_trouble
 from advisor.tui.evidence_view import EvidenceView, opened_at, window_rows
 from advisor.tui.explain import CaseView
@@ -92,8 +93,8 @@ def _beneath(state: State) -> str:
 
 
 def _remarks(state: State) -> list[str]:
-    """The remarks without what the sums leave in doubt: the memory view has that, beside the sums."""
-    return [remark for remark in state.diagnosis.remarks if remark not in doubts_of_sums(state)]
+    """The remarks of the reports without what the sums leave in doubt: the memory view has that, beside the sums."""
+    return [remark for remark in remarks(state) if remark not in doubts_of_sums(state)]
 
 
 def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
@@ -139,7 +140,7 @@ def cause_rows(state: State, width: int) -> list[Row]:
     )
     for advice in diagnosis.advisories[:1]:
         out += labelled(say("Known fault"), _about(advice, advice.title), width, tone="warn")
-    for case in diagnosis.cases[:1]:
+    if (case := looks_like(state)) is not None:
         out += labelled(say("Looks like"), say(_LIKE, title=case.title, agree=case.agree, of=case.of), width)
     return [*out, *open_rows(state, width)]
 
@@ -322,7 +323,7 @@ class VerdictScreen(StageScreen):
         """Without evidence there is no line to open, without a case none to read."""
         if action in ("open_line", "nothing", "copy"):
             return bool(self.state.crash.evidence)
-        return action != "case" or bool(self.state.diagnosis.cases)
+        return action != "case" or looks_like(self.state) is not None
 
     def on_page_moved(self, message: Page.Moved) -> None:
         """Coming back finds the cursor where it was."""
@@ -340,9 +341,9 @@ class VerdictScreen(StageScreen):
 
     def action_case(self) -> None:
         """The documented case that is most alike."""
-        cases = self.state.diagnosis.cases
-        if cases:
-            self.app.push_screen(CaseView(self.ui, cases[0].id))
+        case = looks_like(self.state)
+        if case is not None:
+            self.app.push_screen(CaseView(self.ui, case.id))
 
     def action_copy(self) -> None:
         """The chosen line, as the log has it."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from advisor.commands import app_parser
 from advisor.commands.requests import asked_from
 from advisor.tui.driver import SessionDriver
+from advisor.tui.plan_view import PlanScreen
 from advisor.tui.question import QuestionScreen
 from advisor.tui.save_view import DiffScreen, SavedScreen
 from tests.stories.told import RUNS, STORIES
@@ -37,7 +38,7 @@ async def keys_of(words: list[str]) -> tuple[int, int, str]:
             if isinstance(screen, SavedScreen):
                 saved = screen.ui.saved
                 return pressed, asked, "saved" if saved and saved.path != saved.report else "report"
-            if isinstance(screen, DiffScreen) and not screen.check_action("go_on", ()):
+            if isinstance(screen, PlanScreen | DiffScreen) and not screen.check_action("go_on", ()):
                 return pressed, asked, "nothing to write"
             asked += isinstance(screen, QuestionScreen)
             await hit(pilot, "enter")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from advisor.crash.evidence import Crash, Evidence, TopUser
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Choice, Diagnosis, QuestionStep, RuledOut
-from advisor.knowledge.schema import Knowledge, Signatures, Tree
+from advisor.knowledge.schema import Case, Knowledge, Signatures, Tree
 from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.machine.live import GaugeSnapshot, GpuGauge
 from advisor.memory.amount import in_bytes
@@ -34,7 +34,18 @@ KNOWLEDGE = Knowledge(
     tree=Tree(start="memory", questions=(), causes=()),
     remedies=(),
     advisories=(),
-    cases=(),
+    cases=(
+        Case(
+            "easyr1-59",
+            "EasyR1 on 8 × A100 40 GB, Qwen2.5-VL-7B",
+            "github",
+            {},
+            {},
+            "Offload keeps copies in host RAM.",
+            "plausible",
+            remedies=("optimizer-offload-off",),
+        ),
+    ),
     models=(),
     gpus=(),
     knobs=(),
@@ -221,7 +232,7 @@ def diagnosis(memory: str = "host") -> Diagnosis:
         path(memory),
         (),
         (RuledOut("gpu-oom", "GPU memory", "no allocator message in 41 260 lines; 7 of 8 cards idle", "memory"),),
-        (CaseMatch("easyr1-59", "EasyR1 on 8 × A100 40 GB, Qwen2.5-VL-7B", "github", 5, 5),),
+        (CaseMatch("easyr1-59", "EasyR1 on 8 × A100 40 GB, Qwen2.5-VL-7B", "github", 5, 5, alike=True),),
         remarks=(
             "Ray killed main_task at 726.3 of 760.0 GB (95.6 %, limit 95.0 %); it held 0.9 GB and is the victim, "
             "not the cause.",

@@ -67,3 +67,30 @@ def test_toggling_and_answering_give_new_states(driver, state):
 def test_a_log_that_cannot_be_read_is_a_sentence_for_the_app(tmp_path):
     with pytest.raises(expected_trouble(), match=r"gone\.log"):
         SessionDriver(SessionRequest(logs=(tmp_path / "gone.log",))).open(lambda _: None)
+
+
+def test_a_program_that_a_script_runs_is_started_by_that_script(tmp_path, monkeypatch):
+    """What starts is the launcher, which must be told of the new file: a bare `python FILE` would lose its options."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    launch = tmp_path / "run.sh"
+    launch.write_text("accelerate launch --num_processes 8 train_grpo.py\n")
+    (tmp_path / "train_grpo.py").write_text(
+        "from trl import GRPOConfig, GRPOTrainer\n"
+        "args = GRPOConfig(output_dir='out', per_device_train_batch_size=8, num_generations=8)\n"
+        "GRPOTrainer(model='Qwen/Qwen2.5-0.5B', args=args, reward_funcs=len, train_dataset=None).train()\n"
+    )
+    log = tmp_path / "train.log"
+    log.write_text(
+        '  File "/opt/trl/trainer/grpo_trainer.py", line 1300, in _get_per_token_logps\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.27 GiB. GPU 2 has a total capacity of "
+        "79.15 GiB of which 6.10 GiB is free.\n"
+    )
+    made = SessionDriver(SessionRequest(launch, (log,), gpus="8xA100-80GB"))
+    state = made.open(lambda _: None)
+    step = next(one for one in state.plan.steps if one.id == "lower-actor-micro-batch")
+    state = state if step.selected else made.toggle(state, step.id)
+    shown = made.preview(state)
+    assert shown.by_hand == ("run.sh still reads train_grpo.py: name the new file there",)
+    saved = made.save(state, shown.destination, force=False)
+    assert saved.path.name == "train_grpo.fits.py"
+    assert saved.next_command == f"bash {launch}"

@@ -2,21 +2,22 @@
 
 import pytest
 
-from advisor.crash.evidence import Crash
+from advisor.crash.evidence import Crash, Evidence
 from advisor.state import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.breadcrumb import breadcrumb
 from advisor.tui.facts import gpu_words
 from advisor.tui.gauges_view import counted_rows
 from advisor.tui.machine_view import MachineScreen, knob_rows
-from advisor.tui.proof import headline
+from advisor.tui.plan_view import PlanScreen
+from advisor.tui.proof import headline, proof_rows
 from advisor.tui.terminal import draws_signs
 from advisor.tui.ui_state import Offers
 from advisor.tui.ui_text import plain, texts, width_of
-from advisor.tui.verdict import VerdictScreen
+from advisor.tui.verdict import VerdictScreen, cause_rows
 from tests.replacing import replace
 
-from .made_state import MadeDriver, MadeGauges, host_crash, machine, no_log
+from .made_state import MadeDriver, MadeGauges, host_crash, machine, no_log, plan_of
 from .screen_text import opened, press, screen_text, settle
 
 
@@ -116,3 +117,29 @@ def test_a_verdict_that_is_open_says_its_first_sentence_once() -> None:
         no_log().crash, lines_read=3, verdict="unclear", unclear_because="Somebody sent SIGKILL. So do operators."
     )
     assert headline(open_end).endswith("Somebody sent SIGKILL.")
+
+
+async def test_enter_on_a_plan_with_nothing_on_says_what_to_do() -> None:
+    state = host_crash()
+    off = plan_of(tuple(replace(one, selected=False) for one in state.plan.steps))
+    async with opened(state.with_plan(off)) as pilot:
+        await press(pilot, "enter")
+        assert "enter diff" not in screen_text(pilot.app)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, PlanScreen)
+        assert "no change is on" in screen_text(pilot.app)
+
+
+def test_what_a_logger_printed_before_gives_way_where_there_is_no_room() -> None:
+    said = "(WorkerDict pid=31) INFO 03-04 11:02:03 worker.py:133] Sleep mode freed 23.02 GiB memory"
+    crash = replace(host_crash().crash, evidence=(Evidence("sleep", "telemetry", "train.log", 7, said),))
+    shown = {width: texts(proof_rows(crash, {}, width)) for width in (78, 120)}
+    assert "Sleep mode freed 23.02 GiB memory" in shown[78]
+    assert "pid=31" not in shown[78]
+    assert said in shown[120]
+
+
+def test_a_case_is_named_only_where_one_of_its_steps_is_proposed_here() -> None:
+    state = host_crash()
+    assert "Looks like" in texts(cause_rows(state, 78))
+    assert "Looks like" not in texts(cause_rows(state.with_plan(plan_of(())), 78))

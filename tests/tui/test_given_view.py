@@ -19,7 +19,7 @@ async def test_a_fact_is_said_otherwise_and_the_sums_follow(
         await press(pilot, "i")
         shown = screen_text(pilot.app)
         assert "8 × A100-40GB" in shown
-        assert "described by you" in shown or size[0] == 60
+        assert "as given" in shown or size[0] == 60
         is_sound(pilot, size)
         await press(pilot, "enter")
         shown = screen_text(pilot.app)

@@ -1,5 +1,7 @@
 """Memory bars: letters in proportion, the limit in its place."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,6 +119,9 @@ def test_colours_say_whose_it_is_and_what_nothing_explains_is_never_good() -> No
         if letter.isalpha() or letter == "?"
     }
     assert drawn["?"] == "bad"
+    host = plain(pair(plan, "host", "actor_update", 78)[0].line)
+    assert "?░░" in host, "hatched"
+    assert re.search(r"p█+E█+R█*", host), "each block is begun by its owner's letter"
     assert drawn["W"] != drawn["A"]
     assert "good" not in drawn.values()
     told = [part for row in legend(plan, ["actor_update"], 200) for part in row.line]
