@@ -136,9 +136,9 @@ def from_knob(fact: SettingFact, knob: str, target: KnobValue, natives: Natives,
 
 
 def words_of(rule: Expression, fact: SettingFact) -> list[str]:
-    """Values that the dialect lists, texts that the expression tells apart; true and false of a switch."""
+    """Values that the dialect lists, texts that the expression names (no patterns); true and false of a switch."""
     named = [str(node) if not isinstance(node.value, str) else node.value for node in walk_tree(rule.tree)
-             if isinstance(node, Constant) and node.value is not None]  # fmt: skip
+             if isinstance(node, Constant) and node.value is not None and "*" not in str(node.value)]  # fmt: skip
     return [*fact.words, *named, *(("true", "false") if fact.type in ("bool", "flag") else ())]
 
 
