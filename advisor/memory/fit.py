@@ -138,6 +138,8 @@ class Fit(Struct, frozen=True):
     """Over by prediction, but the run passed them and they do not grow."""
     set_aside: tuple[tuple[Place, Phase], ...] = ()
     """Short peaks that are over only by what the log measured elsewhere."""
+    doubted: bool = False
+    """Whether a phase whose place is known may be over, whatever decides."""
 
     @property
     def worst(self) -> FitFinding | None:
@@ -152,7 +154,7 @@ class Fit(Struct, frozen=True):
     @property
     def fits_beside(self) -> Place | None:
         """The place whose size is not known, where it fits the other one and nothing else stands in doubt."""
-        if self.verdict != "cannot_be_said" or {one.reason for one in self.findings} != {"capacity"}:
+        if self.verdict != "cannot_be_said" or {one.reason for one in self.findings} != {"capacity"} or self.doubted:
             return None
         places = {one.place for one in self.findings}
         return places.pop() if len(places) == 1 else None
@@ -277,6 +279,7 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
         tuple(decisive),
         tuple(skipped["lived_through"]),
         tuple(skipped["set_aside"]),
+        bool(perhaps),
     )
 
 
