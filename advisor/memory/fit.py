@@ -154,7 +154,7 @@ class Fit(Struct, frozen=True):
     @property
     def fits_beside(self) -> Place | None:
         """The place whose size is not known, where it fits the other one and nothing else stands in doubt."""
-        if self.verdict != "cannot_be_said" or {one.reason for one in self.findings} != {"capacity"} or self.doubted:
+        if self.verdict != "cannot_be_said" or {one.reason for one in self.findings} != {"capacity"}:
             return None
         places = {one.place for one in self.findings}
         return places.pop() if len(places) == 1 else None
