@@ -174,6 +174,6 @@ def _as_before(setting: Setting, value: str) -> Value | None:
     if isinstance(setting.value, tuple):
         if not setting.value and value.lower() in ("true", "false"):
             return () if value.lower() == "true" else None
-        if len(setting.value) > 1:
+        if len(setting.value) > 1 and not value.startswith("["):
             return tuple(value.split())
     return value

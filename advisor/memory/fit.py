@@ -138,6 +138,8 @@ class Fit(Struct, frozen=True):
     """Over by prediction, but the run passed them and they do not grow."""
     set_aside: tuple[tuple[Place, Phase], ...] = ()
     """Short peaks that are over only by what the log measured elsewhere."""
+    doubted: bool = False
+    """Whether a phase whose place is known may be over, whatever decides."""
 
     @property
     def worst(self) -> FitFinding | None:
@@ -277,6 +279,7 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
         tuple(decisive),
         tuple(skipped["lived_through"]),
         tuple(skipped["set_aside"]),
+        bool(perhaps),
     )
 
 

@@ -57,5 +57,6 @@ def _written(settings: Mapping[str, str], framework: Framework, era: str, launch
     if framework.syntax in ("hydra", "dotlist"):
         space = key_space(framework.framework)
         known = space.at(era) if space is not None and framework.syntax == "hydra" else None
-        return " ".join(f"{'' if known is None or key in known else '+'}{key}={v}" for key, v in settings.items())
+        words = [f"{'' if known is None or key in known else '+'}{key}={v}" for key, v in settings.items()]
+        return shlex.join(words)
     return " ".join(f"--{key} {shlex.quote(value)}" for key, value in settings.items())

@@ -84,8 +84,10 @@ def _row(layout: Layout) -> list[str]:
     count = str(layout.gpus) if layout.nodes == 1 else f"{layout.nodes} × {layout.gpus_per_node}"
     if _fits(layout.as_written):
         return [count, full, say("fits"), ""]
-    then = listed(step.id for step in layout.changes) if layout.fits else say("does not fit")
-    return [count, full, where, then]
+    if layout.fits:
+        return [count, full, where, listed(step.id for step in layout.changes)]
+    near = any(fit.doubted and fit.verdict != "does_not_fit" for fit in (layout.as_written, layout.state.plan.fit))
+    return [count, full, where, say("may fit, not certain") if near else say("does not fit")]
 
 
 def _fits(fit: Fit) -> bool:

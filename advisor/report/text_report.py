@@ -85,6 +85,9 @@ def estimate_report(sizing: Sizing) -> str:
             *_subject(sizing.run, sizing.machine),
             *_ledger(ledger, "gpu"),
             *_ledger(ledger, "host"),
+            *section(
+                say("More than SFT"), [line for text in _more_than_sft(sizing.run, ledger) for line in wrap(text, 2, 4)]
+            ),
             *sharding_section(sizing.run, sizing.machine),
             *section(
                 say("How far it goes"),
@@ -95,6 +98,28 @@ def estimate_report(sizing: Sizing) -> str:
             *section(say("Not known"), [line for text in ledger.missing for line in wrap(text, 2, 4)]),
         ]
     )
+
+
+def _more_than_sft(run: Run, ledger: Ledger) -> list[str]:
+    """What a method on given answers needs beyond SFT of the same batch and length, in the training step."""
+    now, recipe = ledger.phase("gpu", "actor_update"), run.recipe
+    if now is None or recipe.answers != "given":
+        return []
+    sizes = {owner: sum(cell.expected for cell in now.cells if cell.owner == owner) for owner in TITLES}
+    of_rows = sizes["logits"] + sizes["activations"]
+    part = of_rows * (recipe.rows - 1) // recipe.rows
+    more = {"rows": recipe.rows, "size": show_bytes(of_rows), "part": show_bytes(part)}
+    told = []
+    if recipe.rows > 1 and of_rows:
+        rows = say("Each sample is {rows} rows of a pass: {part} of the {size} of logits and activations.", **more)
+        told.append(rows)
+    if sizes["reference"]:
+        size = show_bytes(sizes["reference"])
+        told.append(say("The reference model stands beside the one that trains: {size}.", size=size))
+    if not told:
+        return []
+    method = say("What {method} takes on each card in the training step that SFT does not:", method=recipe.title)
+    return [method, *told]
 
 
 def scan_report(crash: Crash) -> str:

@@ -43,6 +43,7 @@ def bind_natives(
     overrides: Mapping[str, str | None],
     with_defaults: bool = True,
     program: str = "",
+    config_alone: str = "",
     launcher: Mapping[str, str] | None = None,
     tables: Tables | None = None,
     libraries: Mapping[str, str] | None = None,
@@ -72,7 +73,7 @@ def bind_natives(
     follow = tables.once(("followers", *which), lambda: [key for key, known in rows.items() if _follows(known)])
     for key in [*follow, *overrides]:
         values[key] = tables.same(_followed(values[key], values))
-    return Natives(framework, era, values, program, launcher or {}, libraries or {}, carried=carried)
+    return Natives(framework, era, values, program, config_alone, launcher or {}, libraries or {}, carried=carried)
 
 
 def _stated(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Container, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -132,6 +133,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         inputs.overrides,
         with_defaults=shows_all,
         program=launch.program if launch else "",
+        config_alone=_config_alone(launch),
         launcher=_counted(launch, inputs),
         tables=inputs.tables,
         libraries=libraries,
@@ -301,6 +303,11 @@ def _programs(launch: Launch | None) -> tuple[str, ...]:
         return ()
     files = [word for word in launch.argv[1:] if word is not None and word.endswith(".py")]
     return (launch.program, *files[:1])
+
+
+def _config_alone(launch: Launch | None) -> str:
+    """The name of the config file that was given without the command that starts it."""
+    return posixpath.basename(launch.files[0]) if launch is not None and not launch.program and launch.files else ""
 
 
 def _launcher_unseen(launch: Launch | None) -> bool:

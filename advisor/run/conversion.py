@@ -136,13 +136,13 @@ def from_knob(fact: SettingFact, knob: str, target: KnobValue, natives: Natives,
 
 
 def words_of(rule: Expression, fact: SettingFact) -> list[str]:
-    """Values that the dialect lists, texts that the expression tells apart, or another of the key; true and false of a
-    switch."""
+    """Values that the dialect lists, texts that the expression tells apart (no patterns), or another of the key; true and
+    false of a switch."""
     named = [str(node) if not isinstance(node.value, str) else node.value for node in walk_tree(rule.tree)
-             if isinstance(node, Constant) and node.value is not None]  # fmt: skip
+             if isinstance(node, Constant) and node.value is not None and "*" not in str(node.value)]  # fmt: skip
     trees = (one.tree for one in conversions(fact).values() if one is not None and speaks_in_words(one))
     nodes = (node for tree in trees for node in walk_tree(tree) if isinstance(node, Constant))
-    others = (node.value for node in nodes if isinstance(node.value, str))
+    others = (node.value for node in nodes if isinstance(node.value, str) and "*" not in node.value)
     switch = ("true", "false") if fact.type in ("bool", "flag") else ()
     return [*dict.fromkeys((*fact.words, *named, *others, *switch))]
 

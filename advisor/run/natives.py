@@ -88,6 +88,8 @@ class Natives(Struct, dict=True):
     values: Mapping[str, Native] = field(default_factory=dict)
     program: str = ""
     """What the launch runs; "" where that is not known."""
+    config_alone: str = ""
+    """The name of the config file that was given without the command that starts it; "" where a command was."""
     launcher: Mapping[str, str] = field(default_factory=dict)
     """Options of torchrun, accelerate and their like: "--nnodes"; "" where one is set to nothing known."""
     libraries: Mapping[str, str] = field(default_factory=dict)
@@ -235,6 +237,8 @@ class RunScope:
             return self.natives.era
         if name == "program":
             return self.natives.program
+        if name == "config_alone":
+            return self.natives.config_alone or None
         if name == "rolls_out":
             return self.natives.rolls_out
         if name == "algorithm":

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from advisor.bash.words import Exhausted, Unterminated
 from advisor.hostile import clean_line
 from advisor.language import mark, say, sentences
-from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor
 from advisor.script.launch import Script
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from advisor.script.shell import ShellLaunch
 
 
+_LIST = re.compile(r"\[\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]")
 _NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
 
 
@@ -41,6 +45,9 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) ->
             raise EditRefused(say("A value with a NUL byte cannot be written."))
     document = script.documents[0]
     changes = Changes(script.documents)
+    if document.kind not in ("shell", "python"):
+        own = {setting.key: setting.value for setting in script.launches[launch_index].settings}
+        wanted = [_as_list(item, own.get(item.key)) for item in wanted]
     try:
         if document.kind == "shell":
             _shell(script, launch_index, wanted, changes)
@@ -64,6 +71,12 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) ->
             )
         raise EditRefused(say("The change cannot be made without side effects: {what}", what=problems[0].says))
     return rewrites
+
+
+def _as_list(item: EditRequest, before: Value | None) -> EditRequest:
+    """A value that is told as a list, `[a, b]`, as the list that it is; what is set as a text stays one."""
+    told = _LIST.fullmatch(item.value) if isinstance(item.value, str) and not isinstance(before, str) else None
+    return item if told is None else replace(item, value=tuple(told[1].replace(",", " ").split()))
 
 
 def _python(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> None:

@@ -120,7 +120,7 @@ def launches(commands: Sequence[Started], program: str) -> list[Launched]:
 
 def trainings(script: Path, tree: Path, about: Mapping[str, Any]) -> list[Launched]:
     """The trainings of a script as bash starts them, or the one that a config file is for."""
-    if script.suffix not in (".yaml", ".yml"):
+    if script.suffix == ".sh":
         return launches(started(script, tree), about["program"])
     words = [word.format(file=script, folder=script.parent.name, name=script.stem) for word in about["file_words"]]
     told = (("DIGEST_OF_FILE", hashlib.sha256(script.read_bytes()).hexdigest()),)  # one path, another question
@@ -175,7 +175,7 @@ def tried(
         if not script.exists():
             print(f"   missing {tag} {file}", file=sys.stderr)
             continue
-        if script.suffix == ".py":
+        if script.suffix == ".py" and "file_words" not in about:
             script = documented_launch(script)
         before = trainings(script, tree, about)
         answers = [judge.ask(launch) for launch in before]

@@ -61,7 +61,7 @@ def attempts(script: Path, library: str, modes: tuple[str, ...] = MODES) -> Iter
         for mode in modes:
             seen: set[tuple[bytes, bool]] = set()
             for place, phase in CRASHES:
-                of_tree = mode == "checkout" or script.suffix in (".yaml", ".yml")  # its defaults lie beside it
+                of_tree = mode == "checkout" or script.suffix != ".sh"  # its defaults lie beside it
                 asked = session.SessionRequest(
                     script=script if of_tree else lonely,
                     logs=(logs[place],),

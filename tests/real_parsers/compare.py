@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -80,7 +81,8 @@ def same_value(now: Any, written: str) -> bool:
     if now is None:
         return written.lower() in ("null", "none", "~", "")
     if isinstance(now, (list, dict)):
-        return bool(yaml.safe_load(written) == now) or [str(item) for item in now] == written.split()
+        words = [] if written in ("none", "") else re.split(r"\s*,\s*|\s+", written.strip("[]"))
+        return bool(yaml.safe_load(written) == now) or [str(item) for item in now] == words
     return bool(str(now) == written.strip("'\"")) or str(now).endswith(f".{written}")
 
 

@@ -16,16 +16,15 @@ import yaml
 
 from advisor.run.natives import Natives
 from advisor.session import SessionRequest, open_session
-from tests.real_parsers.__main__ import UPSTREAM, Judge, launches
+from tests.real_parsers.__main__ import UPSTREAM, Judge, trainings
 from tests.real_parsers.attempts import GPUS, HOST_RAM
 from tests.real_parsers.compare import same_value
-from tests.real_parsers.sandbox import started
 
 
 def misread(natives: Natives, composed: Mapping[str, Any]) -> Iterator[str]:
     """The settings whose value in force is another than the parser's, in words; but not what nobody could resolve."""
     for key, known in sorted(natives.values.items()):
-        if key not in composed or (known.text is None and known.given):
+        if key not in composed or known.text is None:  # nobody could resolve it, or the dialect leaves it open
             continue
         theirs = composed[key]
         if theirs is None and not known.given:  # the framework fills it in its code
@@ -38,13 +37,13 @@ def misread(natives: Natives, composed: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}: {known.text} ({known.source}), the parser has {theirs}"
 
 
-def asked_of(judge: Judge, script: Path, tree: Path, program: str) -> dict[str, Any]:
-    """What the parser says of the first training that a script starts."""
+def asked_of(judge: Judge, script: Path, tree: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """What the parser says of the first training that a script starts, or that a config file is for."""
     try:
-        trainings = launches(started(script, tree), program)
+        found = trainings(script, tree, about)
     except RuntimeError as error:
         return {"accepted": False, "error": f"it does not run here: {' '.join(str(error).split())}"}
-    return judge.ask(trainings[0]) if trainings else {"accepted": False, "error": "it starts no training"}
+    return judge.ask(found[0]) if found else {"accepted": False, "error": "it starts no training"}
 
 
 def main() -> None:
@@ -58,11 +57,14 @@ def main() -> None:
     name, _, tag = given.tag.partition("@")
     about = yaml.safe_load(UPSTREAM.read_text())[name]
     tree = given.trees / f"{about['mirror']}@{tag}"
-    judge, counts = Judge(given.python, about["judge"], tree), Counter[str]()
-    library = f"{about.get('library', name)}={tag.removeprefix('v')}"
+    packages = about.get("packages", {}).get(tag, "")
+    overlay = str(given.trees.parent / packages) if packages else ""
+    judge, counts = Judge(given.python, about["judge"], tree, overlay), Counter[str]()
+    version = about.get("versions", {}).get(tag, tag.removeprefix("v"))
+    library = f"{about.get('library', name)}={version}"
     for script in sorted(tree.glob(given.scripts)):
         shown = script.relative_to(tree)
-        answer = asked_of(judge, script, tree, about["program"])
+        answer = asked_of(judge, script, tree, about)
         if not answer["accepted"]:
             counts["left out"] += 1
             print(f"{shown}: left out, {answer['error']}")
@@ -70,6 +72,7 @@ def main() -> None:
         asked = SessionRequest(script=script, gpus=GPUS, host_ram=HOST_RAM, libraries=(library,))
         situation = open_session(asked).situation
         found = [] if situation is None else list(misread(situation.now.built.natives, answer["values"]))
+        counts["settings"] += 0 if situation is None else len(situation.now.built.natives.values)
         counts["read" if not found else "misread"] += 1
         for line in found:
             print(f"{shown}: {line}")

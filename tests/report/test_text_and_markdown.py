@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from advisor.report.machine_report import machine_report
 from advisor.report.markdown_report import code, markdown_report, text
 from advisor.report.text_report import estimate_report, scan_report, text_report
 from advisor.run_file import sizing_of
+from advisor.session import SessionRequest, open_session
 from tests.loops import each
 from tests.replacing import replace
 from tests.report.sitting import crash, machine, plan, sitting, unknown_sitting
@@ -169,3 +171,18 @@ def test_a_scan_without_a_find_says_how_much_was_read():
 def test_a_flood_of_evidence_is_cut_and_counted():
     many = tuple(Evidence("s", "cause", "f", n, "t") for n in range(30))
     assert "and 22 more lines" in text_report(replace(sitting(), crash=replace(crash(), evidence=many)))
+
+
+def test_an_estimate_says_what_dpo_takes_beyond_sft(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    told = {}
+    for method in ("dpo", "kto", "sft"):  # by module: its reference counts however the program is called
+        script.write_text(f"python -m trl.scripts.{method} --model_name_or_path Qwen/Qwen2.5-7B-Instruct --bf16\n")
+        state = open_session(SessionRequest(script, gpus="1xH100-80GB", planned=False))
+        told[method] = " ".join(estimate_report(sizing_of(state)).split())
+    assert "Each sample is 2 rows of a pass" in told["dpo"]
+    assert all(
+        "The reference model stands beside the one that trains: 14.19 GiB" in told[one] for one in ("dpo", "kto")
+    )
+    assert "rows of a pass" not in told["kto"]
+    assert "More than SFT" not in told["sft"]

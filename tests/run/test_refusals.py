@@ -103,7 +103,15 @@ def test_what_a_backend_decides_speaks_of_keys_and_fields_that_exist() -> None:
         chosen = [fact.only_with for fact in framework.settings.values() if fact.only_with is not None]
         own = {f"${name}" for name in framework.environment}
         for rule in (*chosen, *(one.when for one in framework.mechanics_when)):
-            assert set(rule.names()) <= {*framework.settings, *own, "program", "algorithm", "rolls_out", "era"}
+            assert set(rule.names()) <= {
+                *framework.settings,
+                *own,
+                "program",
+                "config_alone",
+                "algorithm",
+                "rolls_out",
+                "era",
+            }
         assert all(set(one.set) <= fields for one in framework.mechanics_when)
         assert {key for defaults in framework.config_defaults.values() for key in defaults} <= set(framework.settings)
 

@@ -16,6 +16,10 @@ from textual.pilot import Pilot
 
 from advisor.demo import demo_files
 from advisor.language import CHINESE, ENGLISH, speak
+from advisor.machine.amd import AmdReader
+from advisor.machine.cards import CardReader
+from advisor.machine.live import GaugeSnapshot, GpuGauge
+from advisor.machine.tool import ToolAnswer
 from advisor.session import SessionRequest
 from advisor.tui.driver import SessionDriver
 from advisor.tui.plan_view import PlanScreen
@@ -23,6 +27,10 @@ from advisor.tui.save_view import DiffScreen
 from advisor.tui.screen import BaseScreen
 from advisor.tui.verdict import VerdictScreen
 
+from ..machine import fake_amdsmi
+from ..machine.test_other_vendors import npus, table
+from ..replacing import replace
+from .made_state import MadeGauges, snapshot
 from .screen_text import opened, press, screen_text
 
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
@@ -71,6 +79,28 @@ EVERY: dict[str, tuple[list[str], list[str]]] = {
 SIZES = ((80, 24), (120, 40), (200, 50))
 
 
+def of_vendors() -> dict[str, MadeGauges]:
+    """Picture → the gauges of a box with cards of another vendor, read from a stub of its tool."""
+    holder = "| 1       0                 | 4242          | python3    | 57000      |\n"
+    npu = npus(ToolAnswer(table(3372, 61000, processes=holder)))
+    cards = [fake_amdsmi.Card(used=used << 30, processes=[(4242, used << 30)]) for used in (171, 3)]
+    amd = AmdReader(fake_amdsmi.FakeAmdsmi(*cards), run=lambda _: ToolAnswer(missing=True))
+    return {f"gauges-{name}": VendorGauges(reader) for name, reader in (("ascend", npu), ("amd", amd))}
+
+
+class VendorGauges(MadeGauges):
+    """The cards that a reader reads, at every poll."""
+
+    def __init__(self, reader: CardReader) -> None:
+        super().__init__()
+        reader.open()
+        self.cards = [GpuGauge(gpu, 1.0, peak_bytes=gpu.used_bytes) for gpu in reader.snapshot()]
+
+    def poll(self, now: float) -> GaugeSnapshot:
+        """As of now."""
+        return replace(snapshot(0, now), gpus=tuple(replace(card, read_at=now) for card in self.cards))
+
+
 def demo() -> SessionDriver:
     """The real session on the bundled crash."""
     files = demo_files()
@@ -86,6 +116,8 @@ async def draw(folder: Path) -> list[Path]:
         ending = "svg" if language == ENGLISH else f"{language}.svg"
         drawn += [await _drawn(folder / f"{name}.{ending}", *shot) for name, shot in shots.items()]
     speak(ENGLISH)
+    for name, gauges in of_vendors().items():
+        drawn.append(await _drawn(folder / f"{name}.svg", *SHOTS["gauges"], gauges))
     return drawn
 
 
@@ -106,8 +138,8 @@ async def draw_every(folder: Path) -> None:
     speak(ENGLISH)
 
 
-async def _drawn(path: Path, screen: type[BaseScreen], keys: list[str]) -> Path:
-    async with opened(driver=demo(), size=SIZE) as pilot:
+async def _drawn(path: Path, screen: type[BaseScreen], keys: list[str], gauges: MadeGauges | None = None) -> Path:
+    async with opened(driver=demo(), size=SIZE, gauges=gauges) as pilot:
         while not isinstance(pilot.app.screen, screen):
             await press(pilot, "enter")
         with patch("advisor.tui.gauges_view.time", lambda: 1000.0):  # the made-up process is young

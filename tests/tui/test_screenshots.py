@@ -14,8 +14,11 @@ async def test_screenshots_are_drawn_from_the_app(tmp_path: Path, monkeypatch: p
     some = {name: draw_screenshots.SHOTS[name] for name in ("verdict", "gauges")}
     monkeypatch.setattr(draw_screenshots, "SHOTS", some)
     monkeypatch.setattr(draw_screenshots, "IN_CHINESE", {"verdict": draw_screenshots.IN_CHINESE["verdict"]})
+    npu = {"gauges-ascend": draw_screenshots.of_vendors()["gauges-ascend"]}
+    monkeypatch.setattr(draw_screenshots, "of_vendors", lambda: npu)
     drawn = await draw_screenshots.draw(tmp_path)
-    assert [path.stem for path in drawn] == ["verdict", "gauges", "verdict.zh"]
+    assert [path.stem for path in drawn] == ["verdict", "gauges", "verdict.zh", "gauges-ascend"]
+    assert "Ascend 910B3" in _words(drawn[3])
     english, chinese = _words(drawn[0]), _words(drawn[2])
     assert "Host RAM ran out during the actor update" in english
     assert str(Path.cwd()) not in english

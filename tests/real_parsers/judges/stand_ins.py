@@ -52,12 +52,19 @@ class _StandInType(type):
 def _stand_in(name: str) -> Any:
     def begin(self: Any, *args: Any, **kwargs: Any) -> None: ...
 
-    return _StandInType(name, (), {"_stood_in": True, "__init__": begin, "__init_subclass__": _ignored})
+    hooks = {"__init__": begin, "__init_subclass__": _ignored, "__get_pydantic_core_schema__": _anything}
+    return _StandInType(name, (), {"_stood_in": True, **hooks})
 
 
 @classmethod  # type: ignore[misc]
 def _ignored(cls: type, **kwargs: Any) -> None:
     """Subclasses may name arguments of the real class."""
+
+
+@classmethod  # type: ignore[misc]
+def _anything(cls: type, *_: Any) -> Any:
+    """A field of such a class takes whatever is given."""
+    return importlib.import_module("pydantic_core.core_schema").any_schema()
 
 
 class _StandInModule(ModuleType):

@@ -21,8 +21,8 @@ def opened(tree: Path) -> Callable[[str, Sequence[str]], dict[str, Any]]:
 
     def parse(program: str, argv: Sequence[str]) -> dict[str, Any]:
         trl = importlib.import_module("trl")
-        names = ("ScriptArguments", *_config_of(tree, program), "ModelConfig")
-        parsed = trl.TrlParser([getattr(trl, name) for name in names]).parse_args_and_config(list(argv))
+        classes = [trl.ScriptArguments, *_configs_of(tree, program), trl.ModelConfig]
+        parsed = trl.TrlParser(classes).parse_args_and_config(list(argv))
         return {
             field.name: getattr(part, field.name, None) for part in parsed for field in dataclasses.fields(type(part))
         }
@@ -30,12 +30,17 @@ def opened(tree: Path) -> Callable[[str, Sequence[str]], dict[str, Any]]:
     return parse
 
 
-def _config_of(tree: Path, program: str) -> tuple[str, ...]:
+def _configs_of(tree: Path, program: str) -> list[Any]:
     """The config classes that the program hands to its parser: `trl grpo`'s, or those of a script."""
-    if not program.endswith(".py"):
-        return (f"{program.upper()}Config",)
-    for node in ast.walk(ast.parse((tree / program).read_text())):
+    file = program if program.endswith(".py") else f"trl/scripts/{program}.py"
+    nodes = list(ast.walk(ast.parse((tree / file).read_text())))
+    told = [(ast.unparse(node.targets[0]), node.value) for node in nodes if isinstance(node, ast.Assign)]
+    homes = {one.name: node.module for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names}
+    for node in nodes:
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("TrlParser"):
-            words = ast.unparse(node.args[0] if node.args else node.keywords[0].value).strip("()[]").split(", ")
-            return tuple(word for word in words if word.endswith("Config") and word != "ModelConfig")
+            given = node.args[0] if node.args else node.keywords[0].value
+            listed = next((value for name, value in told if name == ast.unparse(given)), given)
+            words = ast.unparse(listed).strip("()[]").split(", ")
+            wanted = [word for word in words if word.endswith("Config") and word != "ModelConfig"]
+            return [getattr(importlib.import_module(homes.get(word) or "trl"), word) for word in wanted]
     raise LookupError(f"{program} has no TrlParser")
