@@ -34,6 +34,7 @@ def _filled_by_weights(share: float, now: Prediction) -> str:
     packed = run.number("rollout.weight_bits") or run.model.served_bits
     whole = 0 if packed else BF16 * run.model.parameters // max(1, int(run.number("rollout.tensor_parallel") or 1))
     weights = max(counted, default=whole)
-    if weights <= WEIGHTS_OF_SHARE * share * card:
+    spread_wider = weights > card and not run.seen_whole  # no engine starts so: what spreads it was not seen
+    if weights <= WEIGHTS_OF_SHARE * share * card or spread_wider:
         return ""
     return say("the engine's weights alone take {weights} of each card", weights=show_bytes(weights))
