@@ -28,10 +28,10 @@ def _filled_by_weights(share: float, now: Prediction) -> str:
     """That the weights leave hardly anything of a share, where it is known over how many cards they are spread."""
     run, card, spread = now.run, now.ledger.gpu_capacity, now.run.knobs.get("rollout.tensor_parallel")
     guessed = spread is not None and spread.value != 1 and spread.source in ("default", "assumed")
-    if run.model is None or card is None or (guessed and not run.seen_whole):
-        return ""
+    if run.model is None or card is None or (guessed and not run.seen_whole) or share >= (run.number(SHARE) or 1):
+        return ""  # a larger one is on its way out of it
     counted = [cell.expected for each in now.ledger.gpu for cell in each.cells if cell.owner == "engine_weights"]
-    packed = run.number("rollout.weight_bits") or run.model.served_bits
+    packed = run.number("rollout.weight_bits") or run.model.served_bits or run.number("actor.quantized_bits")
     whole = 0 if packed else BF16 * run.model.parameters // max(1, int(run.number("rollout.tensor_parallel") or 1))
     weights = max(counted, default=whole)
     spread_wider = weights > card and not run.seen_whole  # no engine starts so: what spreads it was not seen
