@@ -23,7 +23,7 @@ def _told(secret: str, text: str) -> str:
     return begin if begin in text else ""
 
 
-@each("form", FORMS, ids=range(len(FORMS)))
+@each("form", FORMS)
 def test_wherever_a_text_is_cut_no_half_of_a_secret_is_shown(form: tuple[str, str]) -> None:
     text = form[0].format(form[1])
     at = text.find(form[1])
