@@ -109,15 +109,15 @@ def test_a_script_without_a_first_line_that_names_its_reader_is_read_by_a_shell(
 
 
 def test_a_watcher_killed_by_force_leaves_the_command_writing_and_the_record_readable(tmp_path):
-    process = started(
-        tmp_path, "bash", "-c", "echo $$; for i in 1 2 3 4 5 6; do echo line $i; sleep .2; done; echo done"
-    )
+    go = tmp_path / "go"
+    process = started(tmp_path, "bash", "-c", f"echo $$; until [ -e {go} ]; do sleep .05; done; echo done")
     pid = int(process.stdout.readline())
     time.sleep(0.5)
     process.kill()
     process.wait()
     os.kill(pid, 0)
-    until = time.monotonic() + 5
+    go.touch()
+    until = time.monotonic() + 20
     while "done" not in (tmp_path / "record/output.log").read_text() and time.monotonic() < until:
         time.sleep(0.05)
     assert "done" in (tmp_path / "record/output.log").read_text()

@@ -1,8 +1,8 @@
 """Trains a tiny model with TRL's GRPOTrainer on the CPU: the real trainer, for `python -m tests.watch.real_death`.
 
 The second half of the data has pages; each loader process that meets one reads the whole table of pages into memory,
-as data sets with pictures do. With $LEAK_MIB the reward function keeps so much more in every step. With $ON_RAY it is a
-task of a Ray cluster of one node, which Ray's memory monitor may kill.
+as data sets with pictures do. With $LEAK_MIB the reward function keeps so much more in every step, with $LONGER it
+pays for length. With $ON_RAY it is a task of a Ray cluster of one node, which Ray's memory monitor may kill.
 """
 
 from __future__ import annotations
