@@ -263,7 +263,7 @@ def test_a_section_of_nemo_rl_is_not_switched_on_without_its_other_keys(tmp_path
 
 
 def test_rloo_has_a_reference_and_pairs_of_its_own_from_022_on(tmp_path: Path) -> None:
-    """huggingface/trl@v0.22.0 trl/trainer/rloo_config.py:256,422: two completions, a KL of 0.05; GRPO has 8 and 0."""
+    """huggingface/trl@v0.22.0 trl/trainer/rloo_config.py:256,422: 2 completions, a KL of 0.05; GRPO: 8 and 0."""
     script = tmp_path / "run.sh"
     for method, asked in (("rloo", (2, True)), ("grpo", (8, False))):
         script.write_text(f"trl {method} --model_name_or_path Qwen/Qwen2.5-7B-Instruct --output_dir o\n")
