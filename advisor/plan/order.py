@@ -97,7 +97,7 @@ class Grounds(Struct, frozen=True):
     open: bool
     """Nothing tells what held the card."""
     beyond: bool
-    """Weights or states alone are more than a card: what a pass keeps decides nothing."""
+    """The weights alone are more than a card: what a pass keeps decides nothing."""
     phase_told: bool
     """The log or the sums tell in which phase it died: what a step saves elsewhere does not count."""
 
@@ -260,7 +260,7 @@ def grounds(
         missing=missing,
         holder_named="pass" if scoring else holder_of(cause, situation),
         open=holder_unknown(situation, cause) and not scoring,
-        beyond=not missing and any(_at_least_one(situation, name) for name in ("weights", "states")),
+        beyond=not missing and _weights_beyond(situation),
         phase_told=phase_told,
     )
 
@@ -302,9 +302,9 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     return kept
 
 
-def _at_least_one(situation: Situation, what: str) -> bool:
-    """Whether it takes a whole card and more by the parameters alone."""
-    least = situation.facts.get(f"{what}.least_share")
+def _weights_beyond(situation: Situation) -> bool:
+    """Whether the weights alone take a whole card and more; the optimizer's states may lie elsewhere."""
+    least = situation.facts.get("weights.least_share")
     return least is not None and isinstance(least.value, float) and least.value >= 1
 
 
