@@ -136,8 +136,8 @@ def from_knob(fact: SettingFact, knob: str, target: KnobValue, natives: Natives,
 
 
 def words_of(rule: Expression, fact: SettingFact) -> list[str]:
-    """Values that the dialect lists, texts that the expression tells apart (no patterns), or another of the key; true and
-    false of a switch."""
+    """Values that the dialect lists, texts that the expression tells apart (no patterns), or another of the key; true
+    and false of a switch."""
     named = [str(node) if not isinstance(node.value, str) else node.value for node in walk_tree(rule.tree)
              if isinstance(node, Constant) and node.value is not None and "*" not in str(node.value)]  # fmt: skip
     trees = (one.tree for one in conversions(fact).values() if one is not None and speaks_in_words(one))
