@@ -92,7 +92,8 @@ def _by_source_line(found: PhaseProof, trace: Trace, rules: PhaseRules) -> Phase
     if inner is None or found[0] in ("unknown", *LEAVES_BEHIND) or found[1] != frame_words(inner):
         return found
     phase, line = phase_of_texts([inner.text] if inner.text else [], rules.frames, "text")
-    return (phase, say("text {quoted}", quoted=line)) if phase != "unknown" else found
+    # a loss and its backward pass are of whatever model the worker trains
+    return (phase, say("text {quoted}", quoted=line)) if phase not in ("unknown", "actor_update") else found
 
 
 def open_phases(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> tuple[tuple[Phase, ...], str]:
