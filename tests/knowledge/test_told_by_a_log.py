@@ -14,7 +14,7 @@ from advisor.session import SessionRequest, open_session
 from tests.loops import each
 
 KNOWN = load_knowledge()
-OF_OTHERS = {"transformers"}
+OF_OTHERS: set[str] = set()
 """Its Trainer stands in the tracebacks of five others: a line of it proves none of them, and not it."""
 OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 79.14 GiB in all"
 LINES: dict[str, tuple[str, ...]] = {
