@@ -60,3 +60,10 @@ def test_started_as_a_file_it_is_told_as_well(tmp_path: Path) -> None:
 def test_its_own_count_of_samples_wins_over_the_parents(tmp_path: Path) -> None:
     run = _run(tmp_path, f"{LEGACY} actor_rollout_ref.rollout.n=2")
     assert run.knobs["rollout.samples_per_prompt"].value == 5
+
+
+def test_its_keys_hold_beside_the_version_that_its_verl_calls_itself(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(f"{LEGACY}\n")
+    run = open_session(SessionRequest(script, libraries=("verl=0.2.0.dev0",))).run
+    assert (run.era, run.knobs["rollout.samples_per_prompt"].value) == ("v0.2", 5)
