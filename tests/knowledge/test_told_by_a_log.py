@@ -150,6 +150,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "verl-sft": ('  File "/w/verl/trainer/fsdp_sft_trainer.py", line 410, in training_step',),
 }  # fmt: skip
 FORKS_OF_VERL = {
+    "Agent-R1": '  File "/w/Agent-R1/agent_r1/agent_flow/agent_env_loop.py", line 133, in run',
     "Search-R1": '  File "/w/Search-R1/search_r1/llm_agent/generation.py", line 240, in run_llm_loop',
     "RAGEN": '  File "/w/ragen/trainer/agent_trainer.py", line 700, in fit',
     "rLLM": '  File "/w/rllm/rllm/trainer/verl/agent_ppo_trainer.py", line 90, in fit_agent',
