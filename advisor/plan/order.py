@@ -271,6 +271,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     a holder, among what costs no results), and between equals the key decides.
     """
     placed = sorted(((why.place(step, order), step) for order, step in enumerate(steps)), key=lambda each: each[0])
+    set_here = {why.lever(step) for step in steps if stated(step)}
     kept: list[PlanStep] = []
     tried: list[PlanStep] = []
     taken: set[str] = set()
@@ -283,7 +284,8 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
             return (place.stage, place.order)
         due = why.situation.place == "host" and len(tried) == MACHINE_BY - 1 and step.kind == "machine"
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
-        return (place.stage, not due, place.behind, lever, place.price >= RESULTS, holder, place)
+        unset = why.lever(step) == "batch" and "batch" in set_here and not stated(step)  # the user's own number first
+        return (place.stage, not due, place.behind, lever, place.price >= RESULTS, holder, unset, place)
 
     while placed:
         best = min(placed, key=next_of)

@@ -143,3 +143,8 @@ def test_a_set_is_taken_again_to_the_number_and_the_last_switch(verl: State) -> 
     assert (back.plan.fit, back.plan.after) == (mine.plan.fit, mine.plan.after)
     gone = session.ChosenSet(("gone",), {"gone": "3"})
     assert session.with_set(mine, gone).plan.selected() == (), "what the plan has no more is passed over"
+
+
+def test_the_users_own_batch_comes_before_a_token_budget_that_was_never_set(verl: State) -> None:
+    ids = [step.id for step in verl.plan.steps]
+    assert ids.index(MICRO) < ids.index("token-budget")
