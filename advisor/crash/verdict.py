@@ -33,7 +33,7 @@ GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
 ADVICE = "oom-advice"
 MET = ("oom-met-gpu", "oom-met")
 """A sentence that tells what happened, whatever advice stands on its line."""
-TOLD = ("oom-told-gpu", "oom-told-host", "oom-met-gpu", "oom-told", "oom-met")
+TOLD = ("oom-told-gpu", "oom-told-host", "oom-zh-host", "oom-zh-gpu", "oom-met-gpu", "oom-told", "oom-met", "oom-zh")
 """A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
 SAID = frozenset(("oom-words", "oom-said", *TOLD))
 """Words that memory ran out, in which nothing tells the memory."""
