@@ -14,10 +14,14 @@ from advisor.session import SessionRequest, open_session
 from tests.loops import each
 
 KNOWN = load_knowledge()
-OF_OTHERS = {"transformers"}
+OF_OTHERS: set[str] = set()
 """Its Trainer stands in the tracebacks of five others: a line of it proves none of them, and not it."""
 OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 79.14 GiB in all"
 LINES: dict[str, tuple[str, ...]] = {
+    "transformers": (
+        "  Instantaneous batch size per device = 4",
+        '  File "/opt/transformers/trainer.py", line 2548, in _inner_training_loop',
+    ),
     "agilerl": ('  File "/opt/agilerl/algorithms/grpo.py", line 371, in learn',),
     "areal": (
         '  File "/AReaL/areal/engine/fsdp_engine.py", line 612, in train_batch',
@@ -146,6 +150,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "verl-sft": ('  File "/w/verl/trainer/fsdp_sft_trainer.py", line 410, in training_step',),
 }  # fmt: skip
 FORKS_OF_VERL = {
+    "Agent-R1": '  File "/w/Agent-R1/agent_r1/agent_flow/agent_env_loop.py", line 133, in run',
     "Search-R1": '  File "/w/Search-R1/search_r1/llm_agent/generation.py", line 240, in run_llm_loop',
     "RAGEN": '  File "/w/ragen/trainer/agent_trainer.py", line 700, in fit',
     "rLLM": '  File "/w/rllm/rllm/trainer/verl/agent_ppo_trainer.py", line 90, in fit_agent',
