@@ -309,6 +309,7 @@ def described_machine(asked: SessionRequest, knowledge: Knowledge, tell: OnProgr
         machine_files=asked.machine_files,
         asked=nodes,
         problems=problems,
+        named=not asked.planned,  # what only counts needs the card; a death is told without it
     )
 
 

@@ -41,9 +41,10 @@ from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
-from advisor.crash.statements import A_PAGE, statements_in
+from advisor.crash.statements import A_PAGE, phase_said, statements_in
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.training_bar import training_bar
+from advisor.crash.unclear import why_unclear
 from advisor.crash.verdict import (
     ADVICE,
     ALLOCATOR_WARNING,
@@ -89,10 +90,6 @@ _ORDER = ("cause", "victim", "echo", "hint", "pointer", "warning", "telemetry", 
 _JUDGED = (*FAILURES, "warning", "telemetry")
 """Roles of signatures without anchors that are evidence; of progress only the last mark is."""
 _EMPTY = mark("Give the log that the training command itself wrote (standard output and standard error together).")
-_CUT_OFF = (
-    mark("The rest of the log: the last lines of the process that failed first."),
-    mark("In a Ray session's logs folder, the .err file of the worker that died."),
-)
 ProgressCallback = Callable[[str, int, int | None], None]
 """Called now and then: a log's name, the bytes read of it, its size where that is known."""
 
@@ -228,6 +225,8 @@ class _CrashReader:
         last = last_progress(self._lines_until(cause), self.rules)
         driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self._lines_of(cause))
         phase, because = phase_of(cause, trace, last, users, self.rules, driver)
+        if phase == "unknown" and cause is not None and cause.id in SAID:
+            phase, because = phase_said(cause.find.text, self.signatures.statements)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
@@ -239,7 +238,7 @@ class _CrashReader:
             fields = {**_pinned(cause, trace), **_warned(cause, self.run.placed), **_witnessed(judgement)}
             fields |= {**evidence[0].fields, **self._engines(cause)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
-        unclear_because, settle_by = _unclear(judgement, trace)
+        unclear_because, settle_by = why_unclear(judgement, trace, (line for _, line in self._every_line()))
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
         own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
         marks = self.signatures
@@ -464,18 +463,6 @@ def _witnessed(judgement: Judgement) -> dict[str, FieldValue]:
     """What the reading that makes a kill a shortage showed."""
     reading = judgement.witness
     return {**reading.find.fields, "witness_line": reading.number} if reading is not None else {}
-
-
-def _unclear(judgement: Judgement, trace: Trace) -> tuple[str, tuple[str, ...]]:
-    """Why the verdict is unclear, and what would settle it or, where it is clear, test a line that may deceive."""
-    if judgement.verdict != "unclear":
-        return "", judgement.cause.find.signature.settle_by if judgement.cause else ()
-    if judgement.because:
-        return judgement.because, judgement.settle_by
-    cut_off = tuple(say(text) for text in _CUT_OFF)
-    if trace.frames:
-        return say("the log ends inside a traceback, before the line that says what failed"), cut_off
-    return say("the log shows neither a crash nor the end of a run"), cut_off
 
 
 def _host_total(placed: Sequence[LogFind]) -> int | None:

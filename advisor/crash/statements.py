@@ -1,16 +1,23 @@
-"""Reads what a person states of a run in sentences: that memory grew, steps were done, and what was tried in vain."""
+"""Reads what a person states of a run in sentences: that memory grew, steps were done, what was tried in vain, and when
+it died."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from advisor.hostile import clean_line
 from advisor.knowledge.schema import StatementWords
+from advisor.language import say
+from advisor.words import Phase
 
 A_PAGE = 32_000
 """Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 IN_VAIN = "in_vain."
+_SHORTAGE = re.compile(r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory")
+_QUOTED = 80
+"""Characters of the words that are quoted."""
 
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
@@ -31,3 +38,16 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
+
+
+def phase_said(text: str, words: StatementWords | None) -> tuple[Phase, str]:
+    """When it died by the sentence that says so, and what says it; ("unknown", "") where none or several phases are."""
+    if words is None or len(text) > A_PAGE:
+        return "unknown", ""
+    sentences = [found[0] for found in _SENTENCE.finditer(text) if _SHORTAGE.search(found[0])]
+    told = {phase: found[0] for one in sentences for phase, named in words.phases.items()
+            if (found := re.search(named, one))}  # fmt: skip
+    if len(told) != 1:
+        return "unknown", ""
+    ((phase, quoted),) = told.items()
+    return phase, say("the words “{quoted}”", quoted=clean_line(quoted, _QUOTED))

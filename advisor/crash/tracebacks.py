@@ -25,7 +25,7 @@ _OLD_NOTEBOOK = re.compile(
     r"^\[?(?P<file>(?:/|~)[^\s:\]]{1,400}\.py)(?:\]\(\S{0,200}\))? in (?P<function>[\w.<>]{1,120})\("
 )
 """IPython's form of old, whose line number stands on an arrow below it."""
-_ARROW = re.compile(r"^-{2,8}> ?\[?(?P<line>\d{1,7})\b")
+_ARROW = re.compile(r"^\s*-{2,8}> ?\[?(?P<line>\d{1,7})\b")
 _RAY_TASK = re.compile(r"\bray::(?P<task>[\w.:<>]{1,160})")
 TRACEBACK = "traceback"
 """The signature of a traceback's beginning."""
@@ -95,7 +95,7 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
     tasks: list[str] = []
     texts: list[str] = []
     foreign = arrow = 0
-    below = ""
+    below = at_arrow = ""
     for line in reversed(before):
         if line.process != process:
             foreign += 1
@@ -105,9 +105,11 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
         tasks.extend(match["task"] for match in _RAY_TASK.finditer(line.text))
         frame = frame_in(line) or _old_frame_in(line, arrow)
         if pointed := _ARROW.match(line.text):
-            arrow = int(pointed["line"])
-        if frame is not None:
-            frames.append(replace(frame, text=clean_line(below.strip(), _TEXT)))
+            arrow, at_arrow = int(pointed["line"]), line.text[pointed.end() :]
+        if frame is not None:  # a notebook shows the lines around the one that failed, and an arrow at that
+            text = at_arrow if frame.line == arrow and at_arrow else below
+            frames.append(replace(frame, text=clean_line(text.strip(), _TEXT)))
+            at_arrow = ""
         elif _BEGIN in line.text or (frames and not _continues(line)):
             break
         elif len(texts) < _TEXT_LINES:

@@ -20,7 +20,9 @@ POOL_TROUBLE = "cumem-invalid"
 _ONE_MESSAGE = 80
 """Characters from the name of an exception to what it says (judgement)."""
 OTHER_EXCEPTION = "other-exception"
-ENDS = frozenset((OTHER_EXCEPTION, "arguments-disagree", "launch-refused", "outside-unreachable", "peer-lost"))
+ENDS = frozenset(
+    (OTHER_EXCEPTION, "arguments-disagree", "launch-refused", "outside-unreachable", "peer-lost", "prompt-too-long")
+)
 """Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
 ENDED_BY_SCHEDULER = "time-limit"
 ALLOCATOR_WARNING = "torch-oom-warned"
@@ -33,7 +35,7 @@ GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
 ADVICE = "oom-advice"
 MET = ("oom-met-gpu", "oom-met")
 """A sentence that tells what happened, whatever advice stands on its line."""
-TOLD = ("oom-told-gpu", "oom-told-host", "oom-met-gpu", "oom-told", "oom-met")
+TOLD = ("oom-told-gpu", "oom-told-host", "oom-zh-host", "oom-zh-gpu", "oom-met-gpu", "oom-told", "oom-met", "oom-zh")
 """A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
 SAID = frozenset(("oom-words", "oom-said", *TOLD))
 """Words that memory ran out, in which nothing tells the memory."""

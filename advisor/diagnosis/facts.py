@@ -56,7 +56,7 @@ BELOW_RAM = 0.95
 OF_LOGITS = 2 * GIB
 """Bytes: an MLP of the usual models takes 30 to 60 KB a token, so this much would be 36 thousand tokens or more; logits
 of 150 thousand words take it for 3500 (judgement)."""
-DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "file-write-failed", "disk-nearly-full")
+DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "disk-told", "file-write-failed", "disk-nearly-full")
 """Signatures of a disk that is full, or nearly."""
 WRITTEN = (
     (

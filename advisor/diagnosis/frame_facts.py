@@ -46,7 +46,7 @@ MAKES_STATES = re.compile(
     r"^(?:_configure_zero_optimizer|_create_fp(?:16|32)_partitions\w*|_create_param_groups_\w+|initialize_optimizer_states)$"
 )
 """DeepSpeed's functions that make master weights and moments, once the weights are loaded."""
-PINS = re.compile(r"""\.to\(\s*["']cpu["']\s*,.*non_blocking\s*=\s*True|\bpin_memory\b|cudaHostAlloc|\bpinned\b""")
+PINS = re.compile(r"""\.to\(\s*\\?["']cpu\\?["'] *,.*non_blocking\s*=\s*True|\bpin_memory\b|cudaHostAlloc|\bpinned\b""")
 """Source lines and functions that take page-locked host memory: CUDA reports its refusal as its own "out of memory"."""
 WAKES = re.compile(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map|_?allocate_kv_cache\w*|backload\w*)$")
 """Functions that take an engine's memory back (vLLM, SGLang)."""

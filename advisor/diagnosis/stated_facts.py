@@ -7,7 +7,7 @@ import re
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 
-_STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-advice"})
+_STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-zh", "oom-advice"})
 """Signatures of plain words, which tell no memory."""
 _OF_HOST = re.compile(
     r"(?i)kill|\b137\b|(?<!\w)-9\b|\b(?:RAM|host|cpu|swap|workers?|pod|slurm|cgroup|container)\b|cannot allocate|内存"

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from advisor.hostile import clean_line
 from advisor.language import listed, mark, say
-from advisor.machine.gpu_spec import KnownGpu, parse_gpus, unsized, vendor_by_name
+from advisor.machine.gpu_spec import KnownGpu, cards_named, parse_gpus, unsized, vendor_by_name
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
@@ -44,11 +44,12 @@ def described(
     machine_files: Sequence[Path] = (),
     asked: Sequence[Machine] = (),
     problems: Sequence[str] = (),
+    named: bool = True,
 ) -> Machine:
     """What `--machine FILE`, `--gpus`, `--nodes`, `--host-ram`, `--shm` and `--lib` say; flags override files.
 
     `asked`: nodes of a running cluster that told of themselves, beside those of the files; `problems`: of those that
-    did not.
+    did not. Without `named`, words of --gpus that name no card are a problem of the machine, and no error.
 
     Raises ValueError with one sentence that names the flag or the file, OSError where a file cannot be read.
     """
@@ -61,7 +62,12 @@ def described(
         host = replace(host, total_bytes=_size("--host-ram", host_ram), limit_bytes=None, limit_source="")
     if shm is not None:
         host = replace(host, shm_bytes=_size("--shm", shm))
-    cards = () if gpus is None else _flag("--gpus", lambda: parse_gpus(gpus, facts))
+    told = gpus or ""
+    cards, unnamed = (
+        ((), "") if gpus is None
+        else (_flag("--gpus", lambda: parse_gpus(told, facts)), "") if named
+        else _flag("--gpus", lambda: cards_named(told, facts))
+    )  # fmt: skip
     assumed = (say("{name}: {problem}", name=card.name, problem=card.problem) for card in cards if card.problem)
     return _sourced(
         replace(
@@ -70,7 +76,7 @@ def described(
             gpus=cards or base.gpus,
             host=host,
             libraries={**base.libraries, **named_versions("--lib", libraries)},
-            problems=(*problems, *base.problems, *dict.fromkeys(assumed)),
+            problems=(*problems, *base.problems, *dict.fromkeys(filter(None, (unnamed, *assumed)))),
         ),
         "described",
     )

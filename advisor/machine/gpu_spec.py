@@ -16,7 +16,7 @@ from advisor.units import GIB, parse_size
 
 MOST_GPUS = 1024
 NAME_LIMIT = 80
-_COUNT = re.compile(r"(\d+)\s*[x*×]\s*", re.IGNORECASE)
+_COUNT = re.compile(r"(\d+)\s*(?:[x*×]|[张块]?卡|[张块])\s*", re.IGNORECASE)
 _COUNT_BEHIND = re.compile(
     r"(?<=\S)\s*[x*×]\s*(\d{1,2})$", re.IGNORECASE
 )  # two digits: the X of "RTX 4090" is no count
@@ -24,6 +24,13 @@ _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b"
 _SIZE_GLUED = re.compile(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
 _NUMBERED = re.compile(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
+_BARE_COUNT = re.compile(
+    r"(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE
+)
+"""How many there are, and nothing of which: "2 cards", "2张卡"."""
+_NUMERALS = str.maketrans({"单": "1", "两": "2", "双": "2"})
+_NO_CARD = re.compile(r"\b(?:disks?|ssd|nvme|storage|swap)\b|[硬磁]盘", re.IGNORECASE)
+"""Words of a size that is no card's."""
 _MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu"}
 _FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 _FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
@@ -39,6 +46,8 @@ _TOO_MANY = mark("{count} GPUs on one node are too many: give those of one node,
 _NO_BYTES = mark("gpus[{place}].total_bytes must be a positive whole number of bytes, not {size!r}")
 _STRANGER = mark("the GPU {name!r} is not known: add its memory, like {name}-24GB; known forms: {examples}")
 """Asked for where nothing else tells the memory of a card."""
+_UNNAMED = mark("which cards these are is not told: name one, like {examples}")
+_NAMES_NONE = mark("--gpus {text!r} names no card that is known: the GPUs count as unknown; write it like {examples}")
 _SEVERAL = mark("the GPU {name!r} may be {names}: name the one that it is")
 _UNIFIED = mark("its memory is the host's: what programs on the CPU hold is missing on the GPU, and the reverse.")
 _ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the other if it is that.")
@@ -49,6 +58,10 @@ _OF_VENDOR = {
     "amd": re.compile(r"\bamd\b|instinct|radeon|\bmi\d{2,3}", re.IGNORECASE),
     "nvidia": re.compile(r"nvidia|tesla|geforce|quadro|\brtx|\bgtx|titan", re.IGNORECASE),
 }
+
+
+class NoCardError(ValueError):
+    """Words that name no card: a service, a disk, a slip."""
 
 
 class KnownGpu(Protocol):
@@ -77,7 +90,7 @@ def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     Raises ValueError with a sentence and examples.
     """
     cards: list[Gpu] = []
-    parts = [clean_line(part, 200).strip() for part in text.split(",")]
+    parts = [clean_line(part, 200).strip() for part in text.translate(_NUMERALS).split(",")]
     if any(map(_NUMBERED.search, parts)):  # "single A100 40 GB, Google Colab"
         parts = [part for part in parts if not part or _NUMBERED.search(part)]
     for part in parts:
@@ -85,6 +98,14 @@ def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     if len(cards) > MOST_GPUS:
         raise ValueError(say(_TOO_MANY, count=len(cards)))
     return tuple(cards)
+
+
+def cards_named(text: str, gpus: Sequence[KnownGpu]) -> tuple[tuple[Gpu, ...], str]:
+    """The same, and () with a sentence where the text names no card. Raises ValueError for a count that cannot be."""
+    try:
+        return parse_gpus(text, gpus), ""
+    except NoCardError:
+        return (), say(_NAMES_NONE, text=clean_line(text, NAME_LIMIT), examples=EXAMPLES)
 
 
 def gpus_from(value: object, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
@@ -131,13 +152,17 @@ def _from_entry(place: int, entry: object, gpus: Sequence[KnownGpu]) -> Gpu:
 
 
 def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
-    ahead, behind = _COUNT.match(part), _COUNT_BEHIND.search(part)
-    count = int(ahead.group(1)) if ahead else int(behind.group(1)) if behind else 1
+    bare, ahead, behind = _BARE_COUNT.fullmatch(part), _COUNT.match(part), _COUNT_BEHIND.search(part)
+    counted = bare or ahead or behind
+    count = int(counted[1]) if counted else 1
     name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
     if not 1 <= count <= MOST_GPUS:
         raise ValueError(say(_COUNTED, part=part, count=count, examples=EXAMPLES))
-    if not name or not re.search(r"[A-Za-z0-9]", name):
-        raise ValueError(say("no GPU is named in {part!r}; write it like {examples}", part=part, examples=EXAMPLES))
+    if bare:
+        told = say(_UNNAMED, examples=EXAMPLES)
+        return [Gpu(first + place, "GPU", None, problem=told) for place in range(count)]
+    if not name or not re.search(r"[A-Za-z0-9]", name) or _NO_CARD.search(name):
+        raise NoCardError(say("no GPU is named in {part!r}; write it like {examples}", part=part, examples=EXAMPLES))
     one = _gpu(first, name, gpus)
     return [replace(one, index=first + place) for place in range(count)]
 
@@ -163,7 +188,7 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
         told = say(_SEVERAL, name=shown, names=say(" or ").join(sorted(card.name for card in relatives)))
         return Gpu(index, shown, None, problem=told, vendor=vendor_by_name(shown))
     if not matches and not _NUMBERED.search(shown):
-        raise ValueError(say(_STRANGER, name=shown, examples=EXAMPLES))
+        raise NoCardError(say(_STRANGER, name=shown, examples=EXAMPLES))
     if not matches:
         return Gpu(index, shown, None, vendor=vendor_by_name(shown))
     smallest = min(matches, key=lambda card: card.total_bytes)

@@ -10,6 +10,7 @@ from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Provision, Remedy
 from advisor.language import say
 from advisor.plan.by_hand import advice_step
+from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.situation import Situation
@@ -41,8 +42,13 @@ def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
                 yield advice_step(remedy, seen)
         elif dialect and (step := _harmless(remedy, seen)) is not None:
             yield step
-        elif not dialect and (remedy.knob or "").startswith(OF_DATA) and remedy.results == "unchanged":
+        elif remedy.results == "unchanged" and (unseen_number(remedy, seen) if dialect else _of_any(remedy, provision)):
             yield advice_step(remedy, seen)
+
+
+def _of_any(remedy: Remedy, provision: Provision) -> bool:
+    """Whether a launch without a dialect may have it: every one reads data, and what trains on a card makes passes."""
+    return provision.memory == "gpu" or (remedy.knob or "").startswith(OF_DATA)
 
 
 def _harmless(remedy: Remedy, seen: Situation) -> PlanStep | None:

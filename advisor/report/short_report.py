@@ -14,6 +14,7 @@ from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
 from advisor.diagnosis.tree import EITHER, UNSETTLED
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say, sentences
+from advisor.machine.gpu_spec import cards_named
 from advisor.plan.plan import PlanStep
 from advisor.plan.solve import WITNESSES, contradicting
 from advisor.report import phrases
@@ -278,6 +279,8 @@ def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str
     notes = [n for n in state.run.notes if n not in state.run.told_first and not wanted & set(_OPTION.findall(n))]
     notes = [note for note in notes if not told_files & _files([note])]
     taken = dict.fromkeys(gpu.problem for gpu in state.machine.usable if gpu.problem)
+    if state.asked.gpus and state.machine.sources.get("gpus") != "described":
+        taken[cards_named(state.asked.gpus, state.knowledge.gpus)[1]] = None
     lines = [line for one in taken for line in wrap(sentence(one), 2, 4)]
     lines += [line for note in notes[: most.notes] for line in wrap(note, 2, 4)] + and_more(len(notes) - most.notes)
     assumed = [one for one in ledger.assumed if not told_files & _files([one])]

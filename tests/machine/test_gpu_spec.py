@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.machine.gpu_spec import gpus_from, parse_gpus, unsized
+from advisor.machine.gpu_spec import cards_named, gpus_from, parse_gpus, unsized
 from advisor.machine.inventory import Gpu
 from advisor.units import GIB
 from tests.loops import each
@@ -173,3 +173,19 @@ def test_a_card_is_found_in_a_phrase_and_words_without_a_number_are_left_out() -
         "2x NVIDIA RTX 3090 in my box": ["RTX-3090-24GB"] * 2,
         "AI MAX+395": ["AI MAX+395"],
     }
+
+
+@each(("text", "count"), [("2 cards", 2), ("4 GPUs", 4), ("8卡", 8), ("两张显卡", 2), ("0 cards", None)])
+def test_a_bare_count_is_a_number_of_cards_of_which_nothing_is_known(text: str, count: int | None) -> None:
+    found = cards_or_sentence(text)
+    assert (None if isinstance(found, str) else len(found)) == count
+    assert isinstance(found, str) or {card.total_bytes for card in found} == {None}
+
+
+@each("text", ["Kaggle", "my own box", "73 GB disk", "1 TB NVMe", "Kaggle, 73 GB disk"])
+def test_words_that_name_no_card_are_a_note_where_a_death_is_told(text: str) -> None:
+    cards, note = cards_named(text, FACTS)
+    assert cards == ()
+    assert "names no card" in note
+    with pytest.raises(ValueError, match="8xA100-40GB"):
+        parse_gpus(text, FACTS)

@@ -174,6 +174,8 @@ class StatementWords(Strict, frozen=True):
     """`lever` of remedies → how a sentence names the size that was lowered."""
     switches: dict[str, str]
     """`lever` of remedies → how a sentence names what was switched on."""
+    phases: dict[Phase, str] = {}
+    """Phase → how a sentence says that it died then."""
 
 
 class Allocation(Strict, frozen=True, kw_only=True):
