@@ -11,11 +11,12 @@ A_PAGE = 32_000
 """Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 IN_VAIN = "in_vain."
+SHARED = "shared."
 
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
-    for each kind of step that they say was no help."""
+    for each kind of step that they say was no help, "shared.HOW" for how the states are shared."""
     return frozenset(_told(text, words)) if words and len(text) <= A_PAGE else frozenset()
 
 
@@ -28,6 +29,7 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield "steps"
         if re.search(words.steps, sentence):
             yield "steps"
+        yield from (f"{SHARED}{how}" for how, named in words.shared.items() if re.search(named, sentence))
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))

@@ -298,6 +298,8 @@ def _weights_there(facts: Facts, cause: str) -> Iterator[str]:
     whole, engine = facts.get("gathered_weights.share"), facts.get("engine.weights_share")
     if cause not in UNDECIDED or whole is None or (as_number(whole.value) or 0) < MUCH_OF_CARD:
         return
+    if any(name in facts and facts[name].value is True for name in ("sharded", "zero3")):
+        return
     yield say("Unless something shards them, each card holds the weights whole: {because}.", because=whole.because)
     if engine is not None:
         yield sentence(engine.because)

@@ -76,14 +76,21 @@ def _rolls_out(run: Run) -> bool:
 
 
 def state_facts(
-    run: Run, machine: Machine, unread: Unread | None = None, *, seen: bool = True, replicated: bool = False
+    run: Run,
+    machine: Machine,
+    unread: Unread | None = None,
+    *,
+    seen: bool = True,
+    replicated: bool = False,
+    sharded: bool = False,
 ) -> dict[str, Fact]:
     """states.least_share and .unshared of a card, host.offload_share of a node's RAM; {} where they are not known.
 
     Where nothing says that all weights are trained, nor that they are not, states.if_full_share. `seen`: settings of
-    the run are; `replicated`: the failing code keeps a whole copy on every card (torch's DataParallel).
+    the run are; `replicated`: the failing code keeps a whole copy on every card (torch's DataParallel);
+    `sharded`: the log says that the cards share the states.
     """
-    shared = Shared(0) if replicated else sharing_of(run, unread)
+    shared = Shared(0) if replicated else sharing_of(run, unread) or (Shared(3) if sharded else None)
     if run.model is None:
         return {}
     whole = seen and trains_all(run, shared)

@@ -16,7 +16,10 @@ from advisor.units import GIB, parse_size
 
 MOST_GPUS = 1024
 NAME_LIMIT = 80
-_COUNT = re.compile(r"(\d+)\s*[x*×]\s*", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(\d+)\s*[x*×]\s*|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|[abhlvtp]\d{1,3}|mi\d{2,3}|ascend)\b)",
+    re.IGNORECASE,
+)
 _COUNT_BEHIND = re.compile(
     r"(?<=\S)\s*[x*×]\s*(\d{1,2})$", re.IGNORECASE
 )  # two digits: the X of "RTX 4090" is no count
@@ -132,7 +135,7 @@ def _from_entry(place: int, entry: object, gpus: Sequence[KnownGpu]) -> Gpu:
 
 def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
     ahead, behind = _COUNT.match(part), _COUNT_BEHIND.search(part)
-    count = int(ahead.group(1)) if ahead else int(behind.group(1)) if behind else 1
+    count = int(ahead[1] or ahead[2]) if ahead else int(behind.group(1)) if behind else 1
     name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
     if not 1 <= count <= MOST_GPUS:
         raise ValueError(say(_COUNTED, part=part, count=count, examples=EXAMPLES))

@@ -1,0 +1,40 @@
+"""How the states are shared is read from a log's own names, a person's words and accelerate's file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from advisor.session import SessionRequest, open_session
+
+OOM = (
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 39.39 GiB of which 1.00 GiB is free."
+)
+CLONE = f"UserWarning: Failed to clone() tensor with name _fsdp_wrapped_module.a on rank 0. Error: {OOM}\n"
+DS = f'  "stage3_max_live_parameters": 1.0e+09,\n  "steps_per_print": inf\ntorch.OutOfMemoryError: {OOM}\n'
+FILE = "distributed_type: FSDP\nfsdp_config:\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n  fsdp_version: 2\n"
+
+
+def steps(folder: Path, log: str, script: str = "", **answers: str) -> list[str]:
+    (folder / "a.log").write_text(log)
+    (folder / "run.yaml").write_text(script)
+    logs = (folder / "a.log",) if log else ()
+    asked = SessionRequest(
+        folder / "run.yaml" if script else None, logs=logs, gpus="8 A100-40GB", model="8B", answers=answers
+    )
+    return [step.id for step in open_session(asked).plan.steps]
+
+
+def test_what_is_on_is_not_offered(tmp_path: Path) -> None:
+    saving = {"memory": "gpu", "phase": "checkpoint"}
+    rows = {
+        "FSDP's names": steps(tmp_path, CLONE, framework="transformers", **saving),
+        "words": steps(tmp_path, f"We train with FSDP on all cards and it dies at the save: {OOM}\n", **saving),
+        "stage 3 in a log": steps(tmp_path, DS, "stage: sft\ncutoff_len: 8192\n", framework="llamafactory"),
+        "accelerate's file": steps(tmp_path, "", FILE, **saving),
+    }
+    assert not {name: found for name, found in rows.items() if "higher-zero-stage" in found}
+    assert {name: found[0] for name, found in rows.items() if name != "stage 3 in a log"} == {
+        "FSDP's names": "save-sharded",
+        "words": "save-sharded",
+        "accelerate's file": "save-in-parts",
+    }
