@@ -7,7 +7,7 @@ import re
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.fact import Fact
 
-_STATED = frozenset({"oom-words", "oom-said", "oom-told"})
+_STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-advice"})
 """Signatures of plain words, which tell no memory."""
 _OF_HOST = re.compile(
     r"(?i)kill|\b137\b|(?<!\w)-9\b|\b(?:RAM|host|cpu|swap|workers?|pod|slurm|cgroup|container)\b|cannot allocate|内存"
@@ -30,7 +30,8 @@ def metrics_facts(text: str) -> dict[str, Fact]:
 def stated_facts(crash: Crash) -> dict[str, Fact]:
     """stated.card: most who write so mean the card; nothing proves it, so the fact is a guess."""
     first = crash.evidence[0] if crash.evidence else None
-    if first is None or crash.verdict != "unclear" or any(one.signature not in _STATED for one in crash.evidence):
+    open_ = crash.verdict != "not_oom" and crash.memory == "unknown"
+    if first is None or not open_ or any(one.signature not in _STATED for one in crash.evidence):
         return {}
     lines = [one.text for one in crash.evidence]
     if any(_OF_HOST.search(line) for line in lines) or all(_UNSAID.search(line) for line in lines):

@@ -133,9 +133,7 @@ class Grounds(Struct, frozen=True):
         remedy = self.remedies.get(step.id)
         if not self.open or remedy is None:
             return ""
-        if remedy.lever == "recompute":
-            return remedy.lever
-        return "pass" if remedy.relieves == "rows" else remedy.relieves  # the rows are what a pass holds
+        return remedy.lever if remedy.lever == "recompute" else remedy.relieves
 
     def keys(self, step: PlanStep) -> frozenset[str]:
         """What is not told twice: the keys it moves, by name or in words, and the title of a way that has several."""

@@ -211,8 +211,6 @@ class Run(Struct, frozen=True):
     topology: Topology
     knobs: Mapping[str, Knob]
     mechanics: Mechanics
-    critic_model: ModelShape | None = None
-    """The critic's own shape, where the launch names another model for it; None: it is as large as the actor."""
     settings: tuple[Setting, ...] = ()
     """Every native setting, in order of precedence, as the script and the log have them."""
     notes: tuple[str, ...] = ()
@@ -273,6 +271,9 @@ class Run(Struct, frozen=True):
         """A boolean knob; `default` where unknown."""
         found = self.value(knob)
         return found if isinstance(found, bool) else default
+
+    critic_model: ModelShape | None = None
+    """The critic's own shape, where the launch names another model for it; None: it is as large as the actor."""
 
     @property
     def unlimited_pictures(self) -> bool:

@@ -12,7 +12,7 @@ CONFIG = "INFO 06-22 19:47:13 [core.py:69] Initializing a V1 LLM engine (v0.8.5)
 @each(
     ("line", "figures"),
     [
-        (CONFIG, {"rollout.tensor_parallel": "2", "rollout.max_model_len": "8192"}),
+        (CONFIG, {"model.path": "x/y", "rollout.tensor_parallel": "2", "rollout.max_model_len": "8192"}),
         (
             "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests.",
             {"rollout.max_sequences": "1024"},

@@ -14,10 +14,14 @@ from advisor.session import SessionRequest, open_session
 from tests.loops import each
 
 KNOWN = load_knowledge()
-OF_OTHERS = {"transformers"}
+OF_OTHERS: set[str] = set()
 """Its Trainer stands in the tracebacks of five others: a line of it proves none of them, and not it."""
 OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 79.14 GiB in all"
 LINES: dict[str, tuple[str, ...]] = {
+    "transformers": (
+        "  Instantaneous batch size per device = 4",
+        '  File "/opt/transformers/trainer.py", line 2548, in _inner_training_loop',
+    ),
     "agilerl": ('  File "/opt/agilerl/algorithms/grpo.py", line 371, in learn',),
     "areal": (
         '  File "/AReaL/areal/engine/fsdp_engine.py", line 612, in train_batch',
