@@ -24,6 +24,7 @@ from advisor.memory.otherwise import FILLED
 from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
 from advisor.rules.tree import as_number
+from advisor.run.default_bits import default_bits
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name
 from advisor.units import show_bytes, show_params
@@ -74,7 +75,7 @@ def remarks(
         *_resumes(facts, cause),
         *_packed_and_full(run),
         *_states_there(known.run, facts, cause),
-        *_weights_there(facts, cause),
+        *_weights_there(run, facts, cause),
         *_unsharded(run),
         *_whole_on_card(known, facts, cause),
         *size_remarks(known, facts, cause, made),
@@ -293,12 +294,12 @@ def _states_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
         )
 
 
-def _weights_there(facts: Facts, cause: str) -> Iterator[str]:
+def _weights_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
     """What a whole copy of large weights, and the engine's part of them, take of a card, where nothing decides."""
     whole, engine = facts.get("gathered_weights.share"), facts.get("engine.weights_share")
     if cause not in UNDECIDED or whole is None or (as_number(whole.value) or 0) < MUCH_OF_CARD:
         return
-    if any(name in facts and facts[name].value is True for name in ("sharded", "zero3")):
+    if any(name in facts and facts[name].value is True for name in ("sharded", "zero3")) or default_bits(run):
         return
     yield say("Unless something shards them, each card holds the weights whole: {because}.", because=whole.because)
     if engine is not None:

@@ -1,4 +1,4 @@
-"""Reads from a log how DeepSpeed shares the states of a run whose DeepSpeed file nobody has."""
+"""Reads from a log how DeepSpeed shares the states, where its file is not there."""
 
 from __future__ import annotations
 

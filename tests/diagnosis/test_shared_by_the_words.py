@@ -14,13 +14,11 @@ DS = f'  "stage3_max_live_parameters": 1.0e+09,\n  "steps_per_print": inf\ntorch
 FILE = "distributed_type: FSDP\nfsdp_config:\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n  fsdp_version: 2\n"
 
 
-def steps(folder: Path, log: str, script: str = "", **answers: str) -> list[str]:
+def steps(folder: Path, log: str, script: str = "", gpus: str = "8 A100-40GB", **answers: str) -> list[str]:
     (folder / "a.log").write_text(log)
     (folder / "run.yaml").write_text(script)
     logs = (folder / "a.log",) if log else ()
-    asked = SessionRequest(
-        folder / "run.yaml" if script else None, logs=logs, gpus="8 A100-40GB", model="8B", answers=answers
-    )
+    asked = SessionRequest(folder / "run.yaml" if script else None, logs=logs, gpus=gpus, model="8B", answers=answers)
     return [step.id for step in open_session(asked).plan.steps]
 
 
@@ -38,3 +36,9 @@ def test_what_is_on_is_not_offered(tmp_path: Path) -> None:
         "words": "save-sharded",
         "accelerate's file": "save-in-parts",
     }
+
+
+def test_weights_of_a_run_that_was_not_seen_are_packed_as_its_framework_packs_them(tmp_path: Path) -> None:
+    assert "qlora" not in steps(
+        tmp_path, f"Unsloth 2025.1.6: Fast Qwen2 patching.\n{OOM}\n", gpus="T4", framework="unsloth"
+    )
