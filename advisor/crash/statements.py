@@ -12,11 +12,12 @@ A_PAGE = 32_000
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 IN_VAIN = "in_vain."
 SHARED = "shared."
+SECOND = "second_step"
 
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
-    for each kind of step that they say was no help, "shared.HOW" for how the states are shared."""
+    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "second_step"."""
     return frozenset(_told(text, words)) if words and len(text) <= A_PAGE else frozenset()
 
 
@@ -29,6 +30,8 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield "steps"
         if re.search(words.steps, sentence):
             yield "steps"
+        if re.search(words.second, sentence):
+            yield SECOND
         yield from (f"{SHARED}{how}" for how, named in words.shared.items() if re.search(named, sentence))
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}

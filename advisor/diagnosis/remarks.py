@@ -75,6 +75,7 @@ def remarks(
         *_resumes(facts, cause),
         *_packed_and_full(run),
         *_states_there(known.run, facts, cause),
+        *_second_step(facts),
         *_weights_there(run, facts, cause),
         *_unsharded(run),
         *_whole_on_card(known, facts, cause),
@@ -292,6 +293,11 @@ def _states_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
             size=show_bytes(per * run.model.parameters),
             **told,
         )
+
+
+def _second_step(facts: Facts) -> Iterator[str]:
+    if "second_step" in facts and facts.get("memory", facts["second_step"]).value == "gpu":
+        yield say("Moments are made when the first step ends: the second is the first pass that has them beside it.")
 
 
 def _weights_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:

@@ -41,7 +41,7 @@ FACTS = frozenset({
     "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "nothing_given",
     "one_process", "optimizer.card_share", "phase", "pictures.unlimited", "platform", "prequantised", "ran", "ran_with",
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "samples.bind",
-    "saves.sharded", "sharded",
+    "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",
     "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "stated.card", "states.if_full_share",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "vendor", "verdict", "weights.fp32",

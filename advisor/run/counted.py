@@ -13,7 +13,7 @@ A_NODE = 8
 ADAPTERS_AT_MOST = 0.3
 """Part of a model's parameters below which those that are trained are adapters, not the model (judgement)."""
 MORE_THAN_ADAPTERS = 1_000_000_000
-"""Trained parameters from which on they are a model: fewer may be adapters, and tell nothing of its size (judgement)."""
+"""Trained parameters from which on they are a model: fewer may be adapters, and tell no size (judgement)."""
 
 
 def cards_counted(counts: Mapping[CountName, int]) -> int | None:

@@ -42,3 +42,11 @@ def test_weights_of_a_run_that_was_not_seen_are_packed_as_its_framework_packs_th
     assert "qlora" not in steps(
         tmp_path, f"Unsloth 2025.1.6: Fast Qwen2 patching.\n{OOM}\n", gpus="T4", framework="unsloth"
     )
+
+
+def test_in_the_second_step_the_moments_lie_beside_the_pass(tmp_path: Path) -> None:
+    script = "base_model: Qwen/Qwen2.5-7B\nsequence_len: 16384\nsample_packing: true\ngradient_checkpointing: false\n"
+    rows = ("It OOMs on the GPU in the second step of training\n", "训练到第2步显存就OOM了\n")
+    told = {"framework": "axolotl", "memory": "gpu", "phase": "actor_update", "first_step": "no"}
+    found = [steps(tmp_path, row, script, **told) for row in rows]
+    assert not [row for row, ids in zip(rows, found, strict=True) if "empty-after-save" in ids]
