@@ -26,6 +26,7 @@ from advisor.diagnosis.model_facts import adapters_by_file, least_logits, loaded
 from advisor.diagnosis.parts import part_facts
 from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
+from advisor.diagnosis.saved_modules import saved_facts
 from advisor.diagnosis.sharing_facts import sharing_facts
 from advisor.diagnosis.state_facts import least_weights, state_facts
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
@@ -120,6 +121,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(process_facts(known.run, known.crash, known.machine, facts))
     facts.update(_idle_cards(known.run, facts))
     facts.update(model_facts(known.run))
+    facts.update(saved_facts(known.run))
     if known.run.framework == "unknown" and "lora" not in facts:
         facts.update(adapters_by_file((known.program, *(frame.file for frame in known.crash.frames))))
     done = facts["steps_done"].value if "steps_done" in facts else None

@@ -13,6 +13,7 @@ from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
 from advisor.diagnosis.host_remarks import LOADING, host_remarks
 from advisor.diagnosis.model_facts import names_adapters
+from advisor.diagnosis.saved_modules import saved_remark
 from advisor.diagnosis.size_remarks import STATES, as_scores, size_remarks
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, listed, mark, say, sentences
@@ -76,6 +77,7 @@ def remarks(
         *_packed_and_full(run),
         *_states_there(known.run, facts, cause),
         *_second_step(facts),
+        *saved_remark(facts),
         *_weights_there(run, facts, cause),
         *_unsharded(run),
         *_whole_on_card(known, facts, cause),

@@ -14,11 +14,13 @@ DS = f'  "stage3_max_live_parameters": 1.0e+09,\n  "steps_per_print": inf\ntorch
 FILE = "distributed_type: FSDP\nfsdp_config:\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n  fsdp_version: 2\n"
 
 
-def steps(folder: Path, log: str, script: str = "", gpus: str = "8 A100-40GB", **answers: str) -> list[str]:
+def steps(
+    folder: Path, log: str, script: str = "", gpus: str = "8 A100-40GB", model: str = "8B", **answers: str
+) -> list[str]:
     (folder / "a.log").write_text(log)
-    (folder / "run.yaml").write_text(script)
+    (folder / "run.sh").write_text(script)
     logs = (folder / "a.log",) if log else ()
-    asked = SessionRequest(folder / "run.yaml" if script else None, logs=logs, gpus=gpus, model="8B", answers=answers)
+    asked = SessionRequest(folder / "run.sh" if script else None, logs=logs, gpus=gpus, model=model, answers=answers)
     return [step.id for step in open_session(asked).plan.steps]
 
 
@@ -50,3 +52,11 @@ def test_in_the_second_step_the_moments_lie_beside_the_pass(tmp_path: Path) -> N
     told = {"framework": "axolotl", "memory": "gpu", "phase": "actor_update", "first_step": "no"}
     found = [steps(tmp_path, row, script, **told) for row in rows]
     assert not [row for row, ids in zip(rows, found, strict=True) if "empty-after-save" in ids]
+
+
+def test_packed_bases_and_tables_trained_whole_have_a_step_of_their_own(tmp_path: Path) -> None:
+    base = "torchrun --nproc_per_node 8 train_lora.py --lora_r 8 --per_device_train_batch_size 1"
+    packed = f"{base} --model_name_or_path Qwen2.5-72B-Instruct-AWQ\n"
+    tables = f"{base} --modules_to_save embed_tokens,lm_head\n"
+    assert "layers-over-cards" in steps(tmp_path, "", packed, model="Qwen2.5-72B-Instruct-AWQ", memory="gpu")[:1]
+    assert "fewer-saved-modules" in steps(tmp_path, "", tables, model="Qwen2.5-7B", memory="gpu")[:1]
