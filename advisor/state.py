@@ -63,6 +63,7 @@ from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
+from advisor.run.printed_sharing import printed_sharing
 from advisor.run.run import Run
 from advisor.run.unread import accelerates_own, unread_sharding
 from advisor.script.launch import Launch, Script
@@ -212,7 +213,8 @@ def state_of(
     shardings = knowledge.tree.sharding
     frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
     by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
-    printed = {**shown_by_frames(recognised.framework, frames), **by_engine, **crash.settings}
+    shared = printed_sharing(recognised.framework, crash.settings, crash.engine_figures)
+    printed = {**shown_by_frames(recognised.framework, frames), **by_engine, **shared, **crash.settings}
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
     paths = tuple(frame.file for frame in crash.frames)
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")

@@ -18,11 +18,13 @@ IN_VAIN = "in_vain."
 _SHORTAGE = re.compile(r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory")
 _QUOTED = 80
 """Characters of the words that are quoted."""
+SHARED = "shared."
+SECOND = "second_step"
 
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
-    for each kind of step that they say was no help."""
+    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "second_step"."""
     return frozenset(_told(text, words)) if words and len(text) <= A_PAGE else frozenset()
 
 
@@ -35,6 +37,9 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield "steps"
         if re.search(words.steps, sentence):
             yield "steps"
+        if re.search(words.second, sentence):
+            yield SECOND
+        yield from (f"{SHARED}{how}" for how, named in words.shared.items() if re.search(named, sentence))
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))

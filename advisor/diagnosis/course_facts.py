@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.statements import IN_VAIN
+from advisor.crash.statements import IN_VAIN, SECOND
 from advisor.diagnosis.fact import Fact
 from advisor.language import listed, say
 from advisor.units import show_bytes
@@ -22,7 +22,7 @@ SLEEPS = 3
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:
-    """steps_done, first_step, host.grows, gpu.grows, in_vain; each only where the log or a person's words tell."""
+    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain; each only where log or words tell."""
     facts: dict[str, Fact] = {}
     if crash.steps_done is not None:
         because = say("the log counts {count} done steps", count=crash.steps_done)
@@ -40,6 +40,8 @@ def _told(crash: Crash) -> dict[str, Fact]:
     """What a person wrote of it; where they name no memory that grew, both may."""
     because = say("by the words of the report")
     facts = {"first_step": Fact(False, "log", because)} if "steps" in crash.statements else {}
+    if SECOND in crash.statements:
+        facts["second_step"] = Fact(True, "log", because)
     for place in ("gpu", "host"):
         if {"grows", f"grows.{place}"} & crash.statements:
             facts[f"{place}.grows"] = Fact(True, "log", because)

@@ -26,6 +26,8 @@ from advisor.diagnosis.model_facts import adapters_by_file, least_logits, loaded
 from advisor.diagnosis.parts import part_facts
 from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
+from advisor.diagnosis.saved_modules import saved_facts
+from advisor.diagnosis.sharing_facts import sharing_facts
 from advisor.diagnosis.state_facts import least_weights, state_facts
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
@@ -115,9 +117,11 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(loaded_by(known.crash.frames, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_run_facts(known.run))
     facts.update(computing_facts(known.crash))
+    facts.update(sharing_facts(known.crash, known.run))
     facts.update(process_facts(known.run, known.crash, known.machine, facts))
     facts.update(_idle_cards(known.run, facts))
     facts.update(model_facts(known.run))
+    facts.update(saved_facts(known.run))
     if known.run.framework == "unknown" and "lora" not in facts:
         facts.update(adapters_by_file((known.program, *(frame.file for frame in known.crash.frames))))
     done = facts["steps_done"].value if "steps_done" in facts else None
@@ -127,7 +131,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(resume_facts(known.crash, known.run))
     facts.update(metrics_facts(known.text))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
-    facts.update(_machine_facts(known))
+    facts.update(_machine_facts(known, sharded="sharded" in facts))
     facts.update(row_facts(known.run))
     if (vendor := vendor_of(known.crash, known.machine, load_knowledge().gpus, known.text)) != "nvidia":
         facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))
@@ -359,7 +363,7 @@ def _divisor_fact(run: Run) -> dict[str, Fact]:
     return {"samples.bind": Fact(True, "script", run.knobs["samples.limit_batch"].note)}
 
 
-def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
+def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     machine = known.machine
     for library, version in {**known.crash.libraries, **machine.libraries}.items():
@@ -374,8 +378,8 @@ def _machine_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
     seen = bool(known.run.settings or known.crash.settings)  # a bare log does not say that it is full training
     replicated = any(DATA_PARALLEL.search(frame.file) for frame in known.crash.frames)
-    if known.text or seen or replicated:
-        facts.update(state_facts(known.run, machine, known.unread, seen=seen, replicated=replicated))
+    if known.text or seen or replicated or sharded:
+        facts.update(state_facts(known.run, machine, known.unread, seen=seen, replicated=replicated, sharded=sharded))
     facts.update(least_logits(known.run, machine) if seen else {})
     if machine.gpu_bytes and known.run.model is not None:
         gathered = BF16 * known.run.model.parameters

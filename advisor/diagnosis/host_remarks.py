@@ -25,6 +25,7 @@ def host_remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, 
     yield from _explained(known.ledger, found)
     yield from _whole_copies(known, facts)
     yield from _models(known.run, cause)
+    yield from _gathered_to_save(known, cause)
 
 
 def _victim(crash: Crash, facts: Facts) -> Iterator[str]:
@@ -154,4 +155,29 @@ def _models(run: Run, cause: str) -> Iterator[str]:
         model=run.model_name or run.model.name,
         full=show_bytes(2 * BF16 * run.model.parameters * count),
         half=show_bytes(BF16 * run.model.parameters * count),
+    )
+
+
+def _gathered_to_save(known: DiagnosisInputs, cause: str) -> Iterator[str]:
+    """What one rank gathers for a checkpoint in one piece, by the parameters alone."""
+    run, ram = known.run, known.machine.host.ceiling_bytes
+    if cause != "checkpoint-in-ram" or run.model is None or run.trains_adapters:
+        return
+    count = run.model.parameters
+    told = {
+        "parameters": show_params(count),
+        "weights": show_bytes(BF16 * count),
+        "least": show_bytes(3 * BF16 * count),
+        "most": show_bytes((BF16 + MASTERS_AND_MOMENTS) * count),
+        "ram": show_bytes(ram or 0),
+    }
+    yield sentences(
+        (
+            say(
+                "Gathered whole on one rank, {parameters} parameters are {weights} in bf16; with the optimizer's state "
+                "{least} (moments in bf16) to {most} (fp32 masters and moments).",
+                **told,
+            ),
+            say("A node has {ram}.", **told) if ram else "",
+        )
     )

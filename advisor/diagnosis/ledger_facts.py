@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Crash
 from advisor.crash.holders import is_empty
 from advisor.diagnosis.fact import Fact
+from advisor.diagnosis.saved_modules import saved_facts
 from advisor.language import Sayings, say
 from advisor.memory.attribution import beyond_weights, completes, tried_bytes
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
@@ -219,7 +220,7 @@ def _likely(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, F
         told = {"size": show_bytes(rows.bytes), "tensor": rows.tensor, "shape": rows.shape}
         because = say("{size} is {tensor} {shape}", **told)
         return {"attribution.likely": Fact("logits", "log", because, (0,))}
-    if tried is not None and crash.memory == "gpu" and beyond_weights(run, tried):
+    if tried is not None and crash.memory == "gpu" and beyond_weights(run, tried) and not saved_facts(run):
         because = say("{size} at once is more than any weights of this model take in one piece", size=show_bytes(tried))
         return {"attribution.likely": Fact("pass", "log", because, (0,))}
     return {}

@@ -13,6 +13,7 @@ from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
 from advisor.diagnosis.host_remarks import LOADING, host_remarks
 from advisor.diagnosis.model_facts import names_adapters
+from advisor.diagnosis.saved_modules import saved_remark
 from advisor.diagnosis.size_remarks import STATES, as_scores, size_remarks
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, listed, mark, say, sentences
@@ -24,6 +25,7 @@ from advisor.memory.otherwise import FILLED
 from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
 from advisor.rules.tree import as_number
+from advisor.run.default_bits import default_bits
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name
 from advisor.units import show_bytes, show_params
@@ -74,7 +76,9 @@ def remarks(
         *_resumes(facts, cause),
         *_packed_and_full(run),
         *_states_there(known.run, facts, cause),
-        *_weights_there(facts, cause),
+        *_second_step(facts),
+        *saved_remark(facts),
+        *_weights_there(run, facts, cause),
         *_unsharded(run),
         *_whole_on_card(known, facts, cause),
         *size_remarks(known, facts, cause, made),
@@ -293,10 +297,17 @@ def _states_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
         )
 
 
-def _weights_there(facts: Facts, cause: str) -> Iterator[str]:
+def _second_step(facts: Facts) -> Iterator[str]:
+    if "second_step" in facts and facts.get("memory", facts["second_step"]).value == "gpu":
+        yield say("Moments are made when the first step ends: the second is the first pass that has them beside it.")
+
+
+def _weights_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
     """What a whole copy of large weights, and the engine's part of them, take of a card, where nothing decides."""
     whole, engine = facts.get("gathered_weights.share"), facts.get("engine.weights_share")
     if cause not in UNDECIDED or whole is None or (as_number(whole.value) or 0) < MUCH_OF_CARD:
+        return
+    if any(name in facts and facts[name].value is True for name in ("sharded", "zero3")) or default_bits(run):
         return
     yield say("Unless something shards them, each card holds the weights whole: {because}.", because=whole.because)
     if engine is not None:

@@ -15,6 +15,7 @@ from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
+from advisor.run.default_bits import default_bits
 from advisor.run.run import Run, Unread
 from advisor.run.shape import bits_in_name, packed_by_name, served_bits
 from advisor.run.stated import evaluates_only
@@ -76,14 +77,21 @@ def _rolls_out(run: Run) -> bool:
 
 
 def state_facts(
-    run: Run, machine: Machine, unread: Unread | None = None, *, seen: bool = True, replicated: bool = False
+    run: Run,
+    machine: Machine,
+    unread: Unread | None = None,
+    *,
+    seen: bool = True,
+    replicated: bool = False,
+    sharded: bool = False,
 ) -> dict[str, Fact]:
     """states.least_share and .unshared of a card, host.offload_share of a node's RAM; {} where they are not known.
 
     Where nothing says that all weights are trained, nor that they are not, states.if_full_share. `seen`: settings of
-    the run are; `replicated`: the failing code keeps a whole copy on every card (torch's DataParallel).
+    the run are; `replicated`: the failing code keeps a whole copy on every card (torch's DataParallel);
+    `sharded`: the log says that the cards share the states.
     """
-    shared = Shared(0) if replicated else sharing_of(run, unread)
+    shared = Shared(0) if replicated else sharing_of(run, unread) or (Shared(3) if sharded else None)
     if run.model is None:
         return {}
     whole = seen and trains_all(run, shared)
@@ -154,14 +162,16 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
     packed = packed_by_name(run.model_name) or bits_in_name(run.model_name) or run.number("actor.quantized_bits")
     if packed or model.stored_bits or any(run.is_on(name) for name in _OFFLOADS[1:]):
         return facts
-    least = BF16 * model.parameters // ways
+    width = (default_bits(run) or 8 * BF16) / 8
+    least = int(width * model.parameters) // ways
     told = {"parameters": show_params(model.parameters), "size": show_bytes(least), "card": show_bytes(card)}
+    told |= {"bytes": f"{width:g}"}
     because = (
-        say("the weights alone ({parameters} parameters × 2 bytes) are {size}; a card has {card}", **told)
+        say("the weights alone ({parameters} parameters × {bytes} bytes) are {size}; a card has {card}", **told)
         if ways == 1
         else say(
-            "even shared over all {count} GPUs, the weights alone ({parameters} parameters × 2 bytes) are {size} on "
-            "each; a card has {card}",
+            "even shared over all {count} GPUs, the weights alone ({parameters} parameters × {bytes} bytes) are {size} "
+            "on each; a card has {card}",
             count=ways,
             **told,
         )

@@ -16,7 +16,11 @@ from advisor.units import GIB, parse_size
 
 MOST_GPUS = 1024
 NAME_LIMIT = 80
-_COUNT = re.compile(r"(\d+)\s*(?:[x*×]|[张块]?卡|[张块])\s*", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(\d+)\s*(?:[x*×]|[张块]?卡|[张块])\s*"
+    r"|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|[abhlvtp]\d{1,3}|mi\d{2,3}|ascend)\b)",
+    re.IGNORECASE,
+)
 _COUNT_BEHIND = re.compile(
     r"(?<=\S)\s*[x*×]\s*(\d{1,2})$", re.IGNORECASE
 )  # two digits: the X of "RTX 4090" is no count
@@ -154,7 +158,7 @@ def _from_entry(place: int, entry: object, gpus: Sequence[KnownGpu]) -> Gpu:
 def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
     bare, ahead, behind = _BARE_COUNT.fullmatch(part), _COUNT.match(part), _COUNT_BEHIND.search(part)
     counted = bare or ahead or behind
-    count = int(counted[1]) if counted else 1
+    count = int(next(filter(None, counted.groups()))) if counted else 1
     name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
     if not 1 <= count <= MOST_GPUS:
         raise ValueError(say(_COUNTED, part=part, count=count, examples=EXAMPLES))

@@ -51,9 +51,17 @@ def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
         own = last_part(setting.key)
         ways = (own in names, own.endswith(tuple(f"_{name}" for name in names)), is_spelling(setting.key, pattern))
         value = _read(setting.text, remedy.value) if any(ways) else None
-        if value is not None:
+        if value is not None and (isinstance(value, bool) or not _means_another(own, value, remedy.knob, situation)):
             found.append((ways.index(True), Native(setting.key, setting.text, value, "script", setting=setting)))
     return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _means_another(name: str, value: KnobValue, knob: str, situation: Situation) -> bool:
+    """Whether the dialects turn this number under this name into another: fsdp_version 2 is no ZeRO stage 2."""
+    settings = (each for one in situation.knowledge.frameworks for each in one.settings.items())
+    facts = [fact for key, fact in settings if fact.knob == knob and last_part(key) == name]
+    told = [value if fact.to_knob is None else fact.to_knob.of(_OneValue(value)) for fact in facts]
+    return bool(told) and all(isinstance(one, (int, float)) and one != value for one in told)
 
 
 def word_of(native: Native, knob: str, on: bool, situation: Situation) -> str | None:
@@ -75,7 +83,7 @@ def word_of(native: Native, knob: str, on: bool, situation: Situation) -> str | 
 class _OneValue:
     """A scope in which `value` alone is known."""
 
-    def __init__(self, value: bool) -> None:
+    def __init__(self, value: KnobValue) -> None:
         self.known = value
 
     def value(self, name: str) -> RuleValue | None:

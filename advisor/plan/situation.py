@@ -142,6 +142,8 @@ class Situation(Struct, frozen=True):
     def processes(self) -> Literal["one", "several", "unknown"]:
         """How many processes train: what shares anything among them needs several."""
         alone, cards = self.facts.get("one_process"), self.facts.get("gpus")
+        if "sharded" in self.facts:
+            return "several"
         if alone is not None:
             return "one" if alone.value is True else "several"
         return "several" if cards is not None and isinstance(cards.value, int) and cards.value > 1 else "unknown"
@@ -161,7 +163,11 @@ class Situation(Struct, frozen=True):
         if self.needs_more(remedy):
             return replace(remedy, title=say("With more than one GPU: {title}", title=remedy.title))
         shares_states = remedy.several and remedy.relieves == "states"
-        if shares_states and self.now.run.framework == "unknown" and not {"zero3", "trainer"} & self.facts.keys():
+        if (
+            shares_states
+            and self.now.run.framework == "unknown"
+            and not {"zero3", "trainer", "sharded"} & self.facts.keys()
+        ):
             return replace(remedy, title=say("Where every card holds a whole copy: {title}", title=remedy.title))
         return remedy
 

@@ -12,6 +12,8 @@ A_NODE = 8
 """Cards that a node has at most, where nobody says how many: more ranks than these are on several nodes."""
 ADAPTERS_AT_MOST = 0.3
 """Part of a model's parameters below which those that are trained are adapters, not the model (judgement)."""
+MORE_THAN_ADAPTERS = 1_000_000_000
+"""Trained parameters from which on they are a model: fewer may be adapters, and tell no size (judgement)."""
 
 
 def cards_counted(counts: Mapping[CountName, int]) -> int | None:
@@ -30,7 +32,7 @@ def base_parameters(counts: Mapping[CountName, int]) -> int | None:
     """Parameters of the model without its adapters, as a log counts them; None where it does not tell."""
     whole, trained = counts.get("parameters"), counts.get("trainable")
     if whole is None:
-        return trained
+        return trained if trained is not None and trained >= MORE_THAN_ADAPTERS else None
     return whole - trained if trained is not None and trained < whole * ADAPTERS_AT_MOST else whole
 
 

@@ -166,6 +166,10 @@ class StatementWords(Strict, frozen=True):
     """Place → how a sentence names its memory."""
     steps: str
     """Steps were done before it died."""
+    second: str
+    """It died in the second step."""
+    shared: dict[str, str]
+    """How the states are shared → how a sentence says so: "fsdp", "states" (by anything)."""
     in_vain: str
     """What was tried did not help."""
     lowered: str

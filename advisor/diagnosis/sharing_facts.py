@@ -1,0 +1,61 @@
+"""Tells by names and words of a log that several GPUs share the states, where no launch says it."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.crash.evidence import Crash
+from advisor.crash.statements import SHARED
+from advisor.diagnosis.fact import Fact
+from advisor.language import say
+from advisor.run.natives import last_part
+from advisor.run.run import Run
+from advisor.script.document import Setting
+
+_FSDP = re.compile(r"\b_fsdp_wrapped_module\b|\bFlatParameter\b|torch/distributed/(?:fsdp|_composable/fsdp)/")
+"""Names that only torch's FSDP puts into a line (pytorch/pytorch torch/distributed/fsdp/_common_utils.py)."""
+FSDP = f"{SHARED}fsdp"
+
+
+def sharing_facts(crash: Crash, run: Run) -> dict[str, Fact]:
+    """`sharded`, and `trainer` where FSDP's own names are there or somebody says that it trains; `saves.sharded` and
+    `fsdp2` as accelerate's file has them.
+
+    A setting that says how the states are shared decides instead; so does DeepSpeed's or Megatron's own code.
+    """
+    if run.unsharded or run.number("actor.zero_stage") is not None:
+        return {}
+    if of_file := _in_file(run):
+        return of_file
+    number = next((at for at, one in enumerate(crash.evidence) if _FSDP.search(one.text)), None)
+    if number is not None:
+        named = say("line {line} bears FSDP's own names", line=crash.evidence[number].line)
+        return {name: Fact(value, "log", named, (number,)) for name, value in _OF_FSDP.items()}
+    told = say("by the words of the text")
+    if FSDP in crash.statements:
+        return {name: Fact(value, "log", told) for name, value in _OF_FSDP.items()}
+    return {"sharded": Fact(True, "log", told)} if f"{SHARED}states" in crash.statements else {}
+
+
+_OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}
+
+
+def _in_file(run: Run) -> dict[str, Fact]:
+    """What accelerate's file says of FSDP (huggingface/accelerate@v1.7.0 docs, FSDP), where no dialect reads it."""
+    if run.framework != "unknown":
+        return {}
+    stated = {last_part(one.key): one for one in run.settings if one.resolved}
+    kind = stated.get("distributed_type")
+    if kind is None or kind.text.upper() != "FSDP":
+        return {}
+
+    def fact(value: bool | str, of: Setting) -> Fact:
+        return Fact(value, "script", f"{of.key} = {of.text}")
+
+    facts = {name: fact(value, kind) for name, value in _OF_FSDP.items()}
+    version, saved = stated.get("fsdp_version"), stated.get("fsdp_state_dict_type")
+    if version is not None:
+        facts["fsdp2"] = fact(version.text == "2", version)
+    if saved is not None:
+        facts["saves.sharded"] = fact(saved.text.upper() == "SHARDED_STATE_DICT", saved)
+    return facts
