@@ -21,9 +21,9 @@ from tests.loops import each
         ("为了避免OOM，请调小batch", "unclear", "unknown"),
         ("有没有解决OOM的办法", "unclear", "unknown"),
         ("换成LoRA以后没有出现OOM", "unclear", "unknown"),
-        ("training ended, return code -9", "unclear", "unknown"),
+        ("training exits: return code -9", "unclear", "unknown"),
         ("worker 3 exits with return -7", "unclear", "unknown"),
-        ("子进程退出码 -11", "not_oom", "none"),
+        ("subprocess exit status -11", "not_oom", "none"),
         ("OutOfResources: out of resource: shared memory", "not_oom", "none"),
         ("it says no available memory for the cache blocks again", "oom", "gpu"),
     ],
@@ -35,7 +35,7 @@ def test_what_a_line_in_a_sentence_proves(line: str, verdict: str, memory: str) 
 
 @each(
     ("line", "signature"),
-    [("exit code -7", "bus-signal"), ("returncode=-9", "killed-9"), ("rc: -11", "segfault"), ("return code = -90", "")],
+    [("exit code -7", "bus-signal"), ("exited with return code -9", "killed-9"), ("exit code: -11", "segfault"), ("return code = -90", "")],
 )
 def test_a_negative_code_is_its_signal(line: str, signature: str) -> None:
     assert read_text(line, "log", load_knowledge().signatures).signature == signature
