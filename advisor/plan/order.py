@@ -16,12 +16,13 @@ from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED, LITTLE, holder_of, lever_of
 from advisor.plan.situation import Situation
+from advisor.plan.trigger import turned_back
 from advisor.run.values import parse_value
 from advisor.words import Phase
 
-LOOK, ON, TRY, PERHAPS = range(4)
-"""Stages: what is looked at or gone back to before a setting is changed; what is switched on; the rest; what is right
-only if a witness is found."""
+LOOK, BACK, ON, TRY, PERHAPS = range(5)
+"""Stages: what is looked at or gone back to before a setting is changed; where no sum decides, what turns back the
+setting with which it began; what is switched on; the rest; what is right only if a witness is found."""
 ORDINARY, UNSURE, LITTLE_GIVEN, ELSEWHERE, UNPROVEN = range(5)
 """How far behind: not at all; the key, the version that has it, or what it moves was not seen; it gives hardly any of
 what is missing; it acts where the run did not die, or fills the other place; nothing of this crash points at it, or
@@ -94,6 +95,8 @@ class Grounds(Struct, frozen=True):
     missing: int
     holder_named: str
     """What the cause says held the card; a pass that only scores keeps neither gradients nor moments."""
+    back: str
+    """The step that turns back the setting with which it began by the report; "": none is known."""
     open: bool
     """Nothing tells what held the card."""
     beyond: bool
@@ -156,6 +159,8 @@ class Grounds(Struct, frozen=True):
         first = step.id in self.cause.remedies[:1] and step.tier in ("free", "version")
         if first and step.kind in ("manual", "machine") and not step.changes:
             return LOOK
+        if step.id == self.back and self.situation.now.enough is None:
+            return BACK
         return ON if step.selected else PERHAPS if step.only_if else TRY
 
     def _behind(self, step: PlanStep, remedy: Remedy | None, found: bool) -> int:
@@ -233,7 +238,8 @@ def grounds(
     shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
     alike = [name for name in documented_alike(situation)[1] if name not in little]
-    names = dict.fromkeys((*situation.led, *leading, *shown, *alike))
+    back = turned_back(steps, situation)
+    names = dict.fromkeys((back, *situation.led, *leading, *shown, *alike))
     own = {name: place for place, name in enumerate(cause.remedies)}
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
     own["version"] = next(versions, len(own))
@@ -256,6 +262,7 @@ def grounds(
         helped=helped or Counter(),
         largest=max((worth(step) for step in steps if step.results == "unchanged"), default=0),
         missing=missing,
+        back=back,
         holder_named="pass" if scoring else holder_of(cause, situation),
         open=holder_unknown(situation, cause) and not scoring,
         beyond=not missing and _weights_beyond(situation),
