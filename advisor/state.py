@@ -210,7 +210,7 @@ def state_of(
     recognised = replace(recognised, framework=dialect_of(vendor, recognised.framework))
     ran_with = _ran_with(asked, recognised, answers, machine, knowledge)
     shardings = knowledge.tree.sharding
-    frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
+    frames = [*(f"{frame.file}:{frame.function}" for frame in crash.frames), crash.phase_because]  # a worker's class
     by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
     printed = {**shown_by_frames(recognised.framework, frames), **by_engine, **crash.settings}
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)

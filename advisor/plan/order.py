@@ -14,7 +14,7 @@ from advisor.plan.as_in_case import HELPED
 from advisor.plan.by_hand import in_a_later_version, needs_engine
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED, LITTLE, holder_of, lever_of
+from advisor.plan.select import GUESSED, LITTLE, LOGITS, holder_of, lever_of, touches
 from advisor.plan.situation import Situation
 from advisor.plan.trigger import turned_back
 from advisor.run.values import parse_value
@@ -194,7 +194,7 @@ class Grounds(Struct, frozen=True):
         if remedy is None or remedy.id in self.usual:
             return False
         if self.holder_named in ("pass", "rows"):
-            return remedy.relieves not in ("pass", "rows")
+            return not touches(remedy, self.situation) or remedy.relieves not in ("pass", "rows")
         return self.cause.id not in GUESSED and remedy.id not in self.cause.remedies
 
     def _price(self, step: PlanStep, remedy: Remedy | None) -> int:
@@ -337,6 +337,9 @@ def holder_unknown(situation: Situation, cause: Cause) -> bool:
         return False
     made = situation.facts.get("frame.cause")
     shown = (*NAMED, SHOWN.get(cause.id, ""))
+    counted = situation.facts.get("attribution.likely")
+    if counted is not None and cause.id == LOGITS and counted.value == "logits":
+        return False
     if (made is not None and made.value == cause.id) or any(
         name in situation.facts and situation.facts[name].value is True for name in shown
     ):
