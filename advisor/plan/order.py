@@ -17,6 +17,7 @@ from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED, LITTLE, LOGITS, holder_of, lever_of, touches
 from advisor.plan.situation import Situation
 from advisor.plan.trigger import turned_back
+from advisor.run.natives import SAMPLES
 from advisor.run.values import parse_value
 from advisor.words import Phase
 
@@ -136,7 +137,15 @@ class Grounds(Struct, frozen=True):
         remedy = self.remedies.get(step.id)
         if not self.open or remedy is None:
             return ""
-        return remedy.lever if remedy.lever == "recompute" else remedy.relieves
+        itself = remedy.lever == "recompute" or (remedy.lever == "samples" and self.of_rollouts(remedy))
+        return remedy.lever if itself else remedy.relieves
+
+    def of_rollouts(self, remedy: Remedy) -> bool:
+        """Whether it cuts what code of the user's own generates: rollouts and new tokens are as much its levers there
+        as the batch."""
+        rolls = self.situation.facts.get("rolls_out")
+        generates = rolls is not None and rolls.value is True and self.situation.now.run.framework == "unknown"
+        return generates and remedy.knob in (SAMPLES, "data.response_tokens")
 
     def keys(self, step: PlanStep) -> frozenset[str]:
         """What is not told twice: the keys it moves, by name or in words, and the title of a way that has several."""
@@ -209,7 +218,7 @@ class Grounds(Struct, frozen=True):
         if fills or heavy or step.id in {*self.little, *self.doubted}:
             return RESULTS
         batch = self.lever(step) == "batch"  # what a pass loses, more passes make up
-        mild = batch or step.id in (*self.cause.leads, *self.usual)
+        mild = batch or step.id in (*self.cause.leads, *self.usual) or (remedy is not None and self.of_rollouts(remedy))
         if step.results == "changed" and not mild:
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
             return OF_ITS_OWN if number else RESULTS
