@@ -33,6 +33,8 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield "steps"
         if re.search(words.steps, sentence):
             yield "steps"
+        if re.search(words.second, sentence) and re.search(words.died, sentence):
+            yield "second"
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))

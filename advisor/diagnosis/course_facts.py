@@ -41,6 +41,8 @@ def _told(crash: Crash) -> dict[str, Fact]:
     """What a person wrote of it; where they name no memory that grew, both may."""
     because = say("by the words of the report")
     facts = {"first_step": Fact(False, "log", because)} if "steps" in crash.statements else {}
+    if "second" in crash.statements:
+        facts |= {"first_step": Fact(False, "log", because), "steps_done": Fact(1, "log", because)}
     for place in ("gpu", "host"):
         if {"grows", f"grows.{place}"} & crash.statements:
             facts[f"{place}.grows"] = Fact(True, "log", because)

@@ -166,6 +166,10 @@ class StatementWords(Strict, frozen=True):
     """Place → how a sentence names its memory."""
     steps: str
     """Steps were done before it died."""
+    died: str
+    """It ran out."""
+    second: str
+    """It died in the second step, the first with the optimizer's state."""
     in_vain: str
     """What was tried did not help."""
     lowered: str
