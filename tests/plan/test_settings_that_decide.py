@@ -36,3 +36,11 @@ def test_the_second_step_has_the_optimizers_state_and_is_no_leak(tmp_path: Path)
     state = open_session(asked)
     assert state.diagnosis.cause in ("batch-too-big", "logits-too-big")
     assert "gradient-checkpointing" in [step.id for step in state.plan.steps[:2]]
+
+
+def test_what_an_evaluation_collects_fills_the_host(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("python finetune.py --eval_accumulation_steps 4 --model_name x\n")
+    answers = {"memory": "host", "phase": "validation", "host_growth": "yes"}
+    state = open_session(SessionRequest(tmp_path / "run.sh", answers=answers))
+    assert state.diagnosis.cause == "validation-batch"
+    assert [step.id for step in state.plan.steps[:1]] == ["keep-no-logits-host"]
