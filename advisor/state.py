@@ -211,7 +211,7 @@ def state_of(
     recognised = replace(recognised, framework=dialect_of(vendor, recognised.framework))
     ran_with = _ran_with(asked, recognised, answers, machine, knowledge)
     shardings = knowledge.tree.sharding
-    frames = [f"{frame.file}:{frame.function}" for frame in crash.frames]
+    frames = [*(f"{frame.file}:{frame.function}" for frame in crash.frames), crash.phase_because]  # a worker's class
     by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
     shared = printed_sharing(recognised.framework, crash.settings, crash.engine_figures)
     printed = {**shown_by_frames(recognised.framework, frames), **by_engine, **shared, **crash.settings}

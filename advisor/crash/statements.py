@@ -1,5 +1,5 @@
-"""Reads what a person states of a run in sentences: that memory grew, steps were done, what was tried in vain, and when
-it died."""
+"""Reads what a person states of a run in sentences: that memory grew, steps were done, what was tried in vain, when it
+died, and with which setting it began."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ _QUOTED = 80
 """Characters of the words that are quoted."""
 SHARED = "shared."
 SECOND = "second_step"
+BEGAN = "began."
+_NAME_GOES_ON = re.compile(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
+_AT = re.compile(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
+"""A value behind the name of its setting."""
 
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
-    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "second_step"."""
+    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "second_step", and
+    "began.LEVER NAME [VALUE]" where a setting made it run out."""
     return frozenset(_told(text, words)) if words and len(text) <= A_PAGE else frozenset()
 
 
@@ -43,6 +48,8 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
+        if not re.search(words.averted, sentence):
+            yield from _began(sentence, words)
 
 
 def phase_said(text: str, words: StatementWords | None) -> tuple[Phase, str]:
@@ -56,3 +63,24 @@ def phase_said(text: str, words: StatementWords | None) -> tuple[Phase, str]:
         return "unknown", ""
     ((phase, quoted),) = told.items()
     return phase, say("the words “{quoted}”", quoted=clean_line(quoted, _QUOTED))
+
+
+def _began(sentence: str, words: StatementWords) -> Iterator[str]:
+    """The setting that a sentence blames; one that names several sizes blames none of them."""
+    contrast = re.search(words.contrast, sentence)
+    blamed = contrast or (re.search(words.began, sentence) and not re.search(words.in_vain, sentence))
+    if not blamed or re.search(words.lowered, sentence):
+        return
+    found = {lever: one for lever, named in words.sizes.items() if (one := re.search(named, sentence))}
+    cards = list(re.finditer(words.cards, sentence))
+    if not found and len(cards) > 1:
+        yield f"{BEGAN}cards {cards[-1][0].strip()}"
+    if len(found) != 1:
+        return
+    lever, one = next(iter(found.items()))
+    start, end = one.span()
+    while start and re.match(r"[A-Za-z0-9_.-]", sentence[start - 1]):
+        start -= 1
+    end += len(_NAME_GOES_ON.findall(sentence, end)[0])
+    value = next(filter(None, contrast.groups()), "") if contrast else (_AT.match(sentence, end) or ("", ""))[1]
+    yield f"{BEGAN}{lever} {sentence[start:end]} {value.rstrip('.,')}".rstrip()

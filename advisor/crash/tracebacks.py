@@ -26,6 +26,10 @@ _OLD_NOTEBOOK = re.compile(
 )
 """IPython's form of old, whose line number stands on an arrow below it."""
 _ARROW = re.compile(r"^\s*-{2,8}> ?\[?(?P<line>\d{1,7})\b")
+_CHAIN = re.compile(r"^\s*(?:→|↳|⟶|└─*>?|[-=]{1,3}>) ?")
+_CALLED = re.compile(_CHAIN.pattern + r".{0,200}?(?P<function>[\w.<>]{1,120})(?:\(\))? +"
+                     r"\((?P<file>[^\s:()]{1,200}\.py):(?P<line>\d{1,7})\b")  # fmt: skip
+"""One of a person's chain of calls, "→ caller → function (file.py:12)", the outermost above."""
 _RAY_TASK = re.compile(r"\bray::(?P<task>[\w.:<>]{1,160})")
 TRACEBACK = "traceback"
 """The signature of a traceback's beginning."""
@@ -65,7 +69,8 @@ NO_TRACE = Trace()
 def frame_in(line: LogLine) -> Frame | None:
     """The traceback frame a line shows, in Python's or IPython's form."""
     if " in " not in line.text:
-        return None
+        called = _CALLED.match(line.text) if ".py:" in line.text else None
+        return Frame(called["file"], int(called["line"]), called["function"], line.number) if called else None
     match = _FRAME.search(line.text) or _NOTEBOOK.search(line.text)
     if match is None and (half := _HALF.match(line.text)):
         return Frame("…", int(half["line"]), half["function"], line.number)
@@ -95,7 +100,7 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
     tasks: list[str] = []
     texts: list[str] = []
     foreign = arrow = 0
-    below = at_arrow = ""
+    below = at_arrow = above = ""
     for line in reversed(before):
         if line.process != process:
             foreign += 1
@@ -111,9 +116,11 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
             frames.append(replace(frame, text=clean_line(text.strip(), _TEXT)))
             at_arrow = ""
         elif _BEGIN in line.text or (frames and not _continues(line)):
+            texts += [line.text] if _CHAIN.match(above) else []  # whose call the chain begins with
             break
         elif len(texts) < _TEXT_LINES:
             texts.append(line.text)
+        above = line.text
         below = "" if frame is not None else line.text
     return Trace(tuple(reversed(frames)), tuple(tasks), tuple(texts))
 

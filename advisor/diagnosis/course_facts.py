@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.statements import IN_VAIN, SECOND
+from advisor.crash.statements import BEGAN, IN_VAIN, SECOND
 from advisor.diagnosis.fact import Fact
+from advisor.hostile import clean
 from advisor.language import listed, say
 from advisor.units import show_bytes
 
@@ -22,7 +23,7 @@ SLEEPS = 3
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:
-    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain; each only where log or words tell."""
+    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain, trigger; each only where something tells."""
     facts: dict[str, Fact] = {}
     if crash.steps_done is not None:
         because = say("the log counts {count} done steps", count=crash.steps_done)
@@ -41,12 +42,18 @@ def _told(crash: Crash) -> dict[str, Fact]:
     because = say("by the words of the report")
     facts = {"first_step": Fact(False, "log", because)} if "steps" in crash.statements else {}
     if SECOND in crash.statements:
-        facts["second_step"] = Fact(True, "log", because)
+        facts |= {"second_step": Fact(True, "log", because), "first_step": Fact(False, "log", because)}
     for place in ("gpu", "host"):
         if {"grows", f"grows.{place}"} & crash.statements:
             facts[f"{place}.grows"] = Fact(True, "log", because)
     tried = sorted(name.removeprefix(IN_VAIN) for name in crash.statements if name.startswith(IN_VAIN))
-    return {**facts, "in_vain": Fact(" ".join(tried), "log", because)} if tried else facts
+    if tried:
+        facts["in_vain"] = Fact(" ".join(tried), "log", because)
+    began = sorted(name.removeprefix(BEGAN) for name in crash.statements if name.startswith(BEGAN))
+    if began:  # of several the report decides nothing, and the first by name is as good as another
+        lever, _, named = began[0].partition(" ")
+        facts["trigger"] = Fact(lever, "log", clean(named))
+    return facts
 
 
 def peak_facts(crash: Crash, card: int | None) -> dict[str, Fact]:

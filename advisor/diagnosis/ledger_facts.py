@@ -32,6 +32,9 @@ TIGHT = 0.9
 """Of a card: what is counted to take more may as well have run out (judgement)."""
 SMALL = 0.35
 """Of a card: what lasts and takes less does not fill it, should it be half as much again (judgement)."""
+MUCH = 0.15
+"""Of a card: what one tensor of a pass takes of it is logits, unless attention is not fused (judgement)."""
+OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
 LARGEST_CARD = 288 * 10**9
 """Bytes of the largest card that is sold (NVIDIA B300, AMD MI355X): what fills half of it fills half of any."""
 _GROUPS: Sayings[str] = Sayings({"states": "states", "batch": "batch", "engine": "engine"})
@@ -47,9 +50,9 @@ def ledger_facts(
     """
     facts: dict[str, Fact] = {}
     if run.framework == "unknown" or not (run.settings or crash.settings):
-        return _tensor(attribution, run, crash)  # a ledger of nothing but defaults says nothing of this run
+        return _tensor(attribution, run, crash, ran)  # a ledger of nothing but defaults says nothing of this run
     if implausible(run, ledger) or refuted(ledger, ran):
-        return _tensor(attribution, run, crash)
+        return _tensor(attribution, run, crash, ran)
     fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
     phase = ledger.phase("gpu", crash.phase) or fullest
     if phase is not None:
@@ -108,7 +111,7 @@ def ledger_facts(
         if not crash.top_users:  # the table of a log says more than a sum
             explained = (host.expected - host.of("unexplained")) / ledger.host_limit
             facts["ledger.host_share"] = Fact(round(explained, 3), "script", "")
-    facts.update(_tensor(attribution, run, crash))
+    facts.update(_tensor(attribution, run, crash, ran))
     return facts
 
 
@@ -164,7 +167,7 @@ def _room(ledger: Ledger, phase: PhaseSum, run: Run) -> Fact:
     return Fact(phase.high <= ROOM * capacity, "script", because)
 
 
-def _tensor(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, Fact]:
+def _tensor(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> dict[str, Fact]:
     """Which tensor the size that was asked for is, what kind it likely is where none has it for sure, and whether that
     is, or may be, of weights in fp32. It is the logits only where no other tensor of that phase, or of any where none
     is known, has the size, too.
@@ -178,7 +181,7 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, F
     if whole := _whole_model(run, crash):
         return whole
     if best is None:
-        return _likely(attribution, run, crash)
+        return _likely(attribution, run, crash, ran)
     because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
     here = [match for match in attribution if match.matches and crash.phase in ("unknown", match.phase)]
     kinds = {
@@ -211,9 +214,10 @@ def _is_loaded(crash: Crash) -> bool:
     return trains or bool(crash.evidence[0].fields.get("private_bytes"))
 
 
-def _likely(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, Fact]:
+def _likely(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> dict[str, Fact]:
     """What was likely asked for, where no tensor of the run has that size: logits of a round number of tokens, or
-    something of a pass that is larger than any weights of the model."""
+    something of a pass that is larger than any weights of the model. Where nobody knows the model, a request for much
+    of the card in a pass, or after steps, is logits: what is held for each parameter was there before."""
     tried = tried_bytes(crash)
     rows = next((match for match in attribution if match.of_logits and match.round), None)
     if rows is not None:
@@ -223,6 +227,16 @@ def _likely(attribution: Sequence[Match], run: Run, crash: Crash) -> dict[str, F
     if tried is not None and crash.memory == "gpu" and beyond_weights(run, tried) and not saved_facts(run):
         because = say("{size} at once is more than any weights of this model take in one piece", size=show_bytes(tried))
         return {"attribution.likely": Fact("pass", "log", because, (0,))}
+    card = crash.gpu_total_bytes
+    whole = next((match for match in attribution if match.of_logits), None)
+    passing = crash.phase in OF_PASSES or (ran and crash.phase == "unknown")
+    if run.model is None and not crash.frames and tried and card and whole and passing and tried >= MUCH * card:
+        told = {"size": show_bytes(tried), "total": show_bytes(card)}
+        because = say(
+            "{size} in one piece of a card of {total} while a pass runs: hardly anything else of one is as large",
+            **told,
+        )
+        return {"attribution.likely": Fact("logits", "log", because, (0,))}
     return {}
 
 

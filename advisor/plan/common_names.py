@@ -24,6 +24,9 @@ ROLES = {
 _FRONTS = {**ROLES, "eval": re.compile(r"(?:^|[^a-z])(?:eval|val|valid|test)(?:uation|idation)?(?![a-z])")}
 _OFF = frozenset({"eager", "math", "naive", "never", "fp32", "float32", "fp16", "float16"})
 """Words by which a setting that is else a way to do a thing says that it is not done."""
+IN_PART, WHOLLY = frozenset({"selective", "selective_op", "partial"}), "full"
+"""Words by which recomputing is on for some of it, and the one for all (torchtitan's activation_checkpoint.mode,
+Megatron's recompute_granularity)."""
 MOST_NAMES = 2
 """Names told where the launch bears none: enough to look for."""
 
@@ -49,7 +52,9 @@ def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
         if not setting.resolved or of_role != ([role] if role in _FRONTS else []):
             continue
         own = last_part(setting.key)
-        ways = (own in names, own.endswith(tuple(f"_{name}" for name in names)), is_spelling(setting.key, pattern))
+        partly = remedy.lever == "recompute" and setting.text.lower().strip("\"'") in IN_PART
+        spelled = is_spelling(setting.key, pattern) or (partly and own == "mode")
+        ways = (own in names, own.endswith(tuple(f"_{name}" for name in names)), spelled)
         value = _read(setting.text, remedy.value) if any(ways) else None
         if value is not None and (isinstance(value, bool) or not _means_another(own, value, remedy.knob, situation)):
             found.append((ways.index(True), Native(setting.key, setting.text, value, "script", setting=setting)))
@@ -68,6 +73,8 @@ def word_of(native: Native, knob: str, on: bool, situation: Situation) -> str | 
     """How a switch is set in the file's own spelling; a key that takes words gets the one of the dialects that have it,
     None where none has."""
     text = native.text or ""
+    if on and text.lower().strip("\"'") in IN_PART:
+        return WHOLLY
     if parse_value(text, "bool") is not None or not text:
         return str(on) if text[:1].isupper() else str(on).lower()
     facts = (
@@ -98,7 +105,7 @@ def _read(text: str, rule: NewValue) -> KnobValue | None:
     on = parse_value(text, "bool")
     if isinstance(rule.to, bool):
         word = parse_value(text, "str")
-        return on if on is not None or word is None else str(word).lower() not in _OFF
+        return on if on is not None or word is None else str(word).lower() not in _OFF | IN_PART
     if on is True and rule.to is not None and not text.isdecimal():
         return rule.to  # load_in_4bit
     whole = parse_value(text, "int")

@@ -14,14 +14,16 @@ from advisor.plan.as_in_case import HELPED
 from advisor.plan.by_hand import in_a_later_version, needs_engine
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED, LITTLE, holder_of, lever_of
+from advisor.plan.select import GUESSED, LITTLE, LOGITS, holder_of, lever_of, touches
 from advisor.plan.situation import Situation
+from advisor.plan.trigger import turned_back
+from advisor.run.natives import SAMPLES
 from advisor.run.values import parse_value
 from advisor.words import Phase
 
-LOOK, ON, TRY, PERHAPS = range(4)
-"""Stages: what is looked at or gone back to before a setting is changed; what is switched on; the rest; what is right
-only if a witness is found."""
+LOOK, BACK, ON, TRY, PERHAPS = range(5)
+"""Stages: what is looked at or gone back to before a setting is changed; where no sum decides, what turns back the
+setting with which it began; what is switched on; the rest; what is right only if a witness is found."""
 ORDINARY, UNSURE, LITTLE_GIVEN, ELSEWHERE, UNPROVEN = range(5)
 """How far behind: not at all; the key, the version that has it, or what it moves was not seen; it gives hardly any of
 what is missing; it acts where the run did not die, or fills the other place; nothing of this crash points at it, or
@@ -94,6 +96,8 @@ class Grounds(Struct, frozen=True):
     missing: int
     holder_named: str
     """What the cause says held the card; a pass that only scores keeps neither gradients nor moments."""
+    back: str
+    """The step that turns back the setting with which it began by the report; "": none is known."""
     open: bool
     """Nothing tells what held the card."""
     beyond: bool
@@ -133,7 +137,15 @@ class Grounds(Struct, frozen=True):
         remedy = self.remedies.get(step.id)
         if not self.open or remedy is None:
             return ""
-        return remedy.lever if remedy.lever == "recompute" else remedy.relieves
+        itself = remedy.lever == "recompute" or (remedy.lever == "samples" and self.of_rollouts(remedy))
+        return remedy.lever if itself else remedy.relieves
+
+    def of_rollouts(self, remedy: Remedy) -> bool:
+        """Whether it cuts what code of the user's own generates: rollouts and new tokens are as much its levers there
+        as the batch."""
+        rolls = self.situation.facts.get("rolls_out")
+        generates = rolls is not None and rolls.value is True and self.situation.now.run.framework == "unknown"
+        return generates and remedy.knob in (SAMPLES, "data.response_tokens")
 
     def keys(self, step: PlanStep) -> frozenset[str]:
         """What is not told twice: the keys it moves, by name or in words, and the title of a way that has several."""
@@ -156,6 +168,8 @@ class Grounds(Struct, frozen=True):
         first = step.id in self.cause.remedies[:1] and step.tier in ("free", "version")
         if first and step.kind in ("manual", "machine") and not step.changes:
             return LOOK
+        if step.id == self.back and self.situation.now.enough is None:
+            return BACK
         return ON if step.selected else PERHAPS if step.only_if else TRY
 
     def _behind(self, step: PlanStep, remedy: Remedy | None, found: bool) -> int:
@@ -189,7 +203,7 @@ class Grounds(Struct, frozen=True):
         if remedy is None or remedy.id in self.usual:
             return False
         if self.holder_named in ("pass", "rows"):
-            return remedy.relieves not in ("pass", "rows")
+            return not touches(remedy, self.situation) or remedy.relieves not in ("pass", "rows")
         return self.cause.id not in GUESSED and remedy.id not in self.cause.remedies
 
     def _price(self, step: PlanStep, remedy: Remedy | None) -> int:
@@ -204,7 +218,7 @@ class Grounds(Struct, frozen=True):
         if fills or heavy or step.id in {*self.little, *self.doubted}:
             return RESULTS
         batch = self.lever(step) == "batch"  # what a pass loses, more passes make up
-        mild = batch or step.id in (*self.cause.leads, *self.usual)
+        mild = batch or step.id in (*self.cause.leads, *self.usual) or (remedy is not None and self.of_rollouts(remedy))
         if step.results == "changed" and not mild:
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
             return OF_ITS_OWN if number else RESULTS
@@ -233,7 +247,8 @@ def grounds(
     shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
     alike = [name for name in documented_alike(situation)[1] if name not in little]
-    names = dict.fromkeys((*situation.led, *leading, *shown, *alike))
+    back = turned_back(steps, situation)
+    names = dict.fromkeys((back, *situation.led, *leading, *shown, *alike))
     own = {name: place for place, name in enumerate(cause.remedies)}
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
     own["version"] = next(versions, len(own))
@@ -256,6 +271,7 @@ def grounds(
         helped=helped or Counter(),
         largest=max((worth(step) for step in steps if step.results == "unchanged"), default=0),
         missing=missing,
+        back=back,
         holder_named="pass" if scoring else holder_of(cause, situation),
         open=holder_unknown(situation, cause) and not scoring,
         beyond=not missing and _weights_beyond(situation),
@@ -332,6 +348,9 @@ def holder_unknown(situation: Situation, cause: Cause) -> bool:
         return False
     made = situation.facts.get("frame.cause")
     shown = (*NAMED, SHOWN.get(cause.id, ""))
+    counted = situation.facts.get("attribution.likely")
+    if counted is not None and cause.id == LOGITS and counted.value == "logits":
+        return False
     if (made is not None and made.value == cause.id) or any(
         name in situation.facts and situation.facts[name].value is True for name in shown
     ):

@@ -18,8 +18,8 @@ _SUFFIX = re.compile(r"\.(?:sh|bash|ya?ml|json|toml|py)$")
 _SIZE = re.compile(r"\d[bB](?![a-zA-Z0-9])")
 """What the name of one model has, and that of a family has not."""
 _ADAPTERS = frozenset({"lora", "qlora", "dora"})
-_IS_METHOD = re.compile(r"^[A-Za-z]{2,6}$|(?:Trainer|Config)$")
-"""A method named by its letters alone, or a class of one."""
+_IS_METHOD = re.compile(r"^[A-Za-z]{2,6}$|(?:Trainer|Config)$|_(?:loss|step|update)_*$")
+"""A method named by its letters alone, a class of one, or what computes it ("compute_grpo_loss")."""
 _MOST_PARTS = 5
 """Parts of a name that a model's takes at most: "qwen2_5_vl_7b_instruct"."""
 

@@ -49,6 +49,12 @@ _PROPOSES = re.compile(
 _MAY_PROPOSE = re.compile(
     rb"\b(?:set|setting|use|using|defaults?|increase|decrease|reduce|lower|raise|e\.g|example|adjust)\b", re.IGNORECASE
 )
+_CAUSED = re.compile(
+    rb"(?i)(?:\b(?:caus|lead|result|giv|trigger)\w*|\b(?:goes|went|gets?|got|runs?|ran)\b|\bif (?:i|we)\b).{0,60}"
+    rb"\b(?:ooms?|out of memory)\b|" + "(?:就|会|导致|直接).{0,12}(?:OOM|oom|爆|显存不足|内存不足)".encode()
+)
+_AVERTS = re.compile(rb"(?i)\b(?:avoid|prevent|without|try|should|recommend\w*|suggest\w*|please|instead)\b")
+"""A sentence in which a value made it run out tells what was run, whatever its mood; not where it says what to do."""
 _IS_SO = re.compile(
     rb"\bI\b|\b(?i:we|my|our|even|only|currently|still|started?|starts|runs?|ran|was)\b"
     + "|我|目前|现在|已经|即使|仍然|还是".encode()
@@ -71,7 +77,8 @@ def named_in_sentences(data: bytes) -> Iterator[SentenceSetting]:
     for sentence in _SENTENCE.finditer(data):
         text = sentence[0]
         proposes = _PROPOSES.search(text) or (_MAY_PROPOSE.search(text) and not _IS_SO.search(text))
-        if proposes or text.lstrip().startswith(b"#"):
+        caused = _CAUSED.search(text) and not _AVERTS.search(text)
+        if (proposes and not caused) or text.lstrip().startswith(b"#"):
             continue
         at = sentence.start()
         found = {one.start(3): _of(at, one[1] or one[2].lower(), one.span(3)) for one in _NAMED.finditer(text)}

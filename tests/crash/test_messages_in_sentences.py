@@ -35,7 +35,12 @@ def test_what_a_line_in_a_sentence_proves(line: str, verdict: str, memory: str) 
 
 @each(
     ("line", "signature"),
-    [("exit code -7", "bus-signal"), ("exited with return code -9", "killed-9"), ("exit code: -11", "segfault"), ("return code = -90", "")],
+    [
+        ("exit code -7", "bus-signal"),
+        ("exited with return code -9", "killed-9"),
+        ("exit code: -11", "segfault"),
+        ("return code = -90", ""),
+    ],
 )
 def test_a_negative_code_is_its_signal(line: str, signature: str) -> None:
     assert read_text(line, "log", load_knowledge().signatures).signature == signature

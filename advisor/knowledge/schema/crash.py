@@ -178,6 +178,16 @@ class StatementWords(Strict, frozen=True):
     """`lever` of remedies → how a sentence names the size that was lowered."""
     switches: dict[str, str]
     """`lever` of remedies → how a sentence names what was switched on."""
+    began: str
+    """A setting at some value, or more cards than before, made it run out."""
+    contrast: str
+    """It ran with one number and ran out with another, which is the group that matches."""
+    averted: str
+    """It did not run out, or is kept from it: no beginning is told."""
+    cards: str
+    """How a sentence names the number of processes or cards."""
+    turned: dict[str, str]
+    """Remedy → how a sentence names the very setting that it turns back, where several share a lever."""
     phases: dict[Phase, str] = {}
     """Phase → how a sentence says that it died then."""
 
