@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence, Set
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
 
-WRITABLE = frozenset({"setting", "environment", "data"})
+WRITABLE = frozenset({"setting", "environment", "data", "job"})
 """Kinds of steps that a file carries."""
 
 UNSET = "(unset)"
@@ -100,12 +101,18 @@ def wanted_of(step: PlanStep) -> list[EditRequest]:
             change.key,
             () if change.bare and change.new is not None else change.new,
             _brief(change),
-            "environment" if change.variable or step.kind == "environment" else "setting",
+            _edit_kind(change, step),
             assigned=change.assigned,
             in_file=change.in_file,
         )
         for change in step.changes
     ]
+
+
+def _edit_kind(change: Change, step: PlanStep) -> Literal["setting", "environment", "job"]:
+    if step.kind == "job":
+        return "job"
+    return "environment" if change.variable or step.kind == "environment" else "setting"
 
 
 def values_before(text: str) -> dict[str, str | None]:

@@ -275,9 +275,15 @@ def by_reason(refused: Sequence[NotProposed | RuledOut]) -> dict[str, list[str]]
     return titles
 
 
+def rooms(before: Ledger, after: Ledger | None, place: Place) -> str:
+    """What a place has, in GiB; now and after where the changes move it."""
+    now, then = (capacity_of(one, place) for one in (before, after or before))
+    return show_gib(now) if now == then else f"{show_gib(now)} → {show_gib(then)}"
+
+
 def room_word(phase: PhaseSum, room: int | None, plan: Plan) -> str:
     """What a phase lacks of its place, in a word; "" where it fits, as far as anybody knows."""
-    word = room_of(phase, room, plan.fit_at(phase), plan.margin)
+    word = room_of(phase, room, plan.fit_at(phase, room), plan.margin)
     return "" if word in (None, "fits", "unsure") else ROOM_WORDS[word]
 
 
