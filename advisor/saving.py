@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from advisor.demo import is_bundled
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
@@ -22,11 +23,15 @@ from advisor.state import State
 
 
 def destination_of(patch: Patch, output: str | None, here: bool) -> Path:
-    """Where the patched file goes: as asked, else NAME.fits.EXT beside the file that changes, or `here`."""
+    """Where the patched file goes: as asked, else NAME.fits.EXT beside the file that changes, or `here`.
+
+    Never into the program's own folder, where the demo lies.
+    """
     if output:
         return Path(output)
-    beside = fits_name(only_rewrite(patch.rewrites).document.path)
-    return Path(beside.name) if here else beside
+    changed = only_rewrite(patch.rewrites).document.path
+    beside = fits_name(changed)
+    return Path(beside.name) if here or is_bundled(changed) else beside
 
 
 def only_rewrite(rewrites: tuple[Rewrite, ...]) -> Rewrite:

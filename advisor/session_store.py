@@ -32,7 +32,6 @@ class SavedSession(Struct, frozen=True):
     """Step of the plan → on or off, in the order of the keystrokes."""
     stage: str = ""
     question: int = 0
-    demo: bool = False
     numbers: Mapping[str, str] = field(default_factory=dict)
     """Step of the plan → the number that the user wrote for it."""
     sets: Mapping[str, ChosenSet] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.commands.inputs import sort_files
 from advisor.config import Config, read_config
-from advisor.demo import demo_files
+from advisor.demo import demo_files, is_bundled
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.tui.breadcrumb import STAGE_TITLES
@@ -144,7 +144,7 @@ def _driver(parsed: argparse.Namespace, resumed: Any) -> SessionDriver:
     from advisor.commands.requests import asked_from
 
     if resumed is not None:
-        return SessionDriver(resumed.asked, resumed.demo, resumed.switched, resumed.numbers)
+        return SessionDriver(resumed.asked, is_bundled(resumed.asked.script), resumed.switched, resumed.numbers)
     return SessionDriver(asked_from(parsed), parsed.demo)
 
 

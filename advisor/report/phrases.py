@@ -9,7 +9,7 @@ from advisor.crash.evidence import Crash, Evidence, stopped
 from advisor.crash.verdict import TOLD
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
-from advisor.language import Sayings, clauses, say, sentences
+from advisor.language import Sayings, clauses, mark, say, sentences
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.memory.fit import (
     ROOM_WORDS,
@@ -265,6 +265,15 @@ def because(step: QuestionStep) -> str:
 def answer_title(step: QuestionStep) -> str:
     """The answer in words."""
     return next((choice.title for choice in step.choices if choice.id == step.answer), say("I don't know"))
+
+
+def of_another_run(state: State) -> str:
+    """That the log is not of the script as it is, by the first setting that tells it; "" where nothing does."""
+    earlier = state.situation.predictor.earlier if state.situation is not None else {}
+    for key, then in earlier.items():
+        told = mark("The log is of another run than this script's: it had {key} = {then}.")
+        return say(told, key=clean_line(key, 80), then=say("unset") if then is None else clean_line(then, 40))
+    return ""
 
 
 def by_reason(refused: Sequence[NotProposed | RuledOut]) -> dict[str, list[str]]:
