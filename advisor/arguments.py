@@ -120,7 +120,9 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     add_ray(about)
     about.add_argument("--gpus", metavar="8xA100-40GB", help=say("GPUs per node, e.g. 8xA100-40GB"))
     about.add_argument("--nodes", type=int, metavar="N", help=say("number of identical nodes"))
-    about.add_argument("--host-ram", metavar="760GB", help=say("host RAM per node"))
+    about.add_argument(
+        "--host-ram", metavar="760GB", help=say("host RAM per node; GB is read as GiB, as free -g shows it")
+    )
     about.add_argument("--shm", metavar="64GB", help=say("size of /dev/shm"))
     add_list(about, "--lib", "NAME=VERSION", say("version of an installed library; repeatable"))
     fitted = say("version of a library with which this run still fitted; repeatable")

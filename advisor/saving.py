@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
+from advisor.demo import is_bundled
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
-from advisor.plan.patch import Patch, fits_name, report_name
+from advisor.plan.patch import Patch, fits_name, report_name, same_file
 from advisor.report.markdown_report import markdown_report
-from advisor.script.document import Rewrite
+from advisor.script.document import EditRefused, Rewrite, ScriptError
+from advisor.script.reader import read_script
+from advisor.script.renamed import Renamed, name_instead
 from advisor.script.write import refuse_changed, refuse_existing, write_file
 from advisor.state import State
 
 
 def destination_of(patch: Patch, output: str | None, here: bool) -> Path:
-    """Where the patched file goes: as asked, else NAME.fits.EXT beside the file that changes, or `here`."""
+    """Where the patched file goes: as asked, else NAME.fits.EXT beside the file that changes, or `here`.
+
+    Never into the program's own folder, where the demo lies.
+    """
     if output:
         return Path(output)
-    beside = fits_name(only_rewrite(patch.rewrites).document.path)
-    return Path(beside.name) if here else beside
+    changed = only_rewrite(patch.rewrites).document.path
+    beside = fits_name(changed)
+    return Path(beside.name) if here or is_bundled(changed) else beside
 
 
 def only_rewrite(rewrites: tuple[Rewrite, ...]) -> Rewrite:
@@ -33,27 +43,61 @@ def only_rewrite(rewrites: tuple[Rewrite, ...]) -> Rewrite:
     return first
 
 
+class Starter(Struct, frozen=True):
+    """The launch script that starts another file, which is the one that changes: it has to name the new one."""
+
+    path: Path
+    """Where the script goes that names it."""
+    made: Renamed | None = None
+    by_hand: str = ""
+    """What to change in the launch script by hand first, where no word of it can be changed exactly."""
+
+    @property
+    def written(self) -> Path | None:
+        """Where it goes, where it can be written."""
+        return self.path if self.made is not None else None
+
+
+def starter_of(state: State, patch: Patch, destination: Path) -> Starter | None:
+    """The launch script with the name of the new file; None where what changes is what is started."""
+    started, changed = state.asked.script, only_rewrite(patch.rewrites).document.path
+    if started is None or state.script is None or same_file(started, changed):
+        return None
+    launch = state.script.starter.index if state.script.starter is not None else state.launch_index
+    names = {"script": clean_line(started.name), "file": clean_line(changed.name), "new": clean_line(destination.name)}
+    try:
+        return Starter(fits_name(started), name_instead(read_script(started), launch, changed, destination))
+    except (EditRefused, ScriptError) as refusal:
+        told = say("{script} still reads {file}: name {new} there ({why})", why=str(refusal), **names)
+        return Starter(fits_name(started), by_hand=told)
+
+
 class Written(Struct, frozen=True):
-    """A patched script's report, and what is worth a word about the script itself."""
+    """A patched script's report, and what is worth a word about the files."""
 
     report: Path
     notes: tuple[str, ...] = ()
 
 
-def save(state: State, patch: Patch, destination: Path, force: bool) -> Written:
-    """Write the script and the Markdown report beside it.
+def save(state: State, patch: Patch, destination: Path, force: bool, starter: Starter | None = None) -> Written:
+    """Write the script, the launch script that names it (`starter`), and the Markdown report beside it.
 
-    Raises FileExistsError before anything is written where either is there and `force` is False, and EditRefused where
-    a file has changed since it was read.
+    Raises FileExistsError before anything is written where one of them is there and `force` is False, and EditRefused
+    where a file has changed since it was read.
     """
-    rewrite, report = only_rewrite(patch.rewrites), report_name(destination)
-    document = rewrite.document
-    refuse_changed(document)
-    refuse_existing(destination, force)
+    new = [(destination, only_rewrite(patch.rewrites))]
+    if starter is not None and starter.made is not None:
+        new.append((starter.path, starter.made.rewrite))
+    report = report_name(destination)
+    for path, rewrite in new:
+        refuse_changed(rewrite.document)
+        refuse_existing(path, force)
     refuse_existing(report, force)
-    notes = write_file(destination, rewrite.new, force=force, like=document.path)
+    notes: list[str] = []
+    for path, rewrite in new:
+        notes += write_file(path, rewrite.new, force=force, like=rewrite.document.path)
     write_file(report, markdown_report(state, destination.name).encode(), force=force)
-    return Written(report, notes)
+    return Written(report, tuple(notes))
 
 
 def save_report(state: State, destination: Path, force: bool) -> Path:
@@ -67,8 +111,19 @@ def save_report(state: State, destination: Path, force: bool) -> Path:
 _RUNNERS = {".sh": "bash", ".bash": "bash", ".slurm": "sbatch", ".sbatch": "sbatch", ".py": "python"}
 
 
+_ASKS_SLURM = re.compile(rb"^#SBATCH\s", re.MULTILINE)
+
+
 def next_command(script: Path | None) -> str:
     """The command that starts a run; "" where there is no script."""
     if script is None:
         return ""
-    return f"{_RUNNERS.get(script.suffix, '')} {script}".strip()
+    with suppress(OSError):
+        if _ASKS_SLURM.search(script.read_bytes()):
+            return f"sbatch {shlex.quote(str(script))}"
+    return f"{_RUNNERS.get(script.suffix, '')} {shlex.quote(str(script))}".strip()
+
+
+def command_for(destination: Path, starter: Starter | None) -> str:
+    """The command that starts the patched run; "" where the launch script has to be changed by hand first."""
+    return next_command(destination if starter is None else starter.written)

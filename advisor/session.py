@@ -194,7 +194,7 @@ def _no_step(name: str, known: Iterable[str]) -> str:
 
 def patch(state: State, more: Sequence[EditRequest] = ()) -> Patch:
     """The edits of the selected steps, and `more`, and their proof; writes nothing."""
-    return make_patch(state.plan, state.script, state.launch_index, more, state.asked.script)
+    return make_patch(state.plan, state.script, state.launch_index, more)
 
 
 def asked_otherwise(state: State, asked: SessionRequest, notice: OnProgress | None = None) -> State:

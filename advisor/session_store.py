@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,11 +32,24 @@ class SavedSession(Struct, frozen=True):
     """Step of the plan → on or off, in the order of the keystrokes."""
     stage: str = ""
     question: int = 0
-    demo: bool = False
     numbers: Mapping[str, str] = field(default_factory=dict)
     """Step of the plan → the number that the user wrote for it."""
     sets: Mapping[str, ChosenSet] = field(default_factory=dict)
     """Name → steps and numbers that the user keeps under it."""
+    folder: str = ""
+    """Where the app was started; "" in sessions of earlier versions."""
+
+    @property
+    def run(self) -> str:
+        """The path of its script, else of its log; "" without either."""
+        return next((str(path) for path in (self.asked.script, *self.asked.logs) if path is not None), "")
+
+    def belongs_to(self, folder: Path) -> bool:
+        """Whether it was started in the folder, or its script or a log lies there."""
+        files = (path for path in (self.asked.script, *self.asked.logs) if path is not None)
+        places: list[Path] = [*([Path(self.folder)] if self.folder else []), *(path.parent for path in files)]
+        here = os.path.realpath(folder)
+        return any(os.path.realpath(place) == here for place in places)
 
 
 def state_folder(environ: Mapping[str, str] | None = None) -> Path:
@@ -61,9 +74,11 @@ def new_file(environ: Mapping[str, str] | None = None) -> Path:
     return sessions_folder(environ) / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
 
 
-def latest(environ: Mapping[str, str] | None = None) -> Path | None:
-    """The session that was saved last; None where there is none."""
-    return max(_files(sessions_folder(environ)), default=None, key=_age_key)
+def kept(environ: Mapping[str, str] | None = None) -> Iterator[tuple[Path, SavedSession]]:
+    """The sessions that can be read, the one that was saved last first."""
+    for path in sorted(_files(sessions_folder(environ)), key=_age_key, reverse=True):
+        with suppress(OSError, ValueError):
+            yield path, load(path)
 
 
 def _files(folder: Path) -> list[Path]:

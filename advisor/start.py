@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.commands.inputs import sort_files
 from advisor.config import Config, read_config
-from advisor.demo import demo_files
+from advisor.demo import demo_files, is_bundled
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.tui.breadcrumb import STAGE_TITLES
@@ -121,7 +121,7 @@ def app_for(parsed: argparse.Namespace, config: Config, ends: Crash | None = Non
             partial(_recent, parsed.folder),
             lambda log: ends_of((log,), _own(parsed), LOOKED_AT),
             _pasted,
-            None if parsed.demo or parsed.record else partial(_written, parsed),
+            None if parsed.demo or parsed.record else _written,
         ),
         keymap=config.keys,
         keeper=_keeper(),
@@ -132,6 +132,7 @@ def app_for(parsed: argparse.Namespace, config: Config, ends: Crash | None = Non
     app.ui.ends = ends
     if resumed is not None:
         app.ui.sets = dict(resumed.sets)
+        app.ui.resumed = say("taken up: {run}", run=clean_line(resumed.run))
     if address := resumed.asked.ray if resumed is not None else parsed.ray:
         from advisor.machine.cluster.live import ClusterGauges
 
@@ -143,7 +144,7 @@ def _driver(parsed: argparse.Namespace, resumed: Any) -> SessionDriver:
     from advisor.commands.requests import asked_from
 
     if resumed is not None:
-        return SessionDriver(resumed.asked, resumed.demo, resumed.switched, resumed.numbers)
+        return SessionDriver(resumed.asked, is_bundled(resumed.asked.script), resumed.switched, resumed.numbers)
     return SessionDriver(asked_from(parsed), parsed.demo)
 
 
@@ -173,19 +174,22 @@ def _pasted(text: str) -> Path:
     return path
 
 
-def _written(parsed: argparse.Namespace) -> SavedFix | None:
+def _written(state: State) -> SavedFix | None:
+    """The fix that was written in the run's own folder: another folder's says nothing of this run."""
     from advisor.session_store import fixes_folder
 
     if not fixes_folder().is_dir():
         return None
     from advisor.saved_fix import waiting_fix
 
-    return waiting_fix({Path.cwd(), *([Path(parsed.script).parent] if parsed.script else [])})
+    script = state.asked.script
+    return waiting_fix({script.parent} if script is not None else {log.parent for log in state.asked.logs})
 
 
 def _keeper() -> SessionKeeper:
     """Keeps the session of this process in one file; one without files is not worth keeping."""
     places: list[Path] = []
+    folder = str(Path.cwd())
 
     def keep(
         state: State, switched: Mapping[str, bool], stage: str, question: int, sets: Mapping[str, ChosenSet]
@@ -199,7 +203,9 @@ def _keeper() -> SessionKeeper:
         if not places:
             places.append(session_store.new_file())
         request, numbers = session_store.current_request(state), chosen_set(state).numbers
-        saved = session_store.SavedSession(request, switched, stage, question, numbers=numbers, sets=sets)
+        saved = session_store.SavedSession(
+            request, switched, stage, question, numbers=numbers, sets=sets, folder=folder
+        )
         session_store.save(places[0], saved)
         return True
 

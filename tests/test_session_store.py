@@ -1,5 +1,6 @@
 """A sitting is kept at every step: it comes back as it was, in the app and without a screen."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import strategies as st
 
 from advisor import session, session_store
 from advisor.cli import main
+from advisor.commands.sessions import kept_session
 from advisor.demo import demo_files
+from advisor.exits import Refusal
 from advisor.session import SessionRequest
 from advisor.session_store import SavedSession
 from tests.replacing import replace
@@ -61,14 +64,13 @@ def test_only_the_newest_sittings_stay() -> None:
         session_store.save(path, SavedSession(SessionRequest()))
     left = sorted(path.name for path in session_store.sessions_folder().glob("*.json"))
     assert len(left) == session_store.MOST_SESSIONS
-    assert session_store.latest() is not None
 
 
 def test_answers_and_switches_replay_without_a_screen(state: session.State, capsys: pytest.CaptureFixture[str]) -> None:
     step = next(step for step in state.plan.steps if step.selected)
     question = next(one for one in state.diagnosis.path if one.source != "log")
     answered = session.answer(state, question.question, question.choices[0].id)
-    saved = SavedSession(session_store.current_request(answered), {step.id: False}, "plan")
+    saved = SavedSession(session_store.current_request(answered), {step.id: False}, "plan", folder=str(Path.cwd()))
     session_store.save(session_store.new_file(), saved)
     assert main(["diagnose", "--replay", "--format", "json"]) == 0
     import json
@@ -80,6 +82,27 @@ def test_answers_and_switches_replay_without_a_screen(state: session.State, caps
 
 def test_a_step_that_the_plan_has_no_more_is_passed_over(state: session.State) -> None:
     assert session_store.with_switches(state, {"gone": True}) == state
+
+
+def test_a_session_is_taken_up_in_its_own_folder_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {name: tmp_path / name for name in ("mine", "theirs", "started", "empty")}
+    for place in places.values():
+        place.mkdir()
+    made = (
+        SavedSession(SessionRequest(places["mine"] / "run.sh"), folder="/elsewhere"),
+        SavedSession(SessionRequest(None, (Path("/data/train.log"),)), folder=str(places["started"])),
+        SavedSession(SessionRequest(None, (places["theirs"] / "train.log",))),
+    )
+    for number, saved in enumerate(made):
+        path = session_store.sessions_folder() / f"{number}.json"
+        session_store.save(path, saved)
+        os.utime(path, (number, number))
+    for name, saved in zip(("mine", "started", "theirs"), made, strict=True):
+        monkeypatch.chdir(places[name])
+        assert kept_session("") == saved, name
+    monkeypatch.chdir(places["empty"])
+    with pytest.raises(Refusal, match=r"theirs/train\.log: --resume .*/2\.json opens it"):
+        kept_session("")
 
 
 def test_with_nothing_kept_there_is_nothing_to_resume(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from advisor.commands import app_parser
 from advisor.config import read_config
 from advisor.demo import demo_files
 from advisor.session import ChosenSet
-from advisor.session_store import latest, load
+from advisor.session_store import kept
 from advisor.tui import first_frame, terminal
 from advisor.tui.driver import SessionDriver
 from tests.benchmarks import app_speed
@@ -100,16 +100,15 @@ def test_a_session_on_real_files_is_kept_and_one_without_is_not() -> None:
     keep = start._keeper()
     keep(state, {"a-step": True}, "plan", 3, {})
     keep(state, {"a-step": False}, "save", 0, {"no offload": ChosenSet(("a-step",), {"a-step": "4"})})
-    path = latest()
-    assert path is not None
-    kept = load(path)
-    assert (kept.asked.script, kept.switched, kept.stage) == (DEMO.script, {"a-step": False}, "save")
-    assert kept.sets == {"no offload": ChosenSet(("a-step",), {"a-step": "4"})}
-    assert start.app_for(parsed("--resume="), read_config()).ui.sets == kept.sets
+    path, saved = next(kept())
+    assert (saved.asked.script, saved.switched, saved.stage) == (DEMO.script, {"a-step": False}, "save")
+    assert saved.sets == {"no offload": ChosenSet(("a-step",), {"a-step": "4"})}
+    ui = start.app_for(parsed("--resume="), read_config()).ui
+    assert (ui.sets, ui.resumed) == (saved.sets, f"taken up: {DEMO.script}")
     path.unlink()
     nothing = start._driver(parsed(), None).open(lambda _: None)
     start._keeper()(nothing, {}, "machine", 0, {})
-    assert latest() is None
+    assert not [*kept()]
 
 
 def test_a_command_called_from_python_leaves_the_collector_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.report.diff_report import diff_report
     from advisor.report.phrases import change_line
     from advisor.saved_fix import remember_fix
-    from advisor.saving import destination_of, only_rewrite, save
+    from advisor.saving import destination_of, only_rewrite, save, starter_of
 
     state = open_state(parsed, needs_script=True)
     if state.crash.verdict == "not_oom":
@@ -58,15 +58,23 @@ def run(parsed: argparse.Namespace) -> int:
             tell(change)
         return Exit.DONE
     destination = destination_of(patch, parsed.output, here=parsed.demo)
+    starter = starter_of(state, patch, destination)
+    if starter is not None and starter.by_hand:
+        tell(say("by hand: {change}", change=starter.by_hand))
     if parsed.diff:
-        emit(diff_report(patch.rewrites, [str(destination)]), parsed.ascii)
+        more = (starter.made.rewrite,) if starter is not None and starter.made is not None else ()
+        names = [str(destination), *([str(starter.path)] if starter is not None else [])]
+        emit(diff_report((*patch.rewrites, *more), names), parsed.ascii)
         return Exit.DONE
-    written = usable(lambda: save(state, patch, destination, parsed.force))
+    written = usable(lambda: save(state, patch, destination, parsed.force, starter))
+    launch = starter.written if starter is not None else None
     if not parsed.demo:
-        remember_fix(state, destination)
+        remember_fix(state, launch or destination)
     emit("".join(f"{change}\n" for change in changes), parsed.ascii)
     file, proof = clean_line(str(destination)), listed(patch.proof)
     tell(say("written {file} ({proof})", file=file, proof=proof) if proof else say("written {file}", file=file))
+    if launch is not None:
+        tell(say("written {file}", file=clean_line(str(launch))))
     tell(say("report  {file}", file=clean_line(str(written.report))))
     for note in written.notes:
         tell(note)

@@ -143,7 +143,7 @@ def _allowed(state: State, resumption: Resumption, rules: RetryRules) -> tuple[S
     """The plan without what a file cannot carry and what the checkpoint does not survive, and why it was left out."""
     left_out = []
     for step in state.plan.selected():
-        by_hand = step.kind not in WRITABLE or step.no_place or not step.changes
+        by_hand = step.kind not in WRITABLE or step.kind == "job" or step.no_place or not step.changes
         fixed = not rules.from_scratch and any(not resumption.survives(knob) for knob in _knobs(state, step))
         if by_hand or fixed:
             state = toggle(state, step.id, False)

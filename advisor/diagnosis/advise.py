@@ -107,7 +107,7 @@ def concern_facts(found: Iterable[Concern]) -> dict[str, Fact]:
         clean = [c for c in blamed if c.version is not None and not c.bad]
         told = clauses(say("{library} {version} is not one of {versions}", **_told(concern)) for concern in clean)
         because = told or say("no known regression has this sharding and phase")
-        facts["advisory.checked"] = Fact(True, "machine", because)
+        facts["advisory.checked"] = Fact(True, "machine" if clean else "script", because)
         for concern in clean:
             facts.setdefault(f"advisory.clear.{concern.advisory.cause}", Fact(True, "machine", because))
     return facts

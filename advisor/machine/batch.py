@@ -70,7 +70,7 @@ def _started_under(script: str, file: str) -> BatchMemory | None:
     size = int(text.rstrip("bkmgtBKMGT")) * _UNITS.get(written, 1)
     place = f" ({clean_line(file, 60)}:{line})" if file else ""
     source = clean_line(f"{name} {option}={text}", 60) + place
-    return BatchMemory(size, source, option, text, 1, file, line) if size else None
+    return BatchMemory(size, source, option, text, 1, file, line, name) if size else None
 
 
 def within(machine: Machine, asked: BatchMemory) -> Machine:

@@ -108,6 +108,13 @@ class BatchMemory:
     """How often a node has it."""
     file: str = ""
     line: int | None = None
+    by: str = "#SBATCH"
+    """What sets it: the script's own lines for Slurm, or the command that starts another one ("docker run", "srun")."""
+
+    @property
+    def of_slurm(self) -> bool:
+        """Whether Slurm ends the job there."""
+        return self.by in ("#SBATCH", "srun")
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ class Predictor:
         """Set once the diagnosis is made, before anybody asks what fits."""
         self._leaks = leaks
         self._peaks = peaks
-        self._earlier = earlier or {}
+        self.earlier = earlier or {}
         self._doubt = doubt
         self._said = said
         self._built: dict[_PredictionKey, BuiltRun] = {}
@@ -204,7 +204,7 @@ class Predictor:
         fields = self.crash.evidence[0].fields if self.crash.verdict == "oom" and self.crash.evidence else {}
         if not ran_out or self.limit != "card" or needed_on_gpu(fields) is not None:
             return {}
-        merged = {**self.inputs.overrides, **self._earlier}
+        merged = {**self.inputs.overrides, **self.earlier}
         run = build_run(replace(self.inputs, overrides=merged)).run
         if run.unlimited_rows or run.value(LONGEST_ROW) is not None or row_lengths(run) is not None:
             return {}
@@ -219,7 +219,7 @@ class Predictor:
     @cached_property
     def measured(self) -> MeasuredEvidence:
         """What log and record measured, by the run as they saw it."""
-        run = self.built(self._earlier).run
+        run = self.built(self.earlier).run
         predicted = build_ledger(run, self.machine, self.crash)
         readings = replaced_by(predicted, self.crash)
         read = with_readings(predicted, readings)
@@ -250,7 +250,7 @@ class Predictor:
     def walls(self) -> Walls:
         """What ledgers are held against."""
         shared = self.predict().run.topology.colocated
-        lived = self.predict(self._earlier).ledger if self.died is not None else None
+        lived = self.predict(self.earlier).ledger if self.died is not None else None
         if lived is not None and self._other_limit:
             lived = replace(lived, host_limit=None)
         dark = tuple(one for one in self.measured.corrections if one.unexplained and one.phase != "unknown")

@@ -183,7 +183,7 @@ class Grounds(Struct, frozen=True):
         kept = self.beyond and remedy is not None and remedy.relieves in ("pass", "rows") and not found
         if step.spills or kept or (asleep and self.saving(step) <= 0) or (idle and not found):
             return ELSEWHERE
-        if found or step.kind == "machine" or self._enough(step):
+        if found or step.kind in ("machine", "job") or self._enough(step):
             return ORDINARY
         sure = self.missing > 0 or remedy is None or remedy.relieves not in ("pass", "rows")  # rows may be any length
         if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * self.missing):
@@ -298,7 +298,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         place, step = each
         if place.stage != TRY:
             return (place.stage, place.order)
-        due = why.situation.place == "host" and len(tried) == MACHINE_BY - 1 and step.kind == "machine"
+        due = why.situation.place == "host" and len(tried) == MACHINE_BY - 1 and step.kind in ("machine", "job")
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
         unset = why.lever(step) == "batch" and "batch" in set_here and not stated(step)  # the user's own number first
         return (place.stage, not due, place.behind, lever, place.price >= RESULTS, holder, unset, place)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from advisor.knowledge.schema import Remedy
 from advisor.language import say
+from advisor.plan.job_limit import at_limit, limits_around
 from advisor.plan.options import Option, option_with
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.propose import taking
@@ -58,6 +59,8 @@ class Fitting(Struct, frozen=True):
 def own_number(step: PlanStep, situation: Situation) -> Change | None:
     """The change whose number the user may choose; None where the step sets none, or has no other value."""
     first = step.changes[0] if step.changes else None
+    if step.kind == "job":
+        return first
     if first is None or _number(first.new) is None or _remedy(step, situation) is None:
         return None
     return first
@@ -68,6 +71,8 @@ def with_number(step: PlanStep, text: str, situation: Situation, others: Sequenc
 
     Raises ValueError, one sentence, for what is no number and for what the framework does not allow.
     """
+    if step.kind == "job":
+        return at_limit(step, text, situation)
     change, remedy = own_number(step, situation), _remedy(step, situation)
     if change is None or remedy is None:
         raise ValueError(say("it has no value that could be chosen"))
@@ -89,10 +94,19 @@ def with_number(step: PlanStep, text: str, situation: Situation, others: Sequenc
 def fitting_numbers(step: PlanStep, situation: Situation, others: Sequence[PlanStep]) -> Fitting:
     """Whether the run fits, beside `others`, with each number around the step's own and the present one."""
     change, remedy = own_number(step, situation), _remedy(step, situation)
-    if change is None or remedy is None:
-        return Fitting()
     quiet, base, tried = situation.without_latent_faults(), overrides_of(others), {}
     fixed = any(other.kind == "version" for other in others)
+    if step.kind == "job":
+        predictor = quiet.predictor
+        limits = limits_around(step, quiet)
+        return Fitting(
+            tuple(
+                TriedNumber(text, float(text), predictor.lifted(size).predict(base, fixed).enough)
+                for text, size in limits
+            )
+        )
+    if change is None or remedy is None:
+        return Fitting()
     for text in _around(change):
         option, value = option_with(text, remedy, quiet, base), _number(text)
         if isinstance(option, Option) and value is not None:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence, Set
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
 
-WRITABLE = frozenset({"setting", "environment", "data"})
+WRITABLE = frozenset({"setting", "environment", "data", "job"})
 """Kinds of steps that a file carries."""
 
 UNSET = "(unset)"
@@ -41,12 +42,8 @@ def make_patch(
     script: Script | None,
     launch_index: int,
     more: Sequence[EditRequest] = (),
-    started: Path | None = None,
 ) -> Patch:
-    """Edits for all selected steps, and `more`. Never raises for an edit that cannot be made: `refused` says why.
-
-    `started`: the file that starts the run, where that is not the script's own.
-    """
+    """Edits for all selected steps, and `more`. Never raises for an edit that cannot be made: `refused` says why."""
     by_hand = tuple(_by_hand(step) for step in plan.selected() if step.kind not in WRITABLE)
     wanted = [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)]
     wanted += more
@@ -56,7 +53,7 @@ def make_patch(
         return Patch((), (), "", by_hand)
     try:
         rewrites = rewrite(script, launch_index, wanted)
-        by_hand += _in_other_files(rewrites, script, wanted, started)
+        by_hand += _in_other_files(rewrites, script, wanted)
         if len(rewrites) > 1:  # one file is written: a copy of the script would not load a copy of another file
             touched = _main(rewrites, script).touched
             wanted = [w for w in wanted if w.key in touched or bare(w.key) in touched]
@@ -75,15 +72,11 @@ def _main(rewrites: Sequence[Rewrite], script: Script) -> Rewrite:
     return next((done for done in rewrites if done.document.path == script.documents[0].path), rewrites[0])
 
 
-def _in_other_files(
-    rewrites: Sequence[Rewrite], script: Script, wanted: Sequence[EditRequest], started: Path | None
-) -> tuple[str, ...]:
-    """What is left to the user where the launch reads other files: edit them too, or name the new one."""
-    here, main = started or script.documents[0].path, _main(rewrites, script) if rewrites else None
-    if main is None:
-        return ()
+def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequence[EditRequest]) -> tuple[str, ...]:
+    """What is left to the user where the launch reads other files: edit them too."""
+    main = _main(rewrites, script) if rewrites else None
     values = {bare(w.key): " ".join(w.value) if isinstance(w.value, tuple) else w.value for w in wanted}
-    told = [
+    return tuple(
         say(
             "{key} is decided at {where}, a file that other launches may share: change it there to {value}",
             key=key,
@@ -93,11 +86,7 @@ def _in_other_files(
         for done in rewrites
         if done is not main
         for key, span in done.touched.items()
-    ]
-    if not same_file(main.document.path, here):
-        names = {"script": here.name, "file": main.document.path.name}
-        told.append(say("{script} still reads {file}: name the new file there", **names))
-    return tuple(told)
+    )
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -112,12 +101,18 @@ def wanted_of(step: PlanStep) -> list[EditRequest]:
             change.key,
             () if change.bare and change.new is not None else change.new,
             _brief(change),
-            "environment" if change.variable or step.kind == "environment" else "setting",
+            _edit_kind(change, step),
             assigned=change.assigned,
             in_file=change.in_file,
         )
         for change in step.changes
     ]
+
+
+def _edit_kind(change: Change, step: PlanStep) -> Literal["setting", "environment", "job"]:
+    if step.kind == "job":
+        return "job"
+    return "environment" if change.variable or step.kind == "environment" else "setting"
 
 
 def values_before(text: str) -> dict[str, str | None]:

@@ -9,11 +9,12 @@ from msgspec import Struct, field
 
 from advisor.language import say
 from advisor.memory.cells import Ledger, PhaseSum
-from advisor.memory.fit import Fit
+from advisor.memory.fit import Fit, capacity_of
 from advisor.run.run import KnobSource
 from advisor.words import Basis, Phase, Results
 
-StepKind = Literal["setting", "environment", "version", "machine", "data", "manual"]
+StepKind = Literal["setting", "environment", "version", "machine", "data", "manual", "job"]
+"""A step of kind "job" changes what the batch script asks of Slurm."""
 Tier = Literal["free", "slower", "host_ram", "changes_results", "version", "hardware"]
 
 
@@ -98,6 +99,13 @@ class PlanStep(Struct, frozen=True):
     """The number that the user wrote in place of the plan's."""
 
     @property
+    def number(self) -> str:
+        """The number of its first change, a size of the job in GiB; "" where it is none."""
+        new = self.changes[0].new if self.changes else None
+        new = new.removesuffix("G") if new is not None and self.kind == "job" else new
+        return new if new is not None and new.replace(".", "", 1).isdecimal() else ""
+
+    @property
     def headline(self) -> Phase | None:
         """The phase whose amount stands for the step: the one that decides where the step saves there, else the one in
         which it saves most, else the one in which it costs most; None where nothing was computed.
@@ -147,10 +155,14 @@ class Plan(Struct, frozen=True):
         """The contract's word; None where it cannot be said."""
         return self.fit.fits
 
-    def fit_at(self, phase: PhaseSum) -> Fit:
-        """The fit that judges a phase: of the run as it stands where it is one of `before`, else after the steps."""
-        now = self.before.phase(phase.place, phase.phase) if self.before is not None else None
-        return self.fit_now if now == phase else self.fit
+    def fit_at(self, phase: PhaseSum, capacity: int | None) -> Fit:
+        """The fit that judges a phase: of the run as it stands where it is one of `before` and held against the same
+        capacity, else after the steps.
+        """
+        if self.before is None:
+            return self.fit
+        same = self.before.phase(phase.place, phase.phase) == phase
+        return self.fit_now if same and capacity == capacity_of(self.before, phase.place) else self.fit
 
     def selected(self) -> tuple[PlanStep, ...]:
         """The steps that are switched on."""

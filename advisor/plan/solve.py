@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Cause, Remedy
-from advisor.language import clauses, listed, say, sentences
+from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.cells import Place
 from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.ledger import peak_rises
@@ -224,7 +224,12 @@ def _beyond(
     if situation.now.run.lost:
         return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
     if picked.too_little and (found := next(iter(_raising(situation, chosen)), None)) is not None:
-        return say("Enough by this count, by hand: {title}.", title=found.title)
+        told = (
+            mark("Enough by this count: {title}.")
+            if found.kind == "job"
+            else mark("Enough by this count, by hand: {title}.")
+        )
+        return say(told, title=found.title)
     if picked.too_little and situation.now.run.quoted:
         return say("Only a part of the launch was seen: what is missing decides how far these go.")
     if picked.too_little and by_hand:
@@ -318,7 +323,9 @@ def overrides_of(steps: Iterable[PlanStep]) -> dict[str, str | None]:
 def enough_alone(step: PlanStep, situation: Situation) -> bool | None:
     """Whether the run would fit with this step and no other; None where that cannot be computed."""
     overrides = overrides_of([replace(step, selected=True)])
-    return situation.predictor.predict(overrides).enough if overrides else None
+    if not overrides and not step.host_limit:
+        return None
+    return situation.predictor.lifted(step.host_limit).predict(overrides).enough
 
 
 def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:

@@ -26,7 +26,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
     return PlanStep(
         id=remedy.id,
         rank=0,
-        title=remedy.title,
+        title=remedy.title_alone if remedy.title_alone and len(changes) == 1 and changes[0].old else remedy.title,
         kind=kind,
         tier=remedy.tier,
         changes=changes,

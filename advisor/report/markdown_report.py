@@ -12,7 +12,6 @@ from advisor.diagnosis.diagnosis import UNKNOWN, Advice, CaseMatch, Diagnosis, Q
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.memory.cells import Ledger, Place
-from advisor.memory.fit import capacity_of
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact
 from advisor.report import phrases
@@ -217,7 +216,7 @@ def _table(place: Place, before: Ledger, after: Ledger | None) -> list[str]:
     phases = before.sums(place)
     if not phases:
         return []
-    room = show_gib(capacity_of(before, place))
+    room = phrases.rooms(before, after, place)
     titles = Sayings[Place](
         {"gpu": "GPU memory of one card, GiB of {size}:", "host": "Host RAM of one node, GiB of {size}:"}
     )

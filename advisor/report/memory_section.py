@@ -60,7 +60,12 @@ def memory_section(state: State) -> list[str]:
     rows = [[TITLES[owner], *(show_gib(sizes[owner]) for sizes in held)] for owner in largest]
     rest = [sum(sizes.values()) - sum(sizes[owner] for owner in largest) for sizes in held]
     rows += [[say("other"), *map(show_gib, rest)]] if any(rest) else []
-    rows.append([say("all, of {size}", size=show_gib(room)), *(show_gib(phase.expected) for phase in columns)])
+    rows.append(
+        [
+            say("all, of {size}", size=phrases.rooms(ledger, plan.after if then is not None else None, place)),
+            *(show_gib(phase.expected) for phase in columns),
+        ]
+    )
     titles = [say("now"), say("after")][: len(columns)]
     one = say("one node") if place == "host" else say("one card")
     title = say("Memory in {phase}, GiB, {place}", phase=PHASE_TITLES[now.phase], place=one)

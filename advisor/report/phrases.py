@@ -9,7 +9,7 @@ from advisor.crash.evidence import Crash, Evidence, stopped
 from advisor.crash.verdict import TOLD
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
-from advisor.language import Sayings, clauses, say, sentences
+from advisor.language import Sayings, clauses, mark, say, sentences
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.memory.fit import (
     ROOM_WORDS,
@@ -267,6 +267,15 @@ def answer_title(step: QuestionStep) -> str:
     return next((choice.title for choice in step.choices if choice.id == step.answer), say("I don't know"))
 
 
+def of_another_run(state: State) -> str:
+    """That the log is not of the script as it is, by the first setting that tells it; "" where nothing does."""
+    earlier = state.situation.predictor.earlier if state.situation is not None else {}
+    for key, then in earlier.items():
+        told = mark("The log is of another run than this script's: it had {key} = {then}.")
+        return say(told, key=clean_line(key, 80), then=say("unset") if then is None else clean_line(then, 40))
+    return ""
+
+
 def by_reason(refused: Sequence[NotProposed | RuledOut]) -> dict[str, list[str]]:
     """Reason → the titles of all that it speaks against."""
     titles: dict[str, list[str]] = {}
@@ -275,9 +284,15 @@ def by_reason(refused: Sequence[NotProposed | RuledOut]) -> dict[str, list[str]]
     return titles
 
 
+def rooms(before: Ledger, after: Ledger | None, place: Place) -> str:
+    """What a place has, in GiB; now and after where the changes move it."""
+    now, then = (capacity_of(one, place) for one in (before, after or before))
+    return show_gib(now) if now == then else f"{show_gib(now)} → {show_gib(then)}"
+
+
 def room_word(phase: PhaseSum, room: int | None, plan: Plan) -> str:
     """What a phase lacks of its place, in a word; "" where it fits, as far as anybody knows."""
-    word = room_of(phase, room, plan.fit_at(phase), plan.margin)
+    word = room_of(phase, room, plan.fit_at(phase, room), plan.margin)
     return "" if word in (None, "fits", "unsure") else ROOM_WORDS[word]
 
 

@@ -247,7 +247,7 @@ def _right_either_way(asked: DecidingQuestion, shown: ShownSteps) -> list[str]:
 
 
 def _helps(step: PlanStep) -> bool:
-    return step.selected or step.kind in ("machine", "manual") or any(size > 0 for size in step.saves.values())
+    return step.selected or step.kind in ("machine", "manual", "job") or any(size > 0 for size in step.saves.values())
 
 
 def _outcome(outcome: Outcome, state: State, with_look: bool) -> str:

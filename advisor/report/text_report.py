@@ -261,7 +261,7 @@ def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[
     phases = before.sums(place)
     if not phases:
         return []
-    room = capacity_of(before, place)
+    room, then = capacity_of(before, place), capacity_of(plan.after or before, place)
     rows = [[title, say("now"), say("low–high"), say("after"), ""]]
     for each in phases:
         later = plan.after.phase(place, each.phase) if plan.after else None
@@ -271,7 +271,7 @@ def _before_after(title: str, before: Ledger, plan: Plan, place: Place) -> list[
                 show_gib(each.expected),
                 say("measured") if each.measured else f"{show_gib(each.low)}–{show_gib(each.high)}",
                 show_gib(later.expected) if later else "",
-                phrases.room_word(later or each, room, plan),
+                phrases.room_word(later or each, room if later is None else then, plan),
             ]
         )
     return ["", *table(rows, right=frozenset({1, 2, 3}))]

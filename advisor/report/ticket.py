@@ -69,6 +69,8 @@ def _in_english(state: State) -> State:
 def _ticket(state: State) -> str:
     lines = [f"rl-oom-advisor {__version__}, knowledge {state.knowledge.digest[:8]}"]
     lines += _said(phrases.verdict(state))
+    if other := phrases.of_another_run(state):
+        lines += _said(other)
     box = machine_line(state.machine, state.run.topology, state.crash.platform)
     lines += _said(f"Run: {phrases.subject(state.run)}") + _said(f"Box: {box}")
     for evidence in _told(state):

@@ -112,7 +112,8 @@ class EditRequest(Struct, frozen=True):
     key: str
     value: Value | None
     comment: str = ""
-    kind: Literal["setting", "environment"] = "setting"
+    kind: Literal["setting", "environment", "job"] = "setting"
+    """"job": an option of the batch script's own #SBATCH lines."""
     everywhere: bool = False
     """Of a variable: every launch of the script may get it. Otherwise only the launch that is edited does."""
     assigned: bool = False

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.bash.words import Exhausted, Unterminated
 from advisor.hostile import clean_line
 from advisor.language import mark, say, sentences
+from advisor.script.batch_lines import edit_job_option
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor
@@ -100,6 +101,8 @@ def _keyed(script: Script, number: int, wanted: Sequence[EditRequest], changes: 
 
 
 def _only_settings(wanted: EditRequest, document: Document) -> None:
+    if wanted.kind == "job":
+        raise EditRefused(say("{file} is no batch script.", file=clean_line(str(document.path))))
     if wanted.kind == "environment":
         names = {"file": clean_line(str(document.path)), "key": clean_line(wanted.key)}
         raise EditRefused(say("{file} starts no command: no place for the variable {key}.", **names))
@@ -126,7 +129,9 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
         changes.replace(0, *cut.mended(reading.data[0]))  # what counts as part of the command is made so
     editor = ShellEditor(reading, launch, changes)
     for item in wanted:
-        if item.kind == "environment":
+        if item.kind == "job":
+            edit_job_option(script.documents[0], item, changes)
+        elif item.kind == "environment":
             edit_environment(editor, item)
         elif not item.key.startswith(FOLLOWED) and not item.in_file:
             editor.setting(item)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
+from advisor.script.batch_lines import job_option
 from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, without_dashes
 from advisor.script.keyed import EMPTY
 from advisor.script.launch import Launch, Script
@@ -46,9 +47,13 @@ def check(
     return (
         Check(say("read back equal to the plan"), not missing, clauses(missing)[:500]),
         Check(say("nothing else moved"), not moved, clauses(moved)[:500]),
-        _endings(rewrites),
-        *(_syntax(item) for item in rewrites),
+        *sound(rewrites),
     )
+
+
+def sound(rewrites: Sequence[Rewrite]) -> tuple[Check, ...]:
+    """What holds of the new bytes by themselves: line endings kept, syntax valid."""
+    return (_endings(rewrites), *(_syntax(item) for item in rewrites))
 
 
 def _endings(rewrites: Sequence[Rewrite]) -> Check:
@@ -108,6 +113,7 @@ def differences(
     out: list[Difference] = []
     if again.others != script.others:
         out.append(Difference(say("a command that is no launch changed")))
+    out += [problem for item in wanted if item.kind == "job" for problem in _job_differences(again, item)]
     target = script.launches[launch_index]
     for old, new in zip(script.launches, again.launches, strict=True):
         together = old.index == launch_index or (old.span is not None and old.span == target.span)
@@ -118,6 +124,15 @@ def differences(
         ]  # fmt: skip
         out += _compare(old, new, wanted if together else given)
     return out
+
+
+def _job_differences(again: Script, item: EditRequest) -> Iterator[Difference]:
+    """What Slurm would read in place of what was wanted."""
+    data = again.documents[0].data
+    place = job_option(data, item.key)
+    found = _UNSET if place is None else data[slice(*place)].decode()
+    if found != item.value:
+        yield _difference(clean_line(item.key), item.value, found, wanted=True)
 
 
 def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Difference]:
@@ -167,7 +182,7 @@ def _expected(old: Launch, wanted: Sequence[EditRequest]) -> tuple[dict[str, Val
     out = _values(old)
     followers: set[str] = set()
     for item in wanted:
-        if item.kind == "environment":
+        if item.kind != "setting":
             continue
         key = _bare(item.key)
         if item.value is None:

@@ -46,6 +46,12 @@ class Preview(Struct, frozen=True):
     """One sentence where the edit cannot be made exactly; `diff` is then empty."""
     by_hand: tuple[str, ...] = ()
     """Selected steps that no file edit carries out (versions, machines): one sentence each."""
+    source: str = ""
+    """The name of the file that changes."""
+    launch: Path | None = None
+    """The launch script that would be written too, because it has to name the new file."""
+    launch_diff: str = ""
+    """Its own unified diff."""
     report: Path | None = None
     """Where the report alone could be written when no file changes; None: it cannot."""
 
@@ -62,6 +68,8 @@ class Saved(Struct, frozen=True):
     """What must be done by hand before it: one sentence each."""
     notes: tuple[str, ...] = ()
     """What is worth a word about the file: a link that was followed, attributes that were not copied."""
+    launch: Path | None = None
+    """The launch script that was written too, because it has to name the new file."""
 
 
 def ends_of(logs: Sequence[Path], own: Sequence[Path], length: int | None = None) -> Crash | None:
@@ -178,7 +186,7 @@ class SessionDriver(Struct, frozen=True):
         from advisor.exits import Refusal
         from advisor.plan.patch import fits_name, report_name
         from advisor.report.diff_report import diff_report
-        from advisor.saving import destination_of
+        from advisor.saving import destination_of, only_rewrite, starter_of
 
         patch, script = session.patch(state), state.asked.script
         if patch.refused or not patch.rewrites:
@@ -187,9 +195,26 @@ class SessionDriver(Struct, frozen=True):
             return Preview("", refused=patch.refused, by_hand=patch.by_hand, report=alone)
         try:
             destination = destination_of(patch, None, here=self.is_demo)
+            starter = starter_of(state, patch, destination)
         except Refusal as refusal:
             return Preview("", refused=str(refusal), by_hand=patch.by_hand)
-        return Preview(diff_report(patch.rewrites, [str(destination)]), patch.proof, destination, by_hand=patch.by_hand)
+        preview = Preview(
+            diff_report(patch.rewrites, [str(destination)]),
+            patch.proof,
+            destination,
+            by_hand=patch.by_hand,
+            source=only_rewrite(patch.rewrites).document.path.name,
+        )
+        if starter is None:
+            return preview
+        if starter.made is None:
+            return replace(preview, by_hand=(*preview.by_hand, starter.by_hand))
+        return replace(
+            preview,
+            proof=tuple(dict.fromkeys((*preview.proof, *starter.made.proof))),
+            launch=starter.path,
+            launch_diff=diff_report((starter.made.rewrite,), [str(starter.path)]),
+        )
 
     def save(self, state: State, destination: Path, force: bool) -> Saved:
         """Write script and report (`Preview.report` as the destination: the report alone).
@@ -198,23 +223,23 @@ class SessionDriver(Struct, frozen=True):
         """
         from advisor import session
         from advisor.exits import Refusal
-        from advisor.plan.patch import same_file
         from advisor.saved_fix import remember_fix
-        from advisor.saving import next_command, save, save_report
+        from advisor.saving import command_for, next_command, save, save_report, starter_of
         from advisor.script.document import EditRefused
 
         patch = session.patch(state)
         try:
             if not patch.rewrites:
-                return Saved(destination, save_report(state, destination, force), next_command(state.asked.script))
-            written = save(state, patch, destination, force)
+                command = "" if patch.by_hand else next_command(state.asked.script)
+                return Saved(destination, save_report(state, destination, force), command)
+            starter = starter_of(state, patch, destination)
+            written = save(state, patch, destination, force, starter)
         except Refusal as refusal:
             raise EditRefused(str(refusal)) from refusal
         if self.is_demo:
             told = say(_OF_THE_DEMO, command=next_command(destination))
             read_it = f"cat {shlex.quote(str(written.report))}"
             return Saved(destination, written.report, read_it, notes=(*written.notes, told))
-        remember_fix(state, destination)
-        started = state.asked.script
-        is_own = started is None or any(same_file(done.document.path, started) for done in patch.rewrites)
-        return Saved(destination, written.report, next_command(destination if is_own else started), notes=written.notes)
+        launch = starter.written if starter is not None else None
+        remember_fix(state, launch or destination)
+        return Saved(destination, written.report, command_for(destination, starter), notes=written.notes, launch=launch)

@@ -105,7 +105,7 @@ def figures(of: PhaseSum | None, capacity: int | None, plan: Plan) -> list[Toned
 
 
 def _judged(of: PhaseSum, capacity: int | None, plan: Plan) -> list[Toned]:
-    room = room_of(of, capacity, plan.fit_at(of), plan.margin)
+    room = room_of(of, capacity, plan.fit_at(of, capacity), plan.margin)
     return [] if room is None else [Toned("  " + ROOM_WORDS[room], _ROOM_TONES[room])]
 
 
@@ -119,11 +119,12 @@ def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
     after = plan.after.phase(place, phase) if plan.after else None
     if before is None and after is None:
         return []
-    capacity = _capacity(plan.before or plan.after, place)
-    scale = scale_of(before, after, capacity)
+    rooms = [_capacity(ledger, place) for ledger in (plan.before or plan.after, plan.after or plan.before)]
+    scale = scale_of(before, after, max((room for room in rooms if room is not None), default=None))
     bar = max(8, width - 11 - 25)  # label before, figures behind
     out = []
-    for name, word, of in ((PLACE_WORDS[place], say("now"), before), ("", say("after"), after)):
+    rows = ((PLACE_WORDS[place], say("now"), before), ("", say("after"), after))
+    for (name, word, of), capacity in zip(rows, rooms, strict=True):
         label = Toned(pad(name, 5) + pad(word, 6))
         out.append(Row(line(label, *coloured(stacked(of, capacity, scale, bar), of), *figures(of, capacity, plan))))
     return out

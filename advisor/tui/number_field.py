@@ -39,7 +39,7 @@ class NumberField:
     @property
     def untouched(self) -> bool:
         """It stands as the plan has it."""
-        return self.text == self.step.changes[0].new
+        return self.text == self.step.number
 
     def typed(self, characters: str) -> bool:
         """Add what belongs to a number; whether anything did."""
@@ -87,7 +87,7 @@ class NumberField:
                 doubt = mark("beside what is on it does not fit from {least} on; below that it cannot be said")
                 return say(doubt, least=said[0].text)
             return say("which numbers fit cannot be computed here")
-        value = float(self.step.changes[0].new or 0)
+        value = float(self.step.number or 0)
         below, fitting, above = self.fitting.around(value)
         if not fitting:
             return say(

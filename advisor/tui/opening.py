@@ -158,7 +158,7 @@ class OpeningApp(TonedApp):
 
     def _ask_once(self) -> None:
         """Whether a fix that was written here helped."""
-        fix = self.ui.offers.written() if self.ui.offers.written is not None else None
+        fix = self.ui.offers.written(self.ui.known) if self.ui.offers.written is not None else None
         if fix is not None and isinstance(self.screen, BaseScreen):
             from advisor.tui.helped_view import HelpedView
 
@@ -204,6 +204,7 @@ class OpeningApp(TonedApp):
         else:
             ui.note = ""
         ui.driver, ui.state, ui.ends, ui.reading, ui.preview = cache(make), None, None, "", None
+        ui.resumed = ""
         ui.switched.clear()
         ui.earlier.clear()
         while len(self.screen_stack) > 2:

@@ -98,8 +98,7 @@ def place_words(change: Change) -> str:
 
 def takes_number(step: PlanStep) -> bool:
     """Whether its first change sets a number that can be chosen."""
-    new = step.changes[0].new if step.changes and step.kind in WRITABLE else None
-    return new is not None and new.replace(".", "", 1).isdecimal() and not step.id.startswith("as-in-")
+    return bool(step.number) and step.kind in WRITABLE and not step.id.startswith("as-in-")
 
 
 def column_titles(width: int) -> Row:
@@ -264,7 +263,7 @@ def off_because(step: PlanStep, plan: Plan, by_user: bool, if_on: Callable[[], P
         return say("off: no file of this launch can carry it")
     if step.kind not in WRITABLE:
         return say("off: to be done by hand; the bars do not count on it")
-    if not step.saves:
+    if not step.saves and step.kind != "job":
         return say("off: how much it helps cannot be computed here")
     if plan.fits is None:
         return say("off: whether it would be enough cannot be computed here")
@@ -273,7 +272,7 @@ def off_because(step: PlanStep, plan: Plan, by_user: bool, if_on: Callable[[], P
         return (
             say("{enough}; this would change training results", enough=enough) if step.results == "changed" else enough
         )
-    if step.saves.get(step.decides, 0) <= 0:
+    if step.saves.get(step.decides, 0) <= 0 and step.kind != "job":
         return say("off: it saves nothing in {phase}", phase=PHASE_TITLES[step.decides])
     return (
         say("off; with it the run is expected to fit")

@@ -178,7 +178,7 @@ class PlanScreen(StageScreen):
         step = self.chosen
         if step is None or not takes_number(step):
             return
-        self._field = NumberField(step, step.changes[0].new or "")
+        self._field = NumberField(step, step.number)
         self.set_focus(None)  # digits and arrows are the field's
         driver, state = self.ui.driver(), self.ui.known
 

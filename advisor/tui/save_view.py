@@ -61,6 +61,8 @@ def saved_rows(saved: Saved, width: int) -> list[Row]:
     out = [*paragraph(say("Written."), width, tone="good"), BLANK]
     if saved.path != saved.report:
         out += labelled(say("Script"), str(saved.path), width)
+    if saved.launch is not None:
+        out += labelled(say("Started by"), str(saved.launch), width)
     out += [*labelled(say("Report"), str(saved.report), width), BLANK]
     for note in saved.notes:
         out += paragraph(note, width)
@@ -74,6 +76,7 @@ def saved_rows(saved: Saved, width: int) -> list[Row]:
 def last_words(saved: Saved) -> str:
     """What stays in the terminal after the app has gone."""
     told = [(say("written"), str(saved.path))] if saved.path != saved.report else []
+    told += [(say("written"), str(saved.launch))] if saved.launch is not None else []
     told += [(say("report"), str(saved.report)), *((say("by hand"), step) for step in saved.by_hand)]
     told += [(say("next"), saved.next_command)] if saved.next_command else []
     return "\n".join(f"{pad(label, 8)} {what}" for label, what in told)
@@ -147,8 +150,9 @@ class OverwriteScreen(Overlay):
 
     def main_rows(self, width: int) -> list[Row]:
         """The question."""
-        both = (self._destination, self._destination.with_suffix(".md"))
-        return overwrite_rows([one for one in both if os.path.lexists(one)] or both[:1], width)
+        launch = self.ui.preview.launch if self.ui.preview is not None else None
+        written = (self._destination, self._destination.with_suffix(".md"), *([launch] if launch is not None else []))
+        return overwrite_rows([one for one in written if os.path.lexists(one)] or written[:1], width)
 
     def action_elsewhere(self) -> None:
         """Keep it: another name."""
@@ -195,6 +199,9 @@ SHIFT = 16
 _NOT_EXACT = mark("The change cannot be made exactly, so nothing would be written.")
 _DO_IT = mark("Do it in the environment that trains, on every node, and start again.")
 _ENTER_WRITES = mark("Enter writes {file} and {report}; {script} stays as it is.")
+_ENTER_WRITES_BOTH = mark(
+    "Enter writes {file}, {launch}, which starts it, and {report}; no file that is there changes."
+)
 _ENTER_REPORTS = mark("Enter writes the report that explains this, {file}; nothing else is written.")
 
 
@@ -251,8 +258,9 @@ def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 
         out += paragraph(_nothing_to_write(preview, script), width, tone="strong")
     else:
         target = preview.destination.name if preview.destination else say("standard output")
-        title = line(span(f"{script} → {target}", "strong"), span(f"   {counts(preview.diff)}", "dim"))
-        out += [Row(title), *diff_rows(preview.diff, shift)]
+        out += _file_rows(f"{preview.source or script} → {target}", preview.diff, shift)
+        if preview.launch is not None:
+            out += [BLANK, *_file_rows(f"{script} → {preview.launch.name}", preview.launch_diff, shift)]
     if preview.by_hand:
         out += [BLANK, *paragraph(say("To be done by hand:"), width, tone="title")]
         for step in preview.by_hand:
@@ -264,8 +272,16 @@ def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 
     destination = savable(preview)
     if destination is not None:
         names = {"file": str(destination), "report": destination.with_suffix(".md").name, "script": script}
-        out += [BLANK, *paragraph(say(_ENTER_WRITES if preview.diff else _ENTER_REPORTS, **names), width)]
+        told = _ENTER_WRITES if preview.diff else _ENTER_REPORTS
+        if preview.launch is not None:
+            told, names["launch"] = _ENTER_WRITES_BOTH, str(preview.launch)
+        out += [BLANK, *paragraph(say(told, **names), width)]
     return out
+
+
+def _file_rows(title: str, diff: str, shift: int) -> list[Row]:
+    """One file's changes under its names."""
+    return [Row(line(span(title, "strong"), span(f"   {counts(diff)}", "dim"))), *diff_rows(diff, shift)]
 
 
 def savable(preview: Preview | None) -> Path | None:
@@ -332,7 +348,8 @@ class DiffScreen(StageScreen):
     def action_copy(self) -> None:
         """The diff as it is."""
         if self.ui.preview is not None:
-            self.post_message(Copied(self.ui.preview.diff, mark("the diff")))
+            preview = self.ui.preview
+            self.post_message(Copied(preview.diff + preview.launch_diff, mark("the diff")))
 
     def action_shift(self, by: int) -> None:
         """Move the text sideways."""

@@ -28,7 +28,7 @@ from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hint_at, hints, key_line, named
 from advisor.tui.page import Lines, Page, RowSource
 from advisor.tui.ui_state import GoBack, GoOn, StageAsked, UiState, nothing_given
-from advisor.tui.ui_text import MARGIN, Row, ascii_only, paragraph, plain, rows
+from advisor.tui.ui_text import MARGIN, Row, Tone, ascii_only, paragraph, plain, rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -195,6 +195,11 @@ class BaseScreen(Screen[None]):
                 lines.display = self._has_note
             lines.reload()
 
+    def on_screen_resume(self) -> None:
+        """The keys of every screen are keys again where the screen above took letters for itself."""
+        for lines in self.query("#keys").results(Lines):
+            lines.reload()
+
     def reload_strip(self) -> None:
         """Only the gauges changed."""
         for lines in self.query("#strip").results(Lines):
@@ -249,12 +254,11 @@ class BaseScreen(Screen[None]):
 
     @property
     def _has_note(self) -> bool:
-        return bool(self.ui.note or self.ui.behind)
+        return bool(self.ui.note or self.ui.behind or self.ui.resumed)
 
     def _note(self, width: int) -> list[Row]:
-        note, behind = self.ui.note, self.ui.behind
-        told = paragraph(note, width, tone="mark") if note else []
-        return [*told, *paragraph(behind, width, tone="dim")] if behind else told
+        told: tuple[tuple[str, Tone], ...] = ((self.ui.note, "mark"), (self.ui.behind, "dim"), (self.ui.resumed, "dim"))
+        return [row for text, tone in told if text for row in paragraph(text, width, tone=tone)]
 
     def _strip(self, width: int) -> list[Row]:
         return rows(strip(self.ui.snapshot, self.ui.no_gauges, width, self.ui.plain_ascii))

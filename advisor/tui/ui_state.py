@@ -43,8 +43,8 @@ class Offers(Struct, frozen=True):
     """Reads how a log ended; None where that cannot be looked at beforehand. Raises what `expected_trouble` names."""
     pasted: Callable[[str], Path] | None = None
     """Keeps pasted text as a file. Raises OSError."""
-    written: Callable[[], SavedFix | None] | None = None
-    """Gives the fix that was written here and of which nobody has said whether it helped."""
+    written: Callable[[State], SavedFix | None] | None = None
+    """Gives the fix that was written for a run and of which nobody has said whether it helped."""
 
 
 SessionKeeper = Callable[["State", Mapping[str, bool], str, int, Mapping[str, "ChosenSet"]], bool]
@@ -96,6 +96,8 @@ class UiState(Struct):
     chosen_logs: tuple[Path, ...] = ()
     """Files picked in the app, before they are opened."""
     keeper: SessionKeeper | None = None
+    resumed: str = ""
+    """Which run a session that was taken up is of: one line; "" elsewhere."""
 
     run_ended: float | None = None
     """When the logs were last written (epoch seconds); None: no run is known to have died."""

@@ -37,4 +37,4 @@ def test_a_new_key_goes_into_the_config_file(
     words = ["fix", "run.sh", "--log", "train.log", "--gpus", "8xH100-80GB", "--lib", version, "--accept", step]
     _, out, err = tell([*words, "--answer", "phase=actor_update", "--diff"], capsys)
     assert f"+{line}" in out, err
-    assert f"still reads {name}" in err
+    assert f"+{command.replace('.', '.fits.')}" in out, err

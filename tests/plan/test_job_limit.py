@@ -9,10 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.cli import main
+from advisor.report.markdown_report import markdown_report
 from advisor.request import SessionRequest
-from advisor.session import open_session, toggle
+from advisor.session import accept, give_number, numbers_of, open_session, patch, toggle
 from advisor.state import State
 from advisor.tui.facts import host_words
+from advisor.tui.memory_bars import pair
+from advisor.tui.ui_text import plain
 
 GIB = 2**30
 SCRIPT = """#!/bin/bash
@@ -103,7 +106,9 @@ def test_the_step_names_the_number_and_switched_on_it_moves_the_promise(asked: S
     state = open_session(asked)
     step = next(one for one in state.plan.steps if one.id == "raise-host-limit")
     (change,) = step.changes
-    assert (change.key, change.old, change.file, change.line) == ("--mem", "160G", "dpo.sbatch", 3)
+    assert (change.key, change.old, Path(change.file).name, change.line) == ("--mem", "160G", "dpo.sbatch", 3)
+    assert "Slurm" in step.why
+    assert "Docker" not in step.why
     assert change.new is not None
     size = int(change.new.removesuffix("G"))
     assert f"--mem=160G to at least {size}G" in step.title
@@ -115,6 +120,34 @@ def test_the_step_names_the_number_and_switched_on_it_moves_the_promise(asked: S
     assert raised.plan.after.host_limit == size * GIB
     assert [one for one in raised.plan.fit.findings if one.place == "host" and one.reason == "over"] == []
     assert [one for one in state.plan.fit.findings if one.place == "host" and one.reason == "over"]
+
+
+def test_the_limit_is_written_and_takes_a_number(asked: SessionRequest, tmp_path: Path) -> None:
+    step_id = "raise-host-limit"
+    state = give_number(open_session(asked), step_id, "300")
+    step = next(one for one in state.plan.steps if one.id == step_id)
+    assert (step.own, step.changes[0].new, step.host_limit) == ("300", "300G", 300 * GIB)
+    assert state.plan.after is not None
+    assert state.plan.after.host_limit == 300 * GIB
+    for text in ("160", "0", "x"):
+        with pytest.raises(ValueError, match=r"--mem|is what it is now"):
+            give_number(state, step_id, text)
+    tried = {one.text: one.fits for one in numbers_of(state, step_id).tried}
+    assert tried["300"] is not False
+    assert tried["150"] is False
+    made = patch(toggle(accept(state, ""), step_id, True))
+    (done,) = made.rewrites
+    assert (
+        done.new.decode()
+        .replace("#SBATCH --mem=300G", "#SBATCH --mem=160G")
+        .replace("# rl-oom-advisor: mem 160G -> 300G\n", "")
+        == SCRIPT
+    )
+    fullest = max(state.plan.after.host, key=lambda each: each.expected)
+    bars = pair(state.plan, "host", fullest.phase, 78)
+    assert "of  300 G" in plain(bars[1].line) or "of 300 G" in plain(bars[1].line)
+    assert "of 160 G" in plain(bars[0].line)
+    assert "160.0 → 300.0" in markdown_report(state, "dpo.fits.sbatch")
 
 
 def test_a_limit_per_gpu_is_raised_per_gpu_and_no_further_than_the_node(asked: SessionRequest) -> None:

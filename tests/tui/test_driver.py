@@ -90,7 +90,12 @@ def test_a_program_that_a_script_runs_is_started_by_that_script(tmp_path, monkey
     step = next(one for one in state.plan.steps if one.id == "lower-actor-micro-batch")
     state = state if step.selected else made.toggle(state, step.id)
     shown = made.preview(state)
-    assert shown.by_hand == ("run.sh still reads train_grpo.py: name the new file there",)
+    assert (shown.by_hand, shown.launch) == ((), tmp_path / "run.fits.sh")
     saved = made.save(state, shown.destination, force=False)
     assert saved.path.name == "train_grpo.fits.py"
-    assert saved.next_command == f"bash {launch}"
+    assert (saved.launch, saved.next_command) == (shown.launch, f"bash {shown.launch}")
+    assert shown.launch.read_text().splitlines()[-1] == "accelerate launch --num_processes 8 train_grpo.fits.py"
+    with pytest.raises(FileExistsError, match="train_grpo"):
+        made.save(state, shown.destination, force=False)
+    elsewhere = made.save(state, tmp_path / "state" / "other.py", force=True)
+    assert elsewhere.next_command == ""

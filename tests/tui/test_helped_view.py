@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.saved_fix import SavedFix, remember_fix, waiting_fix
-from advisor.session import SessionRequest, open_session
+from advisor.session import SessionRequest, State, open_session
 from advisor.tui.helped_view import HelpedView
 from advisor.tui.ui_state import Offers
 
@@ -26,7 +26,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def asking(folder: Path) -> Offers:
-    def fix() -> SavedFix | None:
+    def fix(_: State) -> SavedFix | None:
         return waiting_fix({folder})
 
     return Offers(written=fix)
@@ -41,6 +41,7 @@ async def test_one_key_answers_and_it_is_not_asked_again(written: Path, key: str
         assert "use_dynamic_bsz" in shown
         await press(pilot, key)
         assert not isinstance(pilot.app.screen, HelpedView)
+        assert "quit" in screen_text(pilot.app).splitlines()[-1]  # the keys of every screen are back
     assert len([*written.glob("config/rl-oom-advisor/knowledge/cases/*.yaml")]) == kept
     async with opened(offers=asking(written)) as pilot:
         assert not isinstance(pilot.app.screen, HelpedView)

@@ -194,6 +194,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
 
     id: str
     title: str
+    title_alone: str = ""
+    """Its title where what it brings along (`also`) is there already, and only its own number moves."""
     kind: Literal["setting", "environment", "version", "machine", "data", "manual"]
     knob: str | None = None
     memory: Memory

@@ -1,0 +1,38 @@
+"""Finds and changes an option of the script's own #SBATCH lines: comments to bash, settings of the job to Slurm."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.hostile import clean_line
+from advisor.language import say
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, comment_text
+
+_PLAIN = re.compile(r"[\w.:-]+")
+
+
+def job_option(data: bytes, option: str) -> tuple[int, int] | None:
+    """Where the value stands that Slurm takes for an option: its last one before the first command; None without."""
+    named = re.compile(rb"(?<=\s)" + re.escape(option.encode()) + rb"(?:=|[ \t]+)(?P<value>[\w.:-]+)(?=\s|\Z)")
+    found: tuple[int, int] | None = None
+    at = 0
+    for line in data.splitlines(keepends=True):
+        if line.strip() and not line.startswith(b"#"):
+            break
+        if re.match(rb"#SBATCH\s", line):
+            for match in named.finditer(line.partition(b" #")[0] + b"\n"):
+                found = at + match.start("value"), at + match.end("value")
+        at += len(line)
+    return found
+
+
+def edit_job_option(document: Document, wanted: EditRequest, changes: Changes) -> None:
+    """Give an option of the #SBATCH lines another value. Raises EditRefused."""
+    names = {"file": clean_line(str(document.path)), "key": clean_line(wanted.key)}
+    place = job_option(document.data, wanted.key)
+    if place is None or not isinstance(wanted.value, str) or not _PLAIN.fullmatch(wanted.value):
+        raise EditRefused(say("{file} has no #SBATCH line with {key} that could be changed.", **names))
+    changes.replace(0, *place, wanted.value.encode(), wanted.key)
+    line = document.data.rfind(b"\n", 0, place[0]) + 1
+    newline = b"\r\n" if document.data[line:].partition(b"\n")[0].endswith(b"\r") else b"\n"
+    changes.replace(0, line, line, b"# " + comment_text(wanted.comment) + newline)

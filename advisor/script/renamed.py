@@ -1,0 +1,116 @@
+"""Names a new file in the shell script that starts it: the one word that names the old one, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from advisor.bash.text import ShellValue, cut, joined
+from advisor.bash.words import Exhausted, Unterminated
+from advisor.bash.writing import within
+from advisor.hostile import clean_line
+from advisor.language import clauses, listed, say
+from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded
+from advisor.script.launch import Script
+from advisor.script.literal import target
+from advisor.script.proof import sound
+from advisor.script.reader import in_memory
+from advisor.script.shell import ShellLaunch, ShellReading, read_shell
+from advisor.script.shell_edit import ShellEditor
+
+
+class Renamed(Struct, frozen=True):
+    """The launch script with the new name in it, and what was proven of it."""
+
+    rewrite: Rewrite
+    proof: tuple[str, ...]
+
+
+def name_instead(script: Script, launch_index: int, old: Path, new: Path) -> Renamed:
+    """The launch script with `new` where one launch names `old`. Writes nothing.
+
+    Raises EditRefused, in one sentence, where not exactly one word names it, where that word decides something else
+    too, and where the script, read again, does anything else than before.
+    """
+    reading = _read(script, {})
+    if script.documents[0].kind != "shell" or not 0 <= launch_index < len(reading.launches):
+        raise EditRefused(say("no command in it names the file"))
+    launch = reading.launches[launch_index]
+    naming = [number for number, word in enumerate(launch.command.fields) if _names(word.pieces, old)]
+    if len(naming) != 1:
+        raise EditRefused(say("{count} words of its command name the file", count=len(naming)))
+    (number,) = naming
+    pieces = launch.command.fields[number].pieces
+    if os.path.realpath(new.parent) != os.path.realpath(old.parent):
+        raise EditRefused(say("the new file lies in another folder"))
+    found = target(cut(pieces, len(joined(pieces)) - len(encoded(old.name))), reading.data)
+    if found is None or found.place.doc != 0:
+        raise EditRefused(say("its name is put together there"))
+    if others := reading.shared(found.place, launch, (number,)):
+        raise EditRefused(say("its name there also decides {others}", others=clean_line(listed(others), 200)))
+    written = within(new.name, "plain" if found.quotes else found.place.context, own_word=True, alone=False)
+    if written is None:
+        raise EditRefused(say("the new name cannot stand there"))
+    changes = Changes(script.documents)
+    ShellEditor(reading, launch, changes).write(
+        found.place, encoded(written), EditRequest("", None, f"{old.name} -> {new.name}")
+    )
+    changes.as_bash_reads_it(0)
+    (done,) = changes.rewrites()
+    return Renamed(done, _proven(script, reading, launch, number, done, (old, new)))
+
+
+def _read(script: Script, new: dict[str, bytes]) -> ShellReading:
+    try:
+        reading = read_shell(in_memory(script, new), script.documents[0].path, script.positional)
+    except (ScriptError, Unterminated, Exhausted) as error:
+        raise EditRefused(say("it cannot be read to its end")) from error
+    if not reading.trace.whole:
+        raise EditRefused(say("it cannot be read to its end"))
+    return reading
+
+
+def _names(pieces: ShellValue, file: Path) -> bool:
+    """Whether a word names the file: "train.py", "./train.py", "--config=conf/a.yaml", "$CODE/train.py"."""
+    word = joined(pieces).decode("utf-8", "surrogateescape")
+    own, guessed = Path(os.path.abspath(file)).parts, any(piece.reason for piece in pieces)
+    for named in {word, word.partition("=")[2]} - {""}:
+        parts = [part for part in Path(os.path.normpath(named)).parts if part != ".."]
+        if parts[-1:] == [file.name] and (guessed or list(own[-len(parts) :]) == parts):
+            return True
+    return False
+
+
+def _proven(
+    script: Script, before: ShellReading, launch: ShellLaunch, word: int, done: Rewrite, files: tuple[Path, Path]
+) -> tuple[str, ...]:
+    """Read the new bytes again: every command is what it was, but for the one word."""
+    after = _read(script, {str(done.document.path): done.new})
+    expected, found = _commands(before), _commands(after)
+    for number in launch.group:
+        fields, environment = expected[number]
+        old, new = (encoded(file.name) for file in files)
+        changed = fields[word].removesuffix(old) + new
+        expected[number] = ((*fields[:word], changed, *fields[word + 1 :]), environment)
+    if expected != found:
+        raise EditRefused(say("the change cannot be made without side effects"))
+    checks = sound([done])
+    if failed := [check.what for check in checks if check.held is False]:
+        raise EditRefused(say("the patch was not proven: {failed}", failed=clauses(failed)))
+    return (say("nothing else moved"), *(check.what for check in checks if check.held))
+
+
+_Command = tuple[tuple[bytes, ...], tuple[tuple[bytes, bytes], ...]]
+
+
+def _commands(reading: ShellReading) -> list[_Command]:
+    """Every command that the script runs: its words, and its environment."""
+    return [
+        (
+            tuple(joined(word.pieces) for word in command.fields),
+            tuple(sorted((name, joined(value)) for name, value in command.environment.items())),
+        )
+        for command in reading.trace.commands
+    ]

@@ -1,0 +1,50 @@
+"""The launch script names the new file by one word, or it is said why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.script.document import EditRefused
+from advisor.script.reader import read_script
+from advisor.script.renamed import name_instead
+
+ROWS = (
+    ("torchrun train_sft.py --lr 1\n", "torchrun train_sft.fits.py --lr 1"),
+    ('cd .\nF=./train_sft.py\nsrun python -u "$F" --lr 1\n', "F=./train_sft.fits.py"),
+    ("deepspeed $HOME/x/train_sft.py\n", "deepspeed $HOME/x/train_sft.fits.py"),
+    ("accelerate launch '/T/train_sft.py'\r\n", "accelerate launch '/T/train_sft.fits.py'"),
+    ("F=train_sft.py\ncp $F /out\npython $F\n", "also decides"),
+    ("python train_sft.py --copy train_sft.py\n", "2 words"),
+    ("python -m train_sft\n", "0 words"),
+    ("N=train_sft\npython $N.py\n", "put together"),
+)
+
+
+def test_one_word_is_changed_or_it_is_said_why_not(tmp_path: Path) -> None:
+    wrong = []
+    old, launch = tmp_path / "train_sft.py", tmp_path / "run.sh"
+    old.write_text("import trl\n")
+    for text, expected in ROWS:
+        launch.write_bytes(text.replace("/T/", f"{tmp_path}/").encode())
+        try:
+            made = name_instead(read_script(launch), 0, old, tmp_path / "train_sft.fits.py")
+            told = made.rewrite.new.decode()
+            told = (
+                told
+                if "nothing else moved" in made.proof and "# rl-oom-advisor: train_sft.py ->" in told
+                else "unproven"
+            )
+        except EditRefused as refusal:
+            told = str(refusal)
+        if expected.replace("/T/", f"{tmp_path}/") not in told:
+            wrong.append((text, told))
+    assert wrong == []
+
+
+def test_a_file_in_another_folder_is_not_named(tmp_path: Path) -> None:
+    launch = tmp_path / "run.sh"
+    launch.write_text("python train_sft.py\n")
+    with pytest.raises(EditRefused, match="another folder"):
+        name_instead(read_script(launch), 0, tmp_path / "train_sft.py", Path("/elsewhere/train.py"))
