@@ -217,7 +217,7 @@ def _table(place: Place, before: Ledger, after: Ledger | None) -> list[str]:
     phases = before.sums(place)
     if not phases:
         return []
-    room = show_gib(capacity_of(before, place))
+    room = phrases.size_words(capacity_of(before, place))
     titles = Sayings[Place](
         {"gpu": "GPU memory of one card, GiB of {size}:", "host": "Host RAM of one node, GiB of {size}:"}
     )

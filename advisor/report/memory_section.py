@@ -60,7 +60,9 @@ def memory_section(state: State) -> list[str]:
     rows = [[TITLES[owner], *(show_gib(sizes[owner]) for sizes in held)] for owner in largest]
     rest = [sum(sizes.values()) - sum(sizes[owner] for owner in largest) for sizes in held]
     rows += [[say("other"), *map(show_gib, rest)]] if any(rest) else []
-    rows.append([say("all, of {size}", size=show_gib(room)), *(show_gib(phase.expected) for phase in columns)])
+    rows.append(
+        [say("all, of {size}", size=phrases.size_words(room)), *(show_gib(phase.expected) for phase in columns)]
+    )
     titles = [say("now"), say("after")][: len(columns)]
     one = say("one node") if place == "host" else say("one card")
     title = say("Memory in {phase}, GiB, {place}", phase=PHASE_TITLES[now.phase], place=one)
@@ -84,7 +86,7 @@ def _phases(state: State) -> list[str]:
         for one, cap in zip(fullest, caps, strict=True)
     ]
     titles = ["", say("counted"), say("at the caps"), say("most of it")]
-    title = say("Memory by phase, GiB of the {size} of one card", size=show_gib(room))
+    title = say("Memory by phase, GiB of the {size} of one card", size=phrases.size_words(room))
     return section(title, table([titles, *rows], right=_NUMBERS))
 
 

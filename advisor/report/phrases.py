@@ -275,6 +275,11 @@ def by_reason(refused: Sequence[NotProposed | RuledOut]) -> dict[str, list[str]]
     return titles
 
 
+def size_words(room: int | None) -> str:
+    """How large a memory is in GiB, for a title that names the unit."""
+    return say("unknown") if room is None else show_gib(room)
+
+
 def room_word(phase: PhaseSum, room: int | None, plan: Plan) -> str:
     """What a phase lacks of its place, in a word; "" where it fits, as far as anybody knows."""
     word = room_of(phase, room, plan.fit_at(phase), plan.margin)

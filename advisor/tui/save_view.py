@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar
 
 from textual import on
@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from advisor.hostile import clean_line
 from advisor.language import mark, say, say_count
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.keys import Hint
@@ -237,6 +238,12 @@ def counts(diff: str) -> str:
     )
 
 
+def patched_name(diff: str) -> str:
+    """The name of the file that a diff changes, which a launch script may only start; "" without a diff."""
+    head = next((text for text in diff.splitlines() if text.startswith("--- ")), "")
+    return PurePath(clean_line(head.removeprefix("--- ").partition("\t")[0])).name
+
+
 def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 0) -> list[Row]:
     """Title, diff, proof; or why there is nothing to write."""
     if preview is None:
@@ -251,7 +258,8 @@ def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 
         out += paragraph(_nothing_to_write(preview, script), width, tone="strong")
     else:
         target = preview.destination.name if preview.destination else say("standard output")
-        title = line(span(f"{script} → {target}", "strong"), span(f"   {counts(preview.diff)}", "dim"))
+        changed = patched_name(preview.diff) or script
+        title = line(span(f"{changed} → {target}", "strong"), span(f"   {counts(preview.diff)}", "dim"))
         out += [Row(title), *diff_rows(preview.diff, shift)]
     if preview.by_hand:
         out += [BLANK, *paragraph(say("To be done by hand:"), width, tone="title")]
@@ -263,6 +271,8 @@ def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 
         out += [BLANK, *paragraph(say("Verified: {proofs}", proofs=" · ".join(preview.proof)), width, tone="good")]
     destination = savable(preview)
     if destination is not None:
+        changed = patched_name(preview.diff)
+        script = say("{one} and {other}", one=script, other=changed) if changed not in ("", script) else script
         names = {"file": str(destination), "report": destination.with_suffix(".md").name, "script": script}
         out += [BLANK, *paragraph(say(_ENTER_WRITES if preview.diff else _ENTER_REPORTS, **names), width)]
     return out
