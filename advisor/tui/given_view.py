@@ -64,7 +64,7 @@ def fact_of(state: State, name: GivenName) -> tuple[str, str]:
     if name == "shm":
         return show_bytes(machine.host.shm_bytes), source_of_field(machine, "shm", "host.shm")
     if name == "framework":
-        return run.title or run.framework, run.recognised_by
+        return say("unknown") if run.framework == "unknown" else run.title or run.framework, run.recognised_by
     if name == "version":
         return run.era or unknown, say("assumed: nothing tells it") if run.era_assumed else ""
     if name == "libraries":
@@ -194,7 +194,8 @@ class GivenView(FieldView):
     def action_change(self) -> None:
         """Open the field on the marked fact."""
         name = self.marked
-        self.open_field(self._written.get(name, text_of(self.state.asked, name)), FORMS[name])
+        hint = say("like {form}", form=FORMS[name])
+        self.open_field(self._written.get(name, text_of(self.state.asked, name)), hint)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

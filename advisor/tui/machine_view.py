@@ -151,6 +151,11 @@ def gpu_rows(machine: Machine, width: int) -> list[Row]:
     return out
 
 
+def framework_words(run: Run) -> str:
+    """Like "verl v0.6"."""
+    return say("unknown") if run.framework == "unknown" else f"{run.title or run.framework} {run.era}".strip()
+
+
 def run_rows(state: State, width: int) -> list[Row]:
     """The run: framework, model, topology, and how each was told."""
     run = state.run
@@ -160,7 +165,7 @@ def run_rows(state: State, width: int) -> list[Row]:
         shape = say("{model}, {size}", model=shape, size=show_params(model.parameters))
     topology = run.topology
     out = [
-        fact(say("framework"), f"{run.title or run.framework} {run.era}".strip(), run.recognised_by, width),
+        fact(say("framework"), framework_words(run), run.recognised_by, width),
         fact(say("algorithm"), run.recipe.title if run.algorithm != "unknown" else say("unknown"), "", width),
         fact(say("model"), shape, model.note if model else "", width),
         fact(

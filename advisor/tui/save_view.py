@@ -51,10 +51,7 @@ def save_rows(destination: str, script: str, width: int) -> list[Row]:
 
 def overwrite_rows(there: Sequence[Path], width: int) -> list[Row]:
     """The question before files are replaced."""
-    return [
-        *(row for one in there for row in paragraph(say("{file} exists already.", file=one), width, tone="strong")),
-        *paragraph(say("y replaces it · n keeps it and asks for another name"), width),
-    ]
+    return [row for one in there for row in paragraph(say("{file} exists already.", file=one), width, tone="strong")]
 
 
 def saved_rows(saved: Saved, width: int) -> list[Row]:
