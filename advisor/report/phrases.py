@@ -277,7 +277,7 @@ def by_reason(refused: Sequence[NotProposed | RuledOut]) -> dict[str, list[str]]
 
 def size_words(room: int | None) -> str:
     """How large a memory is in GiB, for a title that names the unit."""
-    return say("unknown") if room is None else show_gib(room)
+    return say("?") if room is None else show_gib(room)
 
 
 def room_word(phase: PhaseSum, room: int | None, plan: Plan) -> str:
