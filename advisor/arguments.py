@@ -26,6 +26,9 @@ _COMPLAINTS = (
 )
 """What argparse complains of, in its own words."""
 
+_TITLE = re.compile(r"(?<=[⺀-鿿]):$", re.MULTILINE)
+"""The colon that argparse puts behind the title of a group."""
+
 
 class Parser(argparse.ArgumentParser):
     """argparse in the language spoken, whose complaint is one sentence on stderr."""
@@ -41,6 +44,11 @@ class Parser(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups, "usage: ")
         return formatter.format_help()
+
+    def format_help(self) -> str:
+        """The help, whose titles end in the colon of the language spoken."""
+        told = super().format_help()
+        return told if spoken() == ENGLISH else _TITLE.sub("：", told)
 
     def error(self, message: str) -> NoReturn:
         """Leave with exit code 2."""

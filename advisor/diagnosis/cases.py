@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from advisor.diagnosis.diagnosis import CaseMatch
 from advisor.diagnosis.fact import Facts
 from advisor.knowledge.schema import Case
-from advisor.language import say
+from advisor.language import Sayings, say
 from advisor.rules.functions import version_in
 from advisor.run.run import Run
+from advisor.words import MEMORY_TITLES, PHASE_TITLES
 
 GRADES = ("confirmed", "plausible", "failed", "reported", "folklore")
 DECISIVE = ("framework", "memory")
@@ -34,6 +36,23 @@ LEAST = 2
 ENOUGH_FOR_VALUES = 3
 ENOUGH = 0.7
 """Share of the facts that are known here which must agree."""
+
+_NAMES = Sayings(
+    {
+        "framework": "framework",
+        "model": "model",
+        "gpu": "kind of GPU",
+        "gpus": "number of GPUs",
+        "algorithm": "algorithm",
+        "trainer": "trainer",
+        "signature": "crash line",
+        "images": "pictures",
+        "lora": "LoRA",
+    }
+)
+"""Facts of a situation in words; a knob keeps its name."""
+_TITLES: dict[str, Sayings[Any]] = {"memory": MEMORY_TITLES, "phase": PHASE_TITLES}
+_YES_NO = Sayings({"True": "yes", "False": "no"})
 
 
 class MatchedCase(Struct, frozen=True):
@@ -80,7 +99,12 @@ def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
         elif name in (*DECISIVE, "trainer") or name.startswith("version "):
             return None
         else:
-            differs[name] = say("{fact}: here {here}, there {there}", fact=name, here=here, there=wanted)
+            differs[name] = say(
+                "{fact}: here {here}, there {there}",
+                fact=_NAMES.get(name, name),
+                here=_value_words(name, here),
+                there=_value_words(name, str(wanted)),
+            )
     least, share = _enough(case, facts, run)
     telling = any(name not in DECISIVE and _here(name, facts, run) is not None for name in case.situation)
     if known < least or len(agreed) / known < share or not telling:
@@ -99,6 +123,16 @@ def _enough(case: Case, facts: Facts, run: Run) -> tuple[int, float]:
     if "framework" not in case.situation or any(name.startswith("version ") for name in unknown):
         return LEAST_WITHOUT_FRAMEWORK, ENOUGH
     return LEAST, ENOUGH
+
+
+def situation_words(name: str, value: object) -> str:
+    """Like "number of GPUs 8"; the memory and the phase by their titles alone."""
+    told = _value_words(name, str(value))
+    return told if name in _TITLES else f"{_NAMES.get(name, name)} {told}"
+
+
+def _value_words(name: str, value: str) -> str:
+    return _TITLES[name].get(value, value) if name in _TITLES else _YES_NO.get(value, value)
 
 
 def open_words(case: Case, facts: Facts, run: Run) -> list[str]:

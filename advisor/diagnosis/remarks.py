@@ -244,7 +244,7 @@ def _by_own_readings(facts: Facts) -> Iterator[str]:
     if (peak := facts.get("gpu.peak_of_pass")) is not None and peak.value is True:
         yield say("By the log {because}: what a pass keeps fills the card.", because=peak.because)
     if "sleep.left_grows" in facts:
-        yield say("By the log, more each time: {because}.", because=facts["sleep.left_grows"].because)
+        yield say("By the log it grows: {because}.", because=facts["sleep.left_grows"].because)
     elif (left := facts.get("sleep.left")) is not None and "line.cumem-oom" in facts:
         yield say("By the log {because}: what the engine wakes to has to fit beside that.", because=left.because)
 

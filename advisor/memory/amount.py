@@ -176,8 +176,8 @@ class Amount(Struct, frozen=True, gc=False):
             return ""
         said = [self.args[0].bounds()] if len(self.args) == 1 else []
         for text, end in zip((_AT_LEAST, _AT_MOST), self.args[1:], strict=False):
-            if end != self.args[0] and (end.op or end.name):
-                said.append(say(text, amount=end.text()))
+            if (end.op or end.name) and (amount := end.text()) != self.args[0].text():
+                said.append(say(text, amount=amount))
         return clauses(each for each in said if each)
 
     def _text(self, around: int) -> str:
@@ -305,8 +305,9 @@ def _is_nothing(amount: Amount, neutral: float) -> bool:
 
 def show_leaf(value: float, unit: Unit, name: str) -> str:
     """ "79.151 GiB card", "8,192 tokens", "7.6156e9 parameters", "4 %"."""
-    number = _show_number(value, unit)
-    return f"{number} {say(name)}" if name else number
+    number, words = _show_number(value, unit), say(name) if name else ""
+    close = words[:1] == "（" or (number[-1:] > "⺀" and words[:1] > "⺀")  # no space between Chinese words
+    return f"{number}{'' if close else ' '}{words}" if words else number
 
 
 def _show_number(value: float, unit: Unit) -> str:

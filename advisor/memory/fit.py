@@ -367,9 +367,9 @@ def finding_clause(finding: FitFinding) -> str:
             )
         case "high":
             return say(
-                "{phase} may need up to {high} of the {capacity} of each card (least certain: {owner})"
+                "{phase} may need up to {high}, and each card has {capacity} (least certain: {owner})"
                 if on_gpu
-                else "{phase} may need up to {high} of the {capacity} of each node (least certain: {owner})",
+                else "{phase} may need up to {high}, and each node has {capacity} (least certain: {owner})",
                 **told,
             )
         case "set_aside":

@@ -120,11 +120,11 @@ def process_cells(inputs: Inputs) -> list[Cell]:
     """Worker processes of every GPU on the node, the driver, and the named helpers (agents, loaders)."""
     if inputs.run.is_on("host.trains"):
         more = int(sum(inputs.run.number(knob) or 0 for knob in _HELPERS))
-        count = quantity("processes without a card, each", inputs.node_gpus + more)
+        count = quantity("processes without a card", inputs.node_gpus + more)
         return [cell("processes", (count * c.HELPER).spread(c.PROCESS_LOW, c.PROCESS_HIGH))]
     gpus = max(inputs.node_gpus, inputs.engine_gpus)
-    count = quantity("worker processes, each", gpus * inputs.mechanics.processes_per_gpu)
-    helpers = quantity("helper processes, each", int(sum(inputs.run.number(knob) or 0 for knob in _HELPERS)))
+    count = quantity("worker processes", gpus * inputs.mechanics.processes_per_gpu)
+    helpers = quantity("helper processes", int(sum(inputs.run.number(knob) or 0 for knob in _HELPERS)))
     size = count * inputs.mechanic("host_process_bytes") + c.DRIVER
     size = size + helpers * c.HELPER if helpers else size
     return [cell("processes", size.spread(c.PROCESS_LOW, c.PROCESS_HIGH))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 
-from advisor.diagnosis.cases import MECHANISM, open_words
+from advisor.diagnosis.cases import MECHANISM, open_words, situation_words
 from advisor.knowledge.schema import Case, SettingFact
 from advisor.language import listed, say
 from advisor.memory.cells import Place
@@ -168,5 +168,5 @@ def _unknown_here(unknown: Sequence[str], case: Case) -> tuple[str, ...]:
     """What the case says of its run and nobody knows of this one."""
     if not unknown:
         return ()
-    told = listed(f"{name} {case.situation[name]}" for name in unknown)
+    told = listed(situation_words(name, case.situation[name]) for name in unknown)
     return (say("the case had {facts}: whether this run has, is not known", facts=told),)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from advisor.language import clauses, say
 from advisor.plan.plan import Change, Plan, PlanStep
-from advisor.script.document import COMMENT, EditRefused, EditRequest, Rewrite, Span
+from advisor.script.document import COMMENT, DocumentKind, EditRefused, EditRequest, Rewrite, Span
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
@@ -112,7 +112,7 @@ def wanted_of(step: PlanStep) -> list[EditRequest]:
 def _edit_kind(change: Change, step: PlanStep) -> Literal["setting", "environment", "job"]:
     if step.kind == "job":
         return "job"
-    return "environment" if change.variable or step.kind == "environment" else "setting"
+    return "environment" if _is_variable(step, change) else "setting"
 
 
 def values_before(text: str) -> dict[str, str | None]:
@@ -153,7 +153,9 @@ def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str =
         script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)]
     )
     steps = tuple(
-        replace(step, changes=tuple(_placed_change(change, together) for change in step.changes))
+        replace(
+            step, changes=tuple(_placed_change(change, together, _is_variable(step, change)) for change in step.changes)
+        )
         if step.selected and step.kind in WRITABLE and not isinstance(together, str)
         else _placed_step(step, script, launch_index)
         for step in plan.steps
@@ -201,17 +203,34 @@ def _placed_step(step: PlanStep, script: Script, launch_index: int) -> PlanStep:
     if isinstance(rewrites, str):
         refused = say("cannot be written into the script: {why}", why=rewrites)
         return replace(step, caveats=(*(c for c in step.caveats if c != refused), refused), selected=False)
-    return replace(step, changes=tuple(_placed_change(change, rewrites) for change in step.changes))
+    return replace(
+        step, changes=tuple(_placed_change(change, rewrites, _is_variable(step, change)) for change in step.changes)
+    )
 
 
-def _placed_change(change: Change, rewrites: Sequence[Rewrite]) -> Change:
+def _is_variable(step: PlanStep, change: Change) -> bool:
+    """Whether it is a variable of the environment, by itself or beside a setting."""
+    return change.variable or step.kind == "environment"
+
+
+def _placed_change(change: Change, rewrites: Sequence[Rewrite], variable: bool) -> Change:
     for done in rewrites:
         span = done.touched.get(change.key) or done.touched.get(change.key.lstrip("-"))
         if span is not None:
             line, inside = _before(done, span)
-            how = say("edited in place" if inside else "added as an override")
-            return replace(change, file=span.path, line=line, how=how)
+            return replace(change, file=span.path, line=line, how=_how(done.document.kind, variable, inside))
     return replace(change, file=str(rewrites[0].document.path)) if rewrites else change
+
+
+def _how(kind: DocumentKind, variable: bool, inside: bool) -> str:
+    """What is done at that line, in words."""
+    if inside:
+        return say("edited in place")
+    if variable:
+        return say("exported before the command")
+    if kind == "shell":
+        return say("added as an override")
+    return say("argument added to the call" if kind == "python" else "added to the file")
 
 
 def _before(done: Rewrite, span: Span) -> tuple[int, bool]:

@@ -30,7 +30,7 @@ class Change(Struct, frozen=True):
     file: str = ""
     line: int | None = None
     how: str = ""
-    """"edited in place", "added as an override"."""
+    """"edited in place", "added as an override", "exported before the command"."""
     bare: bool = False
     """A flag that takes no value: present is on, absent is off."""
     assigned: bool = False

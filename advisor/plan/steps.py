@@ -228,4 +228,4 @@ def _where(proposal: Proposal, situation: Situation) -> str:
     """Of what `_freed` counts: the phase that failed, or the one that gains most (a phase the failed one hid)."""
     if proposal.saves.get(situation.phase) or not any(size > 0 for size in proposal.saves.values()):
         return say("where it failed")
-    return say("{when}", when=when(max(proposal.saves, key=lambda phase: proposal.saves[phase])))
+    return when(max(proposal.saves, key=lambda phase: proposal.saves[phase]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -24,6 +25,7 @@ REGRESSION = "library-regression"
 """The cause of a version that holds more than the one before it."""
 _OPTIONAL = ("deepspeed",)
 """Libraries that most frameworks may do without: a run uses them where something of it names them."""
+_RANGE = re.compile(r">=([\w.]+)(?:,<([\w.]+))?")
 MOST_SUSPECTED = 2
 """Libraries whose version is worth a look before anything is changed."""
 
@@ -185,8 +187,17 @@ def _is_older(specifier: str, version: str) -> bool:
     return named is not None and known is not None and named < known and not specifier.startswith(">")
 
 
+def range_words(specifier: str) -> str:
+    """Like ">=0.8.5" or ">=0.16.0,<0.16.8", as English has it; in words where the language spoken has them."""
+    found = _RANGE.fullmatch(specifier)
+    if found is None:
+        return specifier
+    least, below = found.groups()
+    return say(">={least},<{below}", least=least, below=below) if below else say(">={least}", least=least)
+
+
 def _title(advisory: Advisory, new: str, old: str | None) -> str:
-    told = {"library": advisory.library, "version": new, "versions": advisory.versions}
+    told = {"library": advisory.library, "version": range_words(new), "versions": range_words(advisory.versions)}
     if old is not None:
         back = _is_older(new, old)
         return say("Go back to {library} {version}", **told) if back else say("Change {library} to {version}", **told)
@@ -209,7 +220,8 @@ def _version_step(
         (reported_by(c) for c in situation.cases if new in map(str, c.values.get(advisory.library, []))), ""
     )
     basis: Basis = "documented" if documented or proven else "estimated"
-    words = {"library": advisory.library, "old": old or say("at {versions}", versions=advisory.versions), "new": new}
+    span = range_words(advisory.versions)
+    words = {"library": advisory.library, "old": old or say("at {versions}", versions=span), "new": range_words(new)}
     caveats = (
         ()
         if old is not None
@@ -217,7 +229,7 @@ def _version_step(
             say(
                 "only if {library} is one of {versions}: check with `pip show {library}`",
                 library=advisory.library,
-                versions=advisory.versions,
+                versions=span,
             ),
         )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from advisor.diagnosis.cases import situation_words
 from advisor.knowledge.schema import (
     Advisory,
     Answer,
@@ -358,7 +359,7 @@ def _cases(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for case in knowledge.cases:
         if case.id == name:
             lines = _named(say("{id}: a documented case ({grade})", id=case.id, grade=GRADES[case.grade]), case.title)
-            facts = listed(f"{key} {value}" for key, value in case.situation.items())
+            facts = listed(situation_words(key, value) for key, value in case.situation.items())
             lines += wrap(say("situation: {facts}", facts=facts), 2, 4)
             for key, value in case.reported.items():
                 lines += wrap(_reported(key, _told(value)), 2, 4)

@@ -89,7 +89,7 @@ def _phases(state: State) -> list[str]:
         for one, cap in zip(fullest, caps, strict=True)
     ]
     titles = ["", say("counted"), say("at the caps"), say("most of it")]
-    title = say("Memory by phase, GiB of the {size} of one card", size=show_gib(room))
+    title = say("Memory by phase, GiB of the {size} of one card", size=phrases.size_words(room))
     return section(title, table([titles, *rows], right=_NUMBERS))
 
 

@@ -287,7 +287,10 @@ def by_reason(refused: Sequence[NotProposed | RuledOut]) -> dict[str, list[str]]
 def rooms(before: Ledger, after: Ledger | None, place: Place) -> str:
     """What a place has, in GiB; now and after where the changes move it."""
     now, then = (capacity_of(one, place) for one in (before, after or before))
-    return show_gib(now) if now == then else f"{show_gib(now)} → {show_gib(then)}"
+    return size_words(now) if now == then else f"{size_words(now)} → {size_words(then)}"
+def size_words(room: int | None) -> str:
+    """How large a memory is in GiB, for a title that names the unit."""
+    return say("?") if room is None else show_gib(room)
 
 
 def room_word(phase: PhaseSum, room: int | None, plan: Plan) -> str:

@@ -185,7 +185,8 @@ def _only_helps(step: PlanStep, state: State) -> str:
 def _offered(mark: str, step: PlanStep, state: State, *more: str) -> list[str]:
     """The step in a line, with what `more` there is to say of it."""
     changes = clauses(phrases.change_line(change) for change in step.changes)
-    line = f"{mark} {_named(step, state, *more)}" + (f": {changes}{_further(step)}" if changes else "")
+    named = _named(step, state, *more)
+    line = f"{mark} " + (say("{step}: {changes}", step=named, changes=changes + _further(step)) if changes else named)
     unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
     lines = wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 3 + len(mark))
     return lines + wrap(_as_in(step, state), 5, 7)

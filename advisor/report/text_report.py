@@ -248,7 +248,7 @@ def _step(step: PlanStep, brief: bool) -> list[str]:
 def _memory(ledger: Ledger, plan: Plan) -> list[str]:
     lines: list[str] = []
     for place, title in _PLACES:
-        lines += _before_after(say(title, size=show_gib(capacity_of(ledger, place))), ledger, plan, place)
+        lines += _before_after(say(title, size=phrases.size_words(capacity_of(ledger, place))), ledger, plan, place)
     for text in ledger.assumed:
         lines += wrap(say("Assumed: {assumed}", assumed=text), 2, 4)
     for text in ledger.missing:
@@ -282,7 +282,7 @@ def _ledger(ledger: Ledger, place: Place) -> list[str]:
     lines: list[str] = []
     for alike in _folded(phases):
         lines += ["", *_phase_lines(alike)]
-    room = show_gib(capacity_of(ledger, place))
+    room = phrases.size_words(capacity_of(ledger, place))
     if not phases:
         return []
     if place == "gpu":

@@ -108,6 +108,6 @@ def _changes(state: State) -> list[str]:
     lines = ["Changes:"]
     for step in chosen:
         for change in step.changes:
-            same = "results stay" if step.results == "unchanged" else "RESULTS CHANGE"
+            same = "results unchanged" if step.results == "unchanged" else "RESULTS CHANGE"
             lines += _said(f"{phrases.change_line(change)}; {same}", 2)
     return lines + _said(phrases.fits_words(state.plan))

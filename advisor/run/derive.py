@@ -51,9 +51,9 @@ def derive_knobs(
         valued = recipe.critic
         note = say("{algorithm} has value model" if valued else "{algorithm} has no value model", algorithm=recipe.id)
         add("critic.present", valued, note)
-    with_reference = recipe.reference and _reference(knobs, mechanics)
+    with_reference, because = _reference(knobs, mechanics, recipe)
     habit = say("the framework's habit")
-    add("reference.present", with_reference, _BUILT[mechanics.reference_when])
+    add("reference.present", with_reference, because)
     if mechanics.fused_loss_always:
         derived["actor.fused_loss"] = Knob("actor.fused_loss", True, "derived", note=habit)
     add("rollout.colocated", topology.colocated, say("topology"))
@@ -120,23 +120,27 @@ def _samples_limit(natives: Natives) -> str:
     return ""
 
 
-def _reference(knobs: Mapping[str, Knob], mechanics: Mechanics) -> bool:
-    """Whether a frozen reference stays: always, with a KL term, or with a KL term and full training; not where its
-    log-probabilities were all taken before.
+def _reference(knobs: Mapping[str, Knob], mechanics: Mechanics, recipe: RecipeFact) -> tuple[bool, str]:
+    """Whether a frozen reference stays, and why: always, with a KL term, or with a KL term and full training; not where
+    its log-probabilities were all taken before.
     """
+    if not recipe.reference:
+        return False, say("the method has none")
     precomputed = knobs.get("reference.precomputed")
     if precomputed is not None and precomputed.value is True:
-        return False
+        return False, say("its log-probabilities were taken before")
+    built = _BUILT[mechanics.reference_when]
     if mechanics.reference_when == "always":
-        return True
+        return True, built
     kl = knobs.get("algorithm.kl")
-    with_kl = True if kl is None or kl.value is None else bool(kl.value)
-    if mechanics.reference_when == "kl":
-        return with_kl
+    if kl is not None and kl.value is not None and not kl.value:
+        return False, say("no KL term: none is built")
     rank = knobs.get("actor.lora_rank")
     full = knobs.get("actor.full_finetuning")
     lora = bool(rank is not None and rank.value) and not (full is not None and full.value is True)
-    return with_kl and not lora
+    if mechanics.reference_when == "kl_full" and lora:
+        return False, say("LoRA: the base without its adapters is the reference")
+    return True, built
 
 
 def _sequences(

@@ -166,9 +166,7 @@ class AdvisorApp(StagesApp):
     def action_look(self, name: str) -> None:
         """Open a screen over the present one."""
         if isinstance(self.screen, BaseScreen):
-            overlay = SCREENS[name].over(self.screen)
-            self.ui.note = ""
-            self.push_screen(overlay)
+            self.push_screen(SCREENS[name].over(self.screen))
 
     def _handle_exception(self, error: Exception) -> None:
         if self.fault is None:  # what follows follows from it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -15,9 +16,9 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
-from advisor.hostile import cells
+from advisor.hostile import cells, clean_line
 from advisor.language import mark, say
-from advisor.recent import FoundFile, Recent
+from advisor.recent import FoundFile, Recent, RecentRun
 from advisor.tui import ui_text as words
 from advisor.tui.driver import expected_trouble
 from advisor.tui.files_view import FilesView
@@ -65,7 +66,20 @@ def choose_rows(
     out += _runs(recent, now, width, endings) + _logs(recent, now, width, endings)
     if not recent.runs and not recent.logs and recent.ray is None:
         out += paragraph(say(NOTHING_HERE, folder=recent.folder), width)
-    return [*out, BLANK, *paragraph(say(words.HOW_TO_GIVE), width, tone="dim")]
+    return [*out, BLANK, *paragraph(say(words.HOW_TO_GIVE, command=_command(recent, script, logs)), width, tone="dim")]
+
+
+def _command(recent: Recent, script: Path | None, logs: tuple[Path, ...]) -> str:
+    """The command that opens what was chosen, else the newest run of the folder; without one, names as an example."""
+    if script is None and not logs:
+        newest = recent.runs[0] if recent.runs else RecentRun(None, recent.logs[0] if recent.logs else None)
+        script, logs = (newest.script.path if newest.script else None), ((newest.log.path,) if newest.log else ())
+    if script is None and not logs:
+        script, logs = Path("run.sh"), (Path("train.log"),)
+    parts = [script] if script is not None else []
+    named = [*parts, *(part for log in logs for part in ("--log", log))]
+    told = (shlex.quote(_below(part, recent.folder) if isinstance(part, Path) else part) for part in named)
+    return clean_line(" ".join(("rl-oom-advisor", *told)))
 
 
 def _runs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -> list[Row]:
@@ -73,7 +87,7 @@ def _runs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -
         return []
     out = [heading(say(words.RUNS_HERE), say(words.NEWEST_FIRST), width)]
     for number, run in enumerate(recent.runs):
-        parts = [_below(one, recent.folder) for one in (run.script, run.log) if one is not None]
+        parts = [_below(one.path, recent.folder) for one in (run.script, run.log) if one is not None]
         right = age_words(now - run.changed)
         if run.log is not None:
             right = f"{show_bytes(run.log.size)}  {right}"
@@ -95,7 +109,7 @@ def _logs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -
         out.append(heading(say("Other logs")))
         for number, log in enumerate(recent.logs):
             right = f"{show_bytes(log.size)}  {age_words(now - log.changed)}"
-            left = line(cut_left(_below(log, recent.folder), width - cells(right) - 4))
+            left = line(cut_left(_below(log.path, recent.folder), width - cells(right) - 4))
             out.append(Row(spread(left, line(span(right, "dim")), width - 2), f"log {number}"))
             out += _ending(log, endings, width, f"log {number}")
     if recent.ray is not None:
@@ -108,11 +122,8 @@ def _logs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -
     return out
 
 
-def _below(found: FoundFile, folder: Path) -> str:
-    try:
-        return str(found.path.relative_to(folder))
-    except ValueError:
-        return str(found.path)
+def _below(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 class ChooseScreen(StageScreen):

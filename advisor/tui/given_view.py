@@ -17,7 +17,7 @@ from advisor.machine.inventory import Machine
 from advisor.tui.facts import gpu_words
 from advisor.tui.field_view import FieldView
 from advisor.tui.gauges_view import SHM
-from advisor.tui.machine_view import SOURCE_WORDS, source_of_field
+from advisor.tui.machine_view import SOURCE_WORDS, nodes_of, source_of_field
 from advisor.tui.memory_bars import fit_words
 from advisor.tui.page import Page
 from advisor.tui.plan_rows import after_answer
@@ -58,13 +58,13 @@ def fact_of(state: State, name: GivenName) -> tuple[str, str]:
     if name == "gpus":
         return gpu_words(machine, run.topology.asked), source_of_field(machine, "gpus")
     if name == "nodes":
-        return _nodes(state)
+        return nodes_of(machine, run.topology)
     if name == "host_ram":
         return show_bytes(machine.host.total_bytes), source_of_field(machine, "host.total", "host")
     if name == "shm":
         return show_bytes(machine.host.shm_bytes), source_of_field(machine, "shm", "host.shm")
     if name == "framework":
-        return run.title or run.framework, run.recognised_by
+        return say("unknown") if run.framework == "unknown" else run.title or run.framework, run.recognised_by
     if name == "version":
         return run.era or unknown, say("assumed: nothing tells it") if run.era_assumed else ""
     if name == "libraries":
@@ -89,14 +89,6 @@ def fact_of(state: State, name: GivenName) -> tuple[str, str]:
         told = say("{kept}, not {asked}: the log prints no size of what failed", kept=kept, asked=f"{asked.margin:.0%}")
         return told, say("left free of every memory")
     return kept, say("left free of every memory")
-
-
-def _nodes(state: State) -> tuple[str, str]:
-    """How many nodes, and who says so: the machine, else the launch."""
-    topology = state.run.topology
-    if state.machine.nodes is not None:
-        return str(state.machine.nodes), source_of_field(state.machine, "nodes")
-    return (str(topology.nodes), say("the launch")) if topology.known else (say("unknown"), "")
 
 
 def _is_local(machine: Machine, library: str) -> bool:
@@ -202,7 +194,8 @@ class GivenView(FieldView):
     def action_change(self) -> None:
         """Open the field on the marked fact."""
         name = self.marked
-        self.open_field(self._written.get(name, text_of(self.state.asked, name)), FORMS[name])
+        hint = say("like {form}", form=FORMS[name])
+        self.open_field(self._written.get(name, text_of(self.state.asked, name)), hint)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

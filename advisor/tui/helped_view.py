@@ -17,11 +17,11 @@ from advisor.tui.ui_text import BLANK, Row, paragraph
 class HelpedView(Overlay):
     """One question with two keys; Esc leaves it open and it is not asked again."""
 
-    TITLE_WORDS = mark("Did it help?")
+    TITLE_WORDS = mark("Did it get past?")
     TYPES = True
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "helped(True)", "it helped", tooltip="it got past where it had died: kept as a case of yours"),
-        Binding("n", "helped(False)", "it did not", tooltip="nothing is kept"),
+        Binding("y", "helped(True)", "yes, past it", tooltip="it got past where it had died: kept as a case of yours"),
+        Binding("n", "helped(False)", "no, not past it", tooltip="nothing is kept"),
         Binding("escape", "helped(None)", "not known", tooltip="not known; it is not asked again"),
     ]
     fix: SavedFix

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from advisor.hostile import cells
 from advisor.language import Sayings, mark, say, say_count
 from advisor.machine.inventory import Machine
-from advisor.run.run import Knob, Run
+from advisor.run.run import Knob, Run, Topology
 from advisor.tui.facts import gpu_words, where
 from advisor.tui.gauges_view import SHM
 from advisor.tui.screen import BACK, StageScreen
@@ -82,13 +82,19 @@ def source_of_field(machine: Machine, *fields: str) -> str:
     return SOURCE_WORDS[found] if found else ""
 
 
-def machine_rows(machine: Machine, width: int) -> list[Row]:
+def nodes_of(machine: Machine, topology: Topology) -> tuple[str, str]:
+    """How many nodes, and who says so: the machine, else the launch."""
+    if machine.nodes is not None:
+        return str(machine.nodes), source_of_field(machine, "nodes")
+    return (str(topology.nodes), say("the launch")) if topology.known else (say("unknown"), "")
+
+
+def machine_rows(machine: Machine, topology: Topology, width: int) -> list[Row]:
     """The box, fact by fact."""
     host, unknown = machine.host, say("unknown")
-    nodes = str(machine.nodes) if machine.nodes is not None else unknown
     out = [
         fact(say("GPUs"), gpu_words(machine), source_of_field(machine, "gpus"), width),
-        fact(say("nodes"), nodes, source_of_field(machine, "nodes"), width),
+        fact(say("nodes"), *nodes_of(machine, topology), width),
         fact(say("GPU driver"), machine.driver or unknown, "", width),
         fact(say("host RAM"), show_bytes(host.total_bytes), source_of_field(machine, "host.total", "host"), width),
     ]
@@ -145,6 +151,11 @@ def gpu_rows(machine: Machine, width: int) -> list[Row]:
     return out
 
 
+def framework_words(run: Run) -> str:
+    """Like "verl v0.6"."""
+    return say("unknown") if run.framework == "unknown" else f"{run.title or run.framework} {run.era}".strip()
+
+
 def run_rows(state: State, width: int) -> list[Row]:
     """The run: framework, model, topology, and how each was told."""
     run = state.run
@@ -154,8 +165,8 @@ def run_rows(state: State, width: int) -> list[Row]:
         shape = say("{model}, {size}", model=shape, size=show_params(model.parameters))
     topology = run.topology
     out = [
-        fact(say("framework"), f"{run.title or run.framework} {run.era}".strip(), run.recognised_by, width),
-        fact(say("algorithm"), run.algorithm, "", width),
+        fact(say("framework"), framework_words(run), run.recognised_by, width),
+        fact(say("algorithm"), run.recipe.title if run.algorithm != "unknown" else say("unknown"), "", width),
         fact(say("model"), shape, model.note if model else "", width),
         fact(
             say("GPUs"),
@@ -228,7 +239,10 @@ class MachineScreen(StageScreen):
         """The box."""
         state = self.state
         top = start_rows(self.ui.offers.demo is not None, width) if nothing_given(state) else []
-        top += [*paragraph(_whose(state.machine), width, tone="strong"), *machine_rows(state.machine, width)]
+        top += [
+            *paragraph(_whose(state.machine), width, tone="strong"),
+            *machine_rows(state.machine, state.run.topology, width),
+        ]
         if self.columns == 1:
             top += [BLANK, *library_rows(state.machine, state.run, width), *gpu_rows(state.machine, width)]
         return top

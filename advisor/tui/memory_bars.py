@@ -47,6 +47,8 @@ def stacked(of: PhaseSum | None, capacity: int | None, scale: int, width: int) -
         drawn[at] = LIMIT
         for column in range(at + 1, width):
             drawn[column] = " " if drawn[column] == FREE else drawn[column]
+    elif capacity is None:
+        drawn = [" " if letter == FREE else letter for letter in drawn]  # what is free is not known
     return "".join(drawn)
 
 
@@ -78,7 +80,7 @@ def scale_of(before: PhaseSum | None, after: PhaseSum | None, capacity: int | No
     sums = [of.expected for of in (before, after) if of is not None]
     largest = max(sums, default=0)
     if capacity is None:
-        return largest
+        return 2 * largest  # half a bar: a full one would say that the memory is full
     return capacity if largest <= capacity else round(largest * 1.02)
 
 
@@ -97,7 +99,7 @@ def figures(of: PhaseSum | None, capacity: int | None, plan: Plan) -> list[Toned
     if of is None:
         return [Toned(" " + say("no such phase"), "dim")]
     used = pad_left(_g(of.expected), NUMBER)
-    total = f"{used} G"
+    total = say("{used} of {total} G", used=used, total="?")
     if capacity is not None:
         longest = cells(say("{used} of {total} G", used="0" * NUMBER, total="0" * NUMBER))
         total = pad(say("{used} of {total} G", used=used, total=_g(capacity)), longest)

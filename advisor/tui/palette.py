@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from advisor.config import THEMES
-from advisor.language import clauses, mark, say
+from advisor.language import Sayings, clauses, mark, say
 from advisor.tui.breadcrumb import STAGE_TITLES, STAGES
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
@@ -30,6 +30,9 @@ NOT_LISTED = ("nothing", "app.look('palette')", "app.suspend_process")
 _LABEL = 25
 """Columns of the words of a command."""
 
+_COLOURS = Sayings({"dark": "dark", "light": "light", "contrast": "contrast", "terminal": "terminal"})
+"""Our own themes; the others have names of their own."""
+
 
 def commands_of(screen: BaseScreen) -> list[Hint]:
     """What can be done on `screen` now: its own keys, those of every screen, and the colours."""
@@ -38,7 +41,7 @@ def commands_of(screen: BaseScreen) -> list[Hint]:
     colours = [
         Hint("", told, told, False, f"app.theme('{name}')", english=f"colours {name}")
         for name in THEMES
-        for told in (say("colours: {name}", name=name),)
+        for told in (say("colours: {name}", name=_COLOURS.get(name, name)),)
     ]
     listed = [hint for hint in (*own, *usable, *colours) if hint.action not in NOT_LISTED]
     return list({hint.action: hint for hint in reversed(listed)}.values())[::-1]

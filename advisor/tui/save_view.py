@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar
 
 from textual import on
@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from advisor.hostile import clean_line
 from advisor.language import mark, say, say_count
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.keys import Hint
@@ -50,10 +51,7 @@ def save_rows(destination: str, script: str, width: int) -> list[Row]:
 
 def overwrite_rows(there: Sequence[Path], width: int) -> list[Row]:
     """The question before files are replaced."""
-    return [
-        *(row for one in there for row in paragraph(say("{file} exists already.", file=one), width, tone="strong")),
-        *paragraph(say("y replaces it · n keeps it and asks for another name"), width),
-    ]
+    return [row for one in there for row in paragraph(say("{file} exists already.", file=one), width, tone="strong")]
 
 
 def saved_rows(saved: Saved, width: int) -> list[Row]:
@@ -244,6 +242,12 @@ def counts(diff: str) -> str:
     )
 
 
+def patched_name(diff: str) -> str:
+    """The name of the file that a diff changes, which a launch script may only start; "" without a diff."""
+    head = next((text for text in diff.splitlines() if text.startswith("--- ")), "")
+    return PurePath(clean_line(head.removeprefix("--- ").partition("\t")[0])).name
+
+
 def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 0) -> list[Row]:
     """Title, diff, proof; or why there is nothing to write."""
     if preview is None:
@@ -271,6 +275,8 @@ def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 
         out += [BLANK, *paragraph(say("Verified: {proofs}", proofs=" · ".join(preview.proof)), width, tone="good")]
     destination = savable(preview)
     if destination is not None:
+        changed = patched_name(preview.diff)
+        script = say("{one} and {other}", one=script, other=changed) if changed not in ("", script) else script
         names = {"file": str(destination), "report": destination.with_suffix(".md").name, "script": script}
         told = _ENTER_WRITES if preview.diff else _ENTER_REPORTS
         if preview.launch is not None:

@@ -335,13 +335,17 @@ class Overlay(BaseScreen):
 
     def on_mount(self) -> None:
         """What was said of the screen underneath is over."""
+        self._unsay()
+        super().on_mount()
+
+    def action_back(self) -> None:
+        """Return to the screen underneath; what was said of this one is over."""
+        self._unsay()
+        self.dismiss()
+
+    def _unsay(self) -> None:
         if self.ui.note:
             self.ui.note = ""
             for screen in self.app.screen_stack:
                 if isinstance(screen, BaseScreen):
                     screen.reload()
-        super().on_mount()
-
-    def action_back(self) -> None:
-        """Return to the screen underneath."""
-        self.dismiss()

@@ -235,7 +235,7 @@ COUNTED_FROM_THE_END = mark("This is the end of the log; lines are counted from 
 SCRIPT, LOG = mark("script"), mark("log")
 CHOSEN_SCRIPT, CHOSEN_LOG = mark("chosen as the script: {name}"), mark("chosen as the log: {name}")
 RUNS_HERE, NEWEST_FIRST = mark("Recent runs in this folder"), mark("newest first")
-HOW_TO_GIVE = mark("Next time in one go: rl-oom-advisor run.sh --log train.log. Without files: rl-oom-advisor --demo")
+HOW_TO_GIVE = mark("Next time in one go: {command}. Without files: rl-oom-advisor --demo")
 WHAT_IS_IT = mark(
     "What is it? l or Enter: a log. s: a launch script. Backspace forgets it; what you paste next is added."
 )

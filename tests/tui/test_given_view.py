@@ -40,6 +40,8 @@ async def test_what_cannot_be_is_told_and_stands_there_to_be_mended(
         await press(pilot, "i", "enter", *["backspace"] * 11, *"8xFOO[red]q", "enter")
         assert "that could not be done: --gpus: " in screen_text(pilot.app)
         assert "8 × A100-40GB" in screen_text(pilot.app)
+        await press(pilot, "w", "escape")
+        assert "could not be done" not in screen_text(pilot.app), "it was said, and another screen stood there since"
         await press(pilot, "enter")
         assert "8xFOO[red]q" in screen_text(pilot.app)
         await press(pilot, "escape", "end", "enter", *["backspace"] * 9, *"0.2", "enter")

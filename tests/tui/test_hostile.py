@@ -194,7 +194,7 @@ def every_page(text: str, width: int) -> list[list[Row]]:
         question.because_rows(state, state.diagnosis.path[0], width),
         question.earlier_rows(state, 2, width),
         question.path_rows(state, 1, width),
-        machine_view.machine_rows(state.machine, width),
+        machine_view.machine_rows(state.machine, state.run.topology, width),
         machine_view.library_rows(state.machine, state.run, width),
         machine_view.gpu_rows(state.machine, width),
         machine_view.run_rows(state, width),

@@ -124,7 +124,7 @@ def test_every_page_of_every_case_says_all_it_has_to_say(
             explain.why_not_rows(state, width),
             explain.arithmetic_rows(state, state.diagnosis.phase, width),
             memory_view.memory_rows(state.plan, state.diagnosis.phase, width),
-            machine_view.machine_rows(state.machine, width),
+            machine_view.machine_rows(state.machine, state.run.topology, width),
             machine_view.library_rows(state.machine, state.run, width),
             machine_view.run_rows(state, width),
             machine_view.knob_rows(state.run, width),
@@ -167,7 +167,7 @@ def column_of(line: TonedLine, words: str) -> int:
 
 def test_the_columns_of_the_plan_stand_under_their_titles() -> None:
     rows = plan_rows.plan_rows(host_crash(), "actor_update", 78)
-    titles, results = rows[0].line, ("不变", "会改变")
+    titles, results = rows[0].line, ("不变", "会变")
     heads = [row.line for row in rows if row.key and any(word in plain(row.line) for word in results)]
     assert len(heads) == 4
     assert {min(column_of(head, word) for word in results if word in plain(head)) for head in heads} == {
