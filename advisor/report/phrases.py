@@ -288,6 +288,8 @@ def rooms(before: Ledger, after: Ledger | None, place: Place) -> str:
     """What a place has, in GiB; now and after where the changes move it."""
     now, then = (capacity_of(one, place) for one in (before, after or before))
     return size_words(now) if now == then else f"{size_words(now)} → {size_words(then)}"
+
+
 def size_words(room: int | None) -> str:
     """How large a memory is in GiB, for a title that names the unit."""
     return say("?") if room is None else show_gib(room)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.hostile import clean_line
 from advisor.language import mark, say
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class SessionDriver(Struct, frozen=True):
             patch.proof,
             destination,
             by_hand=patch.by_hand,
-            source=only_rewrite(patch.rewrites).document.path.name,
+            source=clean_line(only_rewrite(patch.rewrites).document.path.name),
         )
         if starter is None:
             return preview

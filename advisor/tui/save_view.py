@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -13,7 +13,6 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
-from advisor.hostile import clean_line
 from advisor.language import mark, say, say_count
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.keys import Hint
@@ -242,12 +241,6 @@ def counts(diff: str) -> str:
     )
 
 
-def patched_name(diff: str) -> str:
-    """The name of the file that a diff changes, which a launch script may only start; "" without a diff."""
-    head = next((text for text in diff.splitlines() if text.startswith("--- ")), "")
-    return PurePath(clean_line(head.removeprefix("--- ").partition("\t")[0])).name
-
-
 def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 0) -> list[Row]:
     """Title, diff, proof; or why there is nothing to write."""
     if preview is None:
@@ -275,8 +268,8 @@ def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 
         out += [BLANK, *paragraph(say("Verified: {proofs}", proofs=" · ".join(preview.proof)), width, tone="good")]
     destination = savable(preview)
     if destination is not None:
-        changed = patched_name(preview.diff)
-        script = say("{one} and {other}", one=script, other=changed) if changed not in ("", script) else script
+        both = preview.source not in ("", script)
+        script = say("{one} and {other}", one=script, other=preview.source) if both else script
         names = {"file": str(destination), "report": destination.with_suffix(".md").name, "script": script}
         told = _ENTER_WRITES if preview.diff else _ENTER_REPORTS
         if preview.launch is not None:
