@@ -75,6 +75,8 @@ class SessionRequest(Struct, frozen=True):
     """Address of a running Ray cluster to be asked ("auto": the one of this node)."""
     planned: bool = True
     """False: no changes are sought, for what asks of the run as it is."""
+    cards_named: bool = False
+    """Whether `gpus` has to name cards: what counts and writes needs them, a death is told without."""
 
     @property
     def knobs(self) -> dict[str, Knob]:
@@ -309,7 +311,7 @@ def described_machine(asked: SessionRequest, knowledge: Knowledge, tell: OnProgr
         machine_files=asked.machine_files,
         asked=nodes,
         problems=problems,
-        named=not asked.planned,  # what only counts needs the card; a death is told without it
+        named=asked.cards_named,
     )
 
 

@@ -63,4 +63,5 @@ def open_state(parsed: argparse.Namespace, needs_script: bool = False, planned: 
         )
     if needs_script and asked.script is None:
         raise Refusal(say("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)"))
-    return usable(lambda: session.open_session(replace(asked, planned=planned), needs_script=needs_script))
+    asked = replace(asked, planned=planned, cards_named=needs_script)
+    return usable(lambda: session.open_session(asked, needs_script=needs_script))

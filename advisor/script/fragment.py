@@ -51,6 +51,8 @@ _CLOSES = {b"(": b")", b"[": b"]", b"{": b"}"}
 MOST_CUT = 4
 """Lines that a paste may have lost the end of."""
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
+_SENTENCE = re.compile(rb"\s*(?:I|[A-Z][a-z]+)(?:,?[ \t]+[`\"(]?[A-Za-z][\w.'/-]*[`\")]?){4}")
+"""How a text of sentences begins, and no script: five words behind a capital letter."""
 
 
 def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Launch | None:
@@ -134,11 +136,11 @@ def _unquoted(data: bytes) -> bytes:
 def read_pasted(document: Document, problem: str = "") -> Launch | None:
     """What a text that is no script names as settings; None where that is too little. `problem`: why it is no file.
 
-    One setting is enough where the text is nothing else.
+    One setting is enough where the text is nothing else; sentences need none, for they name model and framework.
     """
     settings = pasted_settings(document) if not document.data.startswith(b"#!") else ()
     alone = not problem and len(settings) == 1 and "_" in settings[0].key and len(document.data.split(b"\n")) - 1 <= 1
-    if len(settings) < FEWEST and not alone:
+    if len(settings) < FEWEST and not alone and not _SENTENCE.match(document.data):
         return None
     told = (*([problem] if problem else []), say(NOTE))
     files = (str(document.path),)

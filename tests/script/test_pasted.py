@@ -99,6 +99,17 @@ def test_what_is_no_setting_of_this_run_is_not_read_as_one(read: Read, text: str
     assert read(text, "run.sh").launches == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["I ran it with EasyR1 on one card. It doesn't fit.\n", "The run of TRL died (always in\nthe first step).\n"],
+    ids=["an apostrophe", "a bracket"],
+)
+def test_sentences_without_a_setting_are_read_for_their_words(read: Read, text: str) -> None:
+    (launch,) = read(text, "run.sh").launches
+    assert (values(launch), launch.partial) == ({}, True)
+    assert {"EasyR1", "TRL"} & set(launch.prose)
+
+
 def test_pasted_settings_are_not_written_into(read: Read) -> None:
     with pytest.raises(EditRefused):
         rewrite(read("It is this:\n" + NESTED, "run.sh"), 0, [EditRequest("policy.max_len", "2")])
