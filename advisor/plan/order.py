@@ -218,7 +218,11 @@ class Grounds(Struct, frozen=True):
         if fills or heavy or step.id in {*self.little, *self.doubted}:
             return RESULTS
         batch = self.lever(step) == "batch"  # what a pass loses, more passes make up
-        mild = batch or step.id in (*self.cause.leads, *self.usual) or (remedy is not None and self.of_rollouts(remedy))
+        rolls = self.situation.facts.get("rolls_out")
+        set_here = self.lever(step) == "length" and stated(step) and self.situation.now.run.framework == "unknown"
+        set_here = set_here and rolls is not None and rolls.value is True
+        own = remedy is not None and (set_here or self.of_rollouts(remedy))
+        mild = batch or step.id in (*self.cause.leads, *self.usual) or own
         if step.results == "changed" and not mild:
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
             return OF_ITS_OWN if number else RESULTS
