@@ -203,6 +203,7 @@ def asked_otherwise(state: State, asked: SessionRequest, notice: OnProgress | No
     Raises what `open_session` raises.
     """
     tell, before = notice or silent, state.asked
+    asked = replace(asked, cards_named=asked.gpus != before.gpus)
     script = read_launches(asked.script, state.knowledge) if asked.script is not None else None
     same = (asked.logs, asked.record, asked.ray) == (before.logs, before.record, before.ray)
     crash = state.crash if same else read_crash_of(asked, state.knowledge, tell)
