@@ -21,11 +21,15 @@ _NOTEBOOK = re.compile(
     r"(?:File )?(?P<file>(?:/|~|[A-Z]:\\)[^\s:]{1,400}\.py):(?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})"
 )
 """IPython's form, and rich's with its frame around it."""
+_HEAD_LINES = 8
+"""Lines over which rich breaks the head of a frame."""
 _OLD_NOTEBOOK = re.compile(
     r"^\[?(?P<file>(?:/|~)[^\s:\]]{1,400}\.py)(?:\]\(\S{0,200}\))? in (?P<function>[\w.<>]{1,120})\("
 )
 """IPython's form of old, whose line number stands on an arrow below it."""
-_ARROW = re.compile(r"^\s*-{2,8}> ?\[?(?P<line>\d{1,7})\b")
+_ARROW = re.compile(r"^[\s│]*(?:-{2,8}>|❱) ?\[?(?P<line>\d{1,7})\b")
+"""Where IPython and rich point at the line that failed."""
+_BOXED = re.compile(r"^\s*│ (?P<inside>.*?) ?│\s*$")
 _CHAIN = re.compile(r"^\s*(?:→|↳|⟶|└─*>?|[-=]{1,3}>) ?")
 _CALLED = re.compile(_CHAIN.pattern + r".{0,200}?(?P<function>[\w.<>]{1,120})(?:\(\))? +"
                      r"\((?P<file>[^\s:()]{1,200}\.py):(?P<line>\d{1,7})\b")  # fmt: skip
@@ -88,6 +92,20 @@ def _frames_on(line: LogLine) -> tuple[Frame, ...]:
     return tuple(found)
 
 
+def _wrapped_frame_in(lines: Sequence[LogLine]) -> Frame | None:
+    """The frame on the first of `lines` whose head rich broke at its width, with the rest of it on those below."""
+    head = ""
+    for line in lines[:_HEAD_LINES]:
+        boxed = _BOXED.match(line.text)
+        if boxed is None or not boxed["inside"].strip():
+            return None
+        inside = boxed["inside"]
+        head += inside.strip() + (" " if inside.endswith(" ") else "")  # broken at a blank, or within a path
+        if match := _NOTEBOOK.fullmatch(head.rstrip()):
+            return Frame(match["file"], int(match["line"]), match["function"], lines[0].number)
+    return None
+
+
 def _old_frame_in(line: LogLine, arrow: int) -> Frame | None:
     """The frame an old notebook shows, with the line number that the arrow below it had."""
     match = _OLD_NOTEBOOK.match(line.text) if arrow else None
@@ -101,6 +119,7 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
     texts: list[str] = []
     foreign = arrow = 0
     below = at_arrow = above = ""
+    under: list[LogLine] = []
     for line in reversed(before):
         if line.process != process:
             foreign += 1
@@ -109,8 +128,17 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
             continue
         tasks.extend(match["task"] for match in _RAY_TASK.finditer(line.text))
         frame = frame_in(line) or _old_frame_in(line, arrow)
+        if frame is None and (whole := _wrapped_frame_in((line, *under))) is not None:
+            if (
+                frames
+                and whole.function == frames[-1].function
+                and any(one.number == frames[-1].log_line for one in under)
+            ):
+                frames[-1] = replace(whole, text=frames[-1].text)  # its end was read by itself
+                continue
+            frame = whole
         if pointed := _ARROW.match(line.text):
-            arrow, at_arrow = int(pointed["line"]), line.text[pointed.end() :]
+            arrow, at_arrow = int(pointed["line"]), line.text[pointed.end() :].strip(" \t│")
         if frame is not None:  # a notebook shows the lines around the one that failed, and an arrow at that
             text = at_arrow if frame.line == arrow and at_arrow else below
             frames.append(replace(frame, text=clean_line(text.strip(), _TEXT)))
@@ -120,7 +148,7 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
             break
         elif len(texts) < _TEXT_LINES:
             texts.append(line.text)
-        above = line.text
+        above, under = line.text, [line, *under[: _HEAD_LINES - 2]]
         below = "" if frame is not None else line.text
     return Trace(tuple(reversed(frames)), tuple(tasks), tuple(texts))
 
@@ -177,8 +205,18 @@ def trace_of(cause: LogFind | None, lines: Sequence[LogLine]) -> Trace:
         return _around(cause, lines)
     if cause is not None and cause.find.after:
         lines = [cause.find.first, *cause.find.after]
-    last = next((i for i in range(len(lines) - 1, -1, -1) if frame_in(lines[i])), None)
-    return _trace_above(lines[: last + 2], lines[last].process) if last is not None else Trace()
+    last = next(
+        (
+            i
+            for i in range(len(lines) - 1, -1, -1)
+            if frame_in(lines[i]) or _wrapped_frame_in(lines[i : i + _HEAD_LINES])
+        ),
+        None,
+    )
+    if last is None:
+        return Trace()
+    end = next((i for i in range(last + 2, len(lines)) if _BOXED.match(lines[i].text) is None), len(lines))
+    return _trace_above(lines[:end], lines[last].process)
 
 
 def waiter_of(cause: LogFind, lines: Sequence[LogLine]) -> Trace:

@@ -43,7 +43,7 @@ def test_a_cut_traceback_with_a_told_phase_has_steps_on_a_condition(tmp_path: Pa
 def test_words_that_name_no_card_are_told_in_a_note_and_refused_where_the_card_is_needed(tmp_path: Path) -> None:
     assert "names no card" in short_report(seen(tmp_path, "CUDA out of memory\n", gpus="some cloud"))
     with pytest.raises(ValueError, match="some cloud"):
-        open_session(SessionRequest(logs=(tmp_path / "log",), gpus="some cloud", planned=False))
+        open_session(SessionRequest(logs=(tmp_path / "log",), gpus="some cloud", cards_named=True))
 
 
 def test_no_space_while_a_checkpoint_is_written_is_a_disk(tmp_path: Path) -> None:
