@@ -21,6 +21,8 @@ _NOTEBOOK = re.compile(
     r"(?:File )?(?P<file>(?:/|~|[A-Z]:\\)[^\s:]{1,400}\.py):(?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})"
 )
 """IPython's form, and rich's with its frame around it."""
+_AT_BLANK = re.compile(r":\d{1,7}(?: in)?$")
+"""What of a frame's head has a blank behind it."""
 _HEAD_LINES = 8
 """Lines over which rich breaks the head of a frame."""
 _OLD_NOTEBOOK = re.compile(
@@ -99,8 +101,8 @@ def _wrapped_frame_in(lines: Sequence[LogLine]) -> Frame | None:
         boxed = _BOXED.match(line.text)
         if boxed is None or not boxed["inside"].strip():
             return None
-        inside = boxed["inside"]
-        head += inside.strip() + (" " if inside.endswith(" ") else "")  # broken at a blank, or within a path
+        head += boxed["inside"].strip()
+        head += " " if _AT_BLANK.search(head) else ""  # broken at a blank, or within a path
         if match := _NOTEBOOK.fullmatch(head.rstrip()):
             return Frame(match["file"], int(match["line"]), match["function"], lines[0].number)
     return None
@@ -128,7 +130,8 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
             continue
         tasks.extend(match["task"] for match in _RAY_TASK.finditer(line.text))
         frame = frame_in(line) or _old_frame_in(line, arrow)
-        if frame is None and (whole := _wrapped_frame_in((line, *under))) is not None:
+        under = [line, *under[: _HEAD_LINES - 1]]
+        if frame is None and (whole := _wrapped_frame_in(under)) is not None:
             if (
                 frames
                 and whole.function == frames[-1].function
@@ -148,7 +151,7 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
             break
         elif len(texts) < _TEXT_LINES:
             texts.append(line.text)
-        above, under = line.text, [line, *under[: _HEAD_LINES - 2]]
+        above = line.text
         below = "" if frame is not None else line.text
     return Trace(tuple(reversed(frames)), tuple(tasks), tuple(texts))
 
