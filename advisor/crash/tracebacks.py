@@ -132,12 +132,9 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
         frame = frame_in(line) or _old_frame_in(line, arrow)
         under = [line, *under[: _HEAD_LINES - 1]]
         if frame is None and (whole := _wrapped_frame_in(under)) is not None:
-            if (
-                frames
-                and whole.function == frames[-1].function
-                and any(one.number == frames[-1].log_line for one in under)
-            ):
-                frames[-1] = replace(whole, text=frames[-1].text)  # its end was read by itself
+            part = frames[-1] if frames else whole
+            if part.line == whole.line and part.file != whole.file and whole.file.endswith(part.file):
+                frames[-1] = replace(whole, text=part.text)  # its end was read by itself
                 continue
             frame = whole
         if pointed := _ARROW.match(line.text):
