@@ -112,11 +112,12 @@ class Natives(Struct, dict=True):
         return None if found is None else float(found)
 
     def carrier(self, knob: str) -> Native | None:
-        """The native key that carries a knob: one that is set if there is one, else the first the era has."""
+        """The native key that carries a knob: one that is set if there is one, else one with a default, else the first."""
         carriers = self.carriers(knob)
         if len(carriers) < 2:
             return carriers[0] if carriers else None
-        return next((c for c in carriers if c.given and (c.value is not None or c.stated_off)), carriers[0])
+        given = next((c for c in carriers if c.given and (c.value is not None or c.stated_off)), None)
+        return given or next((c for c in carriers if c.value is not None), carriers[0])
 
     def carriers(self, knob: str) -> Sequence[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""
