@@ -10,7 +10,15 @@ from advisor.memory import lora, megatron
 from advisor.memory.amount import Amount, in_bytes, quantity
 from advisor.memory.batches import Pass, TrainedRole, sequences_held, setting_of
 from advisor.memory.cells import Cell, cell, fullest, total
-from advisor.memory.gathered import gathered_units, root_ending, stream_bytes, table_ending, weights_at_loss
+from advisor.memory.gathered import (
+    cast_without_gradients,
+    gathered_units,
+    head_gradient,
+    root_ending,
+    stream_bytes,
+    table_ending,
+    weights_at_loss,
+)
 from advisor.memory.inputs import Inputs, of_rank
 from advisor.memory.layer import (
     backward_of_token,
@@ -85,12 +93,15 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
     several = _several_passes(inputs, step, role)
     piled = (_whole_gradients(inputs, role) if several else []) or list(gradients)
     sure = piled if several else []
+    begun = piled if several or inputs.trainer != "ddp" else head_gradient(inputs)
     loss = [*sure, kept, *scores[1:], *images, last, *lost, *weights_at_loss(inputs, everything=not checkpointed)]
     if role == "actor":
         loss += [logits_cell(inputs, step, updating=True), *lost_logits(inputs, step)]
-    backward = [*piled, kept, *images, *lost, working, *scores, *gathered_units(inputs, backward=True)]
+    layer_at_work = [working, *scores, *gathered_units(inputs, backward=True)]
+    backward = [*begun, kept, *images, *lost, *layer_at_work]
+    first_layer = [*piled, *layer_at_work]  # the inputs of all others are gone, and the gradients of all are there
     ending = [*gradients, *root_ending(inputs, bool(sure)), *table_ending(inputs, bool(sure))]
-    return fullest({"loss": loss, "backward": backward, "end": ending})
+    return fullest({"loss": loss, "backward": backward, "first_layer": first_layer, "end": ending})
 
 
 def _checkpoints(inputs: Inputs, step: Pass, role: TrainedRole, layer: Amount, *, fused: bool) -> Cell:
@@ -138,7 +149,7 @@ def scoring_cells(inputs: Inputs, step: Pass) -> list[Cell]:
     layer = forward_of_token(inputs.shape, stream_bytes(inputs), inputs.stream)
     hidden = _tokens(of_each(c.BF16, "hidden", inputs.shape.hidden), step, mark("hidden states"))
     logits = logits_cell(inputs, step, updating=False)
-    head = [hidden, *weights_at_loss(inputs, everything=True), logits]
+    head = [hidden, *cast_without_gradients(inputs), logits]
     working = [_tokens(layer, step, mark("one layer forward")), *gathered_units(inputs, backward=False)]
     working += _eager_scores(inputs, step, 1, c.EAGER_SCORES)
     return max(head, working, key=total)

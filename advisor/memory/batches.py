@@ -13,6 +13,7 @@ from advisor.memory.amount import assumed as guess
 from advisor.memory.cells import Rows
 from advisor.memory.constants import (
     ASSUMED_LENGTH,
+    ASSUMED_PROMPT,
     BALANCE_SLACK,
     FILL,
     FILL_GIVEN,
@@ -124,6 +125,11 @@ def sequence_length(run: Run, assumed: Assumptions) -> tuple[int, Basis]:
         told = {"keys": listed(knob.key for knob in unread), "length": f"{length:g}"}
         assumed.note(say("{keys} could not be read: rows of {length} tokens are counted", **told))
         return int(length), "estimated"
+    if known is None and response and run.recipe.answers != "given":
+        row = run.number(LONGEST_ROW)
+        if row is None:
+            assumed.note(say("nothing cuts prompts: {length} tokens of one are counted", length=ASSUMED_PROMPT))
+        known = max(response, row or response + ASSUMED_PROMPT)
     known = known or response or prompt
     rows = row_lengths(run) if run.recipe.answers == "given" else None
     if rows is not None and not run.number("data.pack_tokens") and run.value(LONGEST_ROW) is None:

@@ -201,11 +201,12 @@ def total(cells: Iterable[Cell]) -> int:
     return sum([each.expected for each in cells])
 
 
-Instant = Literal["loss", "backward", "end"]
+Instant = Literal["loss", "backward", "first_layer", "end"]
 """A moment of a pass, in which some tensors live that live in no other."""
 _AS_IN: dict[Instant, str] = {
     "loss": mark("with all that lives in the loss"),
     "backward": mark("with all that lives in the backward"),
+    "first_layer": mark("with all that lives in the backward"),
     "end": mark("with all that lives at the end of the backward"),
 }
 

@@ -107,6 +107,9 @@ BALANCE_SLACK = 1.05
 ASSUMED_LENGTH = 4096
 """Tokens of prompt and response where the script and the log say nothing (judgement)."""
 
+ASSUMED_PROMPT = 512
+"""Tokens of a prompt where the framework cuts none and nobody says (judgement: what TRL cut them to until 0.25)."""
+
 # --- logits -------------------------------------------------------------------------------------------------------
 EAGER_ENTROPY_UPDATE, EAGER_ENTROPY_FORWARD = 28, 14
 """Bytes per token x vocabulary entry where entropy is computed from full logits without compilation: the padded path of
@@ -207,6 +210,10 @@ MOMENT_BYTES_8BIT = 2
 """Two moments of one byte each (bitsandbytes)."""
 USUAL_RANK = 128
 """Rank of the projections of GaLore and APOLLO where nothing says (transformers, trainer.py: galore's default)."""
+ADAFACTOR_STEP_BYTES = 2 * FP32
+"""Per parameter of the matrix at work: the update and its factors' product in fp32; 16-bit weights and gradients have a
+copy in fp32 each beside them (transformers@v5.17.0 src/transformers/optimization.py, Adafactor.step; 2.1 GiB measured
+for a table of 136e6, tests/measured/h200_trl.yaml)."""
 KAHAN_MOMENT_BYTES = 6
 """adamw_bf16: two moments and a compensation buffer in bf16 (EasyR1, AnyPrecisionAdamW)."""
 

@@ -14,7 +14,7 @@ from advisor.memory import constants as c
 from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.amount import Amount, add_up, as_amount, in_bytes, least, most, quantity
 from advisor.memory.cells import Cell, cell, note
-from advisor.memory.gathered import of_table
+from advisor.memory.gathered import cast_without_gradients, of_table, stream_bytes
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.layer import kv_of_token, mlp_width, of_each
 from advisor.memory.megatron import expert_parameters
@@ -249,11 +249,13 @@ def sleeping(inputs: Inputs) -> list[Cell]:
 
 
 def own_generation(inputs: Inputs, rows: int) -> list[Cell]:
-    """Generation by the training framework itself: the KV cache of all sequences of a pass, at full length."""
+    """Generation by the training framework itself: the KV cache of all sequences of a pass, at full length, and what
+    autocast casts."""
     length = quantity("tokens", inputs.update.length, basis=inputs.scoring.tokens.basis)
     size = cache_of_token(inputs) * quantity("sequences", rows) * length
     cache = cell("kv_cache", size.spread(c.OWN_CACHE_LOW), mark("in the training process"))
-    return [cache, *_left_by_growth(inputs, rows * inputs.update.length), *_gathered_to_generate(inputs)]
+    cast = cast_without_gradients(inputs) if stream_bytes(inputs) == c.FP32 else []
+    return [cache, *cast, *_left_by_growth(inputs, rows * inputs.update.length), *_gathered_to_generate(inputs)]
 
 
 def _left_by_growth(inputs: Inputs, tokens: int) -> list[Cell]:

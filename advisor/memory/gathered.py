@@ -73,19 +73,32 @@ def weights_at_loss(inputs: Inputs, *, everything: bool) -> list[Cell]:
     return gathered_units(inputs, backward=False)
 
 
+def cast_without_gradients(inputs: Inputs) -> list[Cell]:
+    """The same in a pass without gradients: autocast keeps copies of what is trained, of a frozen base one by one."""
+    return weights_at_loss(inputs, everything=not inputs.adapters)
+
+
 def table_ending(inputs: Inputs, several: bool) -> list[Cell]:
     """The end of a backward without sharding: the embedding's gradient, made whole before it is added to what is there.
 
-    Tied: the head's, the embedding's and their sum; the first pass of a step keeps one of them as the gradient.
+    Tied: the head's, the embedding's and their sum (a fused loss hands out the head's to be added to); the first pass
+    of a step keeps one of them as the gradient.
     """
     if inputs.trainer != "ddp" or inputs.adapters or inputs.per.steps_in_backward:
         return []
-    tables = 3 if inputs.shape.tied else 1
+    tables = (2 if inputs.run.is_on("actor.fused_loss") else 3) if inputs.shape.tied else 1
     per = inputs.state("gradients") * quantity("gradients", tables - (not several))
     if stream_bytes(inputs) == c.FP32 and not inputs.shape.tied:
         per = in_bytes("", c.BF16 + c.FP32 if several else 0)
     size = (per * of_table(inputs.shape)).within(low=0)
     return [cell("gathered", size, mark("gradients of embedding and head"))]
+
+
+def head_gradient(inputs: Inputs) -> list[Cell]:
+    """The only gradient that is there when backward begins with the layers, in the first pass of a step."""
+    if inputs.adapters or inputs.per.steps_in_backward:
+        return []
+    return [cell("gradients", inputs.state("gradients") * of_table(inputs.shape), mark("of the head"))]
 
 
 def root_ending(inputs: Inputs, several: bool) -> list[Cell]:

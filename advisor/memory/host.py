@@ -221,7 +221,7 @@ def _reference(inputs: Inputs) -> list[Cell]:
     here = inputs.parameters * inputs.node_part
     if inputs.split is not None:
         here = _of_rank(inputs, "weights") * inputs.here
-    return [cell("reference", _pinned(inputs, inputs.mechanic("reference_bytes") * here))]
+    return [cell("reference", _pinned(inputs, inputs.state("reference") * here))]
 
 
 def _engine_copies(inputs: Inputs) -> list[Cell]:

@@ -62,10 +62,11 @@ _STATE_FIELDS = {
     "master": ("master_bytes",),
     "paged": ("moment_bytes",),
     "step_extra": ("step_extra_bytes",),
+    "reference": ("reference_bytes",),
 }
 _TABLES = (("embed_tokens", "word_embeddings", "all-embedding"), ("lm_head", "output_layer"))
 """Names of the embedding and of the head among modules that are trained whole."""
-StateKind = Literal["weights", "gradients", "optimizer", "master", "paged", "step_extra"]
+StateKind = Literal["weights", "gradients", "optimizer", "master", "paged", "step_extra", "reference"]
 
 
 class Inputs(Struct, frozen=True, eq=False):

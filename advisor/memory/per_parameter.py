@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from advisor.memory.adapters import ATTENTION, MLP, adapter_parameters
 from advisor.memory.constants import (
+    ADAFACTOR_STEP_BYTES,
     BF16,
     FP32,
     FUSED_BY_TORCH,
@@ -38,6 +39,7 @@ class Bytes(Struct, frozen=True):
     optimizer: float
     """Master weights and moments."""
     step_extra: float
+    reference: float
     master: float = 0.0
     """The fp32 masters alone."""
     paged: float = 0.0
@@ -65,6 +67,9 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
         moments = 2 * _said(run, "actor.moment_precision", moments / 2)
     name = str(run.value("actor.optimizer") or _usual_optimizer(run)).lower()
     moments, extra = states_of(name, moments, extra)
+    by_matrix = name == "adafactor"
+    if by_matrix and trainer in ("fsdp", "ddp"):
+        extra = ADAFACTOR_STEP_BYTES + (2 * FP32 if weights < FP32 else 0)
     low_rank = is_low_rank(name) and run.model is not None
     if run.model is not None and low_rank:
         rank = run.number("actor.projection_rank") or USUAL_RANK
@@ -73,7 +78,12 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
         moments *= (1 + embedding_parameters(run.model) / run.model.parameters) / 2
     paged = moments if is_paged(name) else 0.0
     early = trainer in ("fsdp", "ddp") and (run.is_on("actor.optimizer_in_backward") or steps_in_backward(name))
-    return Bytes(_quantised(run, weights), gradients, master + moments - paged, extra, master, paged, early, low_rank)
+    loaded = trainer == "ddp" and mechanics.reference_as_loaded and bool(precision)
+    reference = weights if loaded else mechanics.reference_bytes
+    held = _quantised(run, weights)
+    return Bytes(
+        held, gradients, master + moments - paged, extra, reference, master, paged, early, low_rank or by_matrix
+    )
 
 
 def _said(run: Run, knob: str, usual: float) -> float:

@@ -85,7 +85,7 @@ def _reference(inputs: Inputs) -> RoleGroup:
     topology = inputs.run.topology
     beside = "actor" if topology.roles_share_cards or topology.reference_beside_actor else ""
     own = inputs.of("reference")
-    size = sharded_cell(own, "reference", own.mechanic("reference_bytes"), from_stage=3).expected
+    size = sharded_cell(own, "reference", own.state("reference"), from_stage=3).expected
     return replace(_spread(own, "reference", beside), weights=size, on_node=states_on_node(own, "reference"))
 
 

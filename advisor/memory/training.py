@@ -63,7 +63,7 @@ def reference_cells(inputs: Inputs) -> list[Cell]:
     beside = topology.roles_share_cards or topology.reference_beside_actor
     if not inputs.has_reference or reference_on_host(inputs) or not beside:
         return []
-    return [sharded_cell(inputs, "reference", inputs.mechanic("reference_bytes"), from_stage=3)]
+    return [sharded_cell(inputs, "reference", inputs.state("reference"), from_stage=3)]
 
 
 def reward_cells(inputs: Inputs, beside: RewardPlace) -> list[Cell]:

@@ -112,7 +112,7 @@ class Natives(Struct, dict=True):
         return None if found is None else float(found)
 
     def carrier(self, knob: str) -> Native | None:
-        """The native key that carries a knob: one that is set if there is one, else one with a default, else the first."""
+        """The native key that carries a knob: one that is set, else one with a default, else the first."""
         carriers = self.carriers(knob)
         if len(carriers) < 2:
             return carriers[0] if carriers else None

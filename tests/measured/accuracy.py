@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import yaml
 
+from tests.gpu.table import Row as MeasuredRow
 from tests.gpu.table import read
+from tests.gpu.trainers import compare as trainers
 from tests.measured import own_files, peers
 from tests.measured.published import Row, Sized, ledger_of, rows, size
+from tests.plain_yaml import plain_yaml
 
 __all__ = ["FILE", "UNCLAIMED", "ledger_of", "text"]
 
@@ -19,6 +23,7 @@ FILE = Path(__file__).resolve().parents[2] / "docs" / "accuracy.md"
 UNCLAIMED = Path(__file__).with_name("unclaimed.yaml")
 REAL = Path(__file__).resolve().parents[1] / "real_parsers"
 MEASURED = Path(__file__).resolve().parents[2] / "knowledge" / "measured.yaml"
+ON_GPU = Path(__file__).resolve().parents[1] / "gpu" / "h200.yaml"
 KINDS = {"dense": "Dense, one GPU, DDP, ZeRO and FSDP", "megatron": "Dense, Megatron", "moe": "Mixtures of experts"}
 
 HEAD = """\
@@ -86,7 +91,17 @@ OWN = """
 
 knowledge/measured.yaml: {count} readings of small random-weight models ({meter}).
 Median error: {errors}.
-The same program measures on a GPU (`python -m tests.gpu.table --device cuda`); none was at hand.
+The same on a GPU ({card}, tests/gpu/h200.yaml): {on_gpu} readings, median error {gpu_error:.1%}, {inside} in the
+interval.
+"""
+TRAINERS = """
+## TRL's own trainers on a GPU
+
+`python -m tests.gpu.trainers`: scripts as people write them ({trainers} of tests/gpu/trainers/runs.yaml; random weights
+of public models' shapes), run by TRL {trl} on one {card}; `estimate` is given the script, the versions and the longest
+row. GiB that torch allocated, without driver and allocator. Median error {error:.1%}; {inside} of {count} lie in.
+
+{table}
 """
 PEERS = """
 ## Beside other estimators
@@ -113,7 +128,21 @@ def text() -> str:
         claimed = [(r, f) for r, f in sized if r.kind == kind and r.doubt != peers.WHOLE_CARD]
         parts.append(f"\n### {title}\n\n{_summary(claimed)}\n\n{_table(claimed)}\n")
     parts += [OWN_HEAD, "\n", _own_files([pair for pair in sized if pair not in cards]), "\n"]
-    parts += [CARDS, "\n", _table(cards), "\n", UNCLAIMED_HEAD, "\n", _unclaimed(), "\n", BLIND, _own(), PEERS, "\n"]
+    parts += [
+        CARDS,
+        "\n",
+        _table(cards),
+        "\n",
+        UNCLAIMED_HEAD,
+        "\n",
+        _unclaimed(),
+        "\n",
+        BLIND,
+        _own(),
+        _trainers(),
+        PEERS,
+        "\n",
+    ]
     return "".join([*parts, "\n".join(peers.table()), "\n", PARSERS, _parsers(), EXAMPLES, _examples()])
 
 
@@ -198,7 +227,36 @@ def _examples() -> str:
 def _own() -> str:
     head, measured = read(MEASURED)
     errors = ", ".join(f"{name.replace('_', ' ')} {error:.2%}" for name, error in head["median_error"].items())
-    return OWN.format(count=len(measured), meter=head["meter"], errors=errors)
+    gpu = on_gpu()
+    return OWN.format(
+        count=len(measured),
+        meter=head["meter"],
+        errors=errors,
+        card=plain_yaml(ON_GPU)["card"],
+        on_gpu=len(gpu),
+        gpu_error=median(abs(row.error) for row in gpu),
+        inside=sum(row.low <= row.measured <= row.high for row in gpu),
+    )
+
+
+def on_gpu() -> list[MeasuredRow]:
+    """What a GPU read of knowledge/measured.yaml's configurations, beside the predictions that stand there."""
+    told = {(row.configuration, row.phase): row for row in read(MEASURED)[1]}
+    rows = plain_yaml(ON_GPU)["rows"]
+    return [replace(told[name, phase], measured=held) for name, phase, held in rows if (name, phase) in told]
+
+
+def _trainers() -> str:
+    rows = trainers.compared()
+    return TRAINERS.format(
+        trainers=len({row.configuration for row in rows}),
+        trl=trainers.measured()["libraries"]["trl"],
+        card=trainers.measured()["card"],
+        error=median(abs(row.error) for row in rows),
+        inside=sum(row.low <= row.measured <= row.high for row in rows),
+        count=len(rows),
+        table="\n".join(trainers.table()),
+    )
 
 
 if __name__ == "__main__":

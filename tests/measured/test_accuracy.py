@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
+from statistics import median
 
 import yaml
 
+from tests.gpu.trainers.compare import compared
 from tests.measured import accuracy, peers
 from tests.measured.published import rows, size
 
@@ -53,3 +55,16 @@ def test_sizes_of_cards_count_in_no_figure() -> None:
     figures = told().split("## Sizes of cards")[0]
     assert all(f"| {row.id} |" not in figures for row in cards)
     assert max(size(row.run).high for row in cards) > 80
+
+
+def test_trainers_on_a_gpu_hold_what_the_ledger_says() -> None:
+    rows = compared()
+    assert median(abs(row.error) for row in rows) <= 0.02
+    out = [row for row in rows if not row.low <= row.measured <= row.high]
+    assert [(row.configuration, row.phase) for row in out] == [("rloo-05b", "log_prob")]
+
+
+def test_a_gpu_reads_what_the_cpu_counts() -> None:
+    rows = accuracy.on_gpu()
+    assert median(abs(row.error) for row in rows) <= 0.02
+    assert sum(row.low <= row.measured <= row.high for row in rows) >= 0.98 * len(rows)

@@ -12,7 +12,7 @@ from tests.stories.told import tell_both
 
 TRAINER = """from trl import SFTConfig, SFTTrainer
 args = SFTConfig(output_dir="out", per_device_train_batch_size=8, max_length=4096, bf16=True)
-trainer = SFTTrainer(model="Qwen/Qwen3-32B", args=args, train_dataset=ds)
+trainer = SFTTrainer(model="Qwen/Qwen3-8B", args=args, train_dataset=ds)
 trainer.train()
 """
 UPCAST: Frame = ("transformers/loss/loss_utils.py", "ForCausalLMLoss", "logits = logits.float()")

@@ -268,6 +268,8 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     """Where no setting names an engine there is none: the trainer's own model generates."""
     gathers_to_generate: bool = False
     """The same, and under ZeRO-3 all weights are gathered on every card for it."""
+    reference_as_loaded: bool = False
+    """Without DeepSpeed the reference stands in the type that the policy is loaded in."""
     fused_loss_fuses_layers: bool = False
     """The switch of the fused loss patches the model's norms and MLP, too (transformers' use_liger_kernel)."""
     transformers_optimizer: bool = False

@@ -1,7 +1,6 @@
 """Runs TRL's own trainers on the GPU of this machine, side by side as the card allows, and keeps their peaks.
 
-`python -m tests.gpu.trainers FOLDER [--only TEXT] [--seconds N]`: FOLDER gets a JSON and a log for each run of runs.yaml;
-`python -m tests.gpu.trainers --compare FOLDER` prints measured beside `estimate`, without torch.
+`python -m tests.gpu.trainers FOLDER [--only TEXT] [--seconds N]` puts a JSON and a log of each run of runs.yaml there.
 """
 
 from __future__ import annotations
@@ -14,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from tests.gpu.trainers.scripts import TrainerRun, make_model, runs
 
@@ -48,7 +49,7 @@ def measure(chosen: list[TrainerRun], work: Path, results: Path, seconds: float)
     waiting = sorted(chosen, key=lambda run: (run.gib >= CARD_GIB, -run.gib))
     living: dict[str, tuple[TrainerRun, subprocess.Popen[bytes]]] = {}
     while waiting or living:
-        for name, (run, process) in list(living.items()):
+        for name, (_, process) in list(living.items()):
             if process.poll() is not None:
                 print(f"{time.monotonic() - begun:6.0f} s  {name}: exit {process.returncode}", flush=True)
                 del living[name]
@@ -66,7 +67,17 @@ def measure(chosen: list[TrainerRun], work: Path, results: Path, seconds: float)
             made.add(fitting.model)
             print(f"{time.monotonic() - begun:6.0f} s  {fitting.model} made", flush=True)
         living[fitting.name] = (fitting, _started(fitting, work, results))
+    (results / "about.json").write_text(json.dumps(_about()))
     return 0 if all((results / f"{run.name}.json").exists() for run in chosen) else 1
+
+
+def _about() -> dict[str, Any]:
+    """Card and libraries, for the table."""
+    import torch
+
+    card, size = torch.cuda.get_device_name(), torch.cuda.get_device_properties(0).total_memory
+    libraries = {name: version(name) for name in ("trl", "transformers", "torch", "peft")}
+    return {"card": card, "gpus": f"1x{card.split()[-1]}-{round(size / 1e9)}GB", "libraries": libraries}
 
 
 def _started(run: TrainerRun, work: Path, results: Path) -> subprocess.Popen[bytes]:

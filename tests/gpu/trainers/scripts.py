@@ -26,6 +26,7 @@ class TrainerRun:
     gib: float
     lora: int = 0
     prompt: int = 0
+    scores: bool = False
     load: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -35,13 +36,23 @@ class TrainerRun:
 
     def script(self) -> str:
         """The training script."""
-        given = {"output_dir": f"out-{self.name}", "max_steps": 2, "bf16": True, "report_to": "none", "save_strategy": "no"}
+        given = {
+            "output_dir": f"out-{self.name}",
+            "max_steps": 2,
+            "bf16": True,
+            "report_to": "none",
+            "save_strategy": "no",
+        }
         lines = ["from datasets import load_dataset"]
         lines += ["from peft import LoraConfig"] if self.lora else []
         lines += [f"from trl import {self.trainer}Config, {self.trainer}Trainer", ""]
         lines += [f'dataset = load_dataset("json", data_files="{self.data}.jsonl", split="train")', ""]
         if self.answers_itself:
-            lines += ["def reward_len(completions, **kwargs):", "    return [float(len(str(c)) % 7) for c in completions]", ""]
+            lines += [
+                "def reward_len(completions, **kwargs):",
+                "    return [float(len(str(c)) % 7) for c in completions]",
+                "",
+            ]
         lines += [f"training_args = {self.trainer}Config("]
         lines += [f"    {key}={value!r}," for key, value in {**given, **self.args}.items()]
         if self.load:
@@ -63,10 +74,15 @@ class TrainerRun:
         """Name of its data file: what a row holds, and how many tokens."""
         return f"{self.trainer.lower()}-{self.prompt or self.row}"
 
-    def write(self, folder: Path) -> Path:
-        """Lay script and data into a folder; returns the script."""
+    def write_script(self, folder: Path) -> Path:
+        """Lay the script alone into a folder; returns it."""
         file = folder / f"{self.name}.py"
         file.write_text(self.script())
+        return file
+
+    def write(self, folder: Path) -> Path:
+        """Lay script and data into a folder; returns the script."""
+        file = self.write_script(folder)
         rows = folder / f"{self.data}.jsonl"
         if not rows.exists():
             rows.write_text("".join(json.dumps(self._row(n)) + "\n" for n in range(ROWS)))
