@@ -58,18 +58,20 @@ class Starter(Struct, frozen=True):
         return self.path if self.made is not None else None
 
 
-def starter_of(state: State, patch: Patch, destination: Path) -> Starter | None:
-    """The launch script with the name of the new file; None where what changes is what is started."""
+def starter_of(state: State, patch: Patch, destination: Path, beside: Path | None = None) -> Starter | None:
+    """The launch script with the name of the new file, to be written as `beside` (NAME.fits.EXT); None where what changes
+    is what is started."""
     started, changed = state.asked.script, only_rewrite(patch.rewrites).document.path
     if started is None or state.script is None or same_file(started, changed):
         return None
     launch = state.script.starter.index if state.script.starter is not None else state.launch_index
     names = {"script": clean_line(started.name), "file": clean_line(changed.name), "new": clean_line(destination.name)}
+    path = beside or fits_name(started)
     try:
-        return Starter(fits_name(started), name_instead(read_script(started), launch, changed, destination))
+        return Starter(path, name_instead(read_script(started), launch, changed, destination))
     except (EditRefused, ScriptError) as refusal:
         told = say("{script} still reads {file}: name {new} there ({why})", why=str(refusal), **names)
-        return Starter(fits_name(started), by_hand=told)
+        return Starter(path, by_hand=told)
 
 
 class Written(Struct, frozen=True):

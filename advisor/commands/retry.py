@@ -30,7 +30,7 @@ from advisor.redact import redact
 from advisor.report.local_case import Proof, case_yaml, keep_case, local_case
 from advisor.report.phrases import change_line
 from advisor.run.resume import cost_of_a_death, resumption_of
-from advisor.saving import only_rewrite, save
+from advisor.saving import only_rewrite, save, starter_of
 from advisor.script.document import EditRefused
 from advisor.session import SessionRequest, State, open_session
 from advisor.units import show_bytes
@@ -160,14 +160,17 @@ def _next(attempt: Attempt, chosen: Retry, record: Path, notifier: Notifier, tel
     except Refusal as refusal:
         return NoRetry(No.ELSEWHERE, str(refusal))
     argv = list(attempt.asked.argv)
-    place = next((n for n, word in enumerate(argv) if _is_file(word, document.path)), None)
     kept = document.path == record / COMMAND
+    files = [document.path] if kept else [document.path, chosen.state.asked.script]  # or what starts the changed file
+    place = next((n for file in files for n, word in enumerate(argv) if file and _is_file(word, file)), None)
     if place is None and not kept:
         return NoRetry(No.ELSEWHERE, clean_line(str(document.path)))
     if kept and redact(shlex.join(argv)) != shlex.join(argv):
         return NoRetry(No.SECRETS)
     try:
-        written = _save(chosen, document.path, attempt.number)
+        written = _save(chosen, document.path, attempt.number, Path(argv[place]) if place is not None else None)
+    except Refusal as refusal:
+        return NoRetry(No.ELSEWHERE, str(refusal))
     except (OSError, EditRefused) as error:
         return NoRetry(No.NOT_WRITTEN, clean_line(str(error)))
     if place is None:
@@ -222,15 +225,28 @@ def _planned(state: State) -> dict[str, Any] | None:
     return {"place": place, "phase": fullest.phase, "bytes": fullest.expected} if fullest is not None else None
 
 
-def _save(chosen: Retry, path: Path, number: int) -> Path:
-    """Write script and report beside the original, under the first free name. Raises OSError, EditRefused."""
-    origin, _, _ = path.stem.partition(".fits-")
+def _save(chosen: Retry, path: Path, number: int, named: Path | None) -> Path:
+    """Write script and report beside the original, under the first free name, and the launch script that the command
+    names where that starts it. Returns what is to be started.
+
+    Raises OSError, EditRefused; Refusal where no word of the launch script can be changed exactly.
+    """
     for count in range(number, _MOST_COPIES):
-        destination = path.with_name(f"{origin}.fits-{count}{path.suffix}")
+        destination, starter = _copy(path, count), None
+        if named is not None and not _is_file(str(named), path):
+            starter = starter_of(chosen.state, chosen.patch, destination, _copy(named, count))
+        if starter is not None and starter.made is None:
+            raise Refusal(starter.by_hand)
         with suppress(FileExistsError):
-            save(chosen.state, chosen.patch, destination, force=False)
-            return destination
+            save(chosen.state, chosen.patch, destination, force=False, starter=starter)
+            return destination if starter is None else starter.path
     raise FileExistsError(str(path))
+
+
+def _copy(path: Path, count: int) -> Path:
+    """The file beside it for one attempt."""
+    origin, _, _ = path.stem.partition(".fits-")
+    return path.with_name(f"{origin}.fits-{count}{path.suffix}")
 
 
 def _is_file(word: str, path: Path) -> bool:

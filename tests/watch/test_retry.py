@@ -95,3 +95,45 @@ def test_events_of_a_run_that_is_not_started_again_are_told_too(tmp_path: Path) 
     assert events["death"]["end"] == {"code": 1}
     assert not any("attempt" in event for event in events.values())
     assert events["end"]["record"] == str(tmp_path / "record")
+
+
+TRAIN = """from trl import SFTConfig, SFTTrainer
+
+args = SFTConfig(
+    output_dir="out",
+    per_device_train_batch_size=64,
+    max_length=4096,
+    gradient_checkpointing=False,
+)
+SFTTrainer(model="Qwen/Qwen2.5-0.5B-Instruct", args=args, train_dataset=[]).train()
+"""
+MADE_TRL = """class SFTConfig:
+    def __init__(self, **given):
+        self.given = given
+
+class SFTTrainer:
+    def __init__(self, model, args, train_dataset):
+        self.given = args.given
+
+    def train(self):
+        if self.given["per_device_train_batch_size"] > 32:
+            raise OutOfMemoryError(
+                "CUDA out of memory. Tried to allocate 448.00 MiB. GPU 0 has a total capacity of 139.80 GiB of which "
+                "47.12 MiB is free. Including non-PyTorch memory, this process has 139.75 GiB memory in use. Of the "
+                "allocated memory 138.44 GiB is allocated by PyTorch, and 647.53 MiB is reserved by PyTorch but "
+                "unallocated.")
+
+class OutOfMemoryError(RuntimeError):
+    __module__ = "torch"
+"""
+
+
+def test_a_launch_script_that_starts_the_file_that_changes_starts_its_copy(tmp_path: Path) -> None:
+    (tmp_path / "trl.py").write_text(MADE_TRL)
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "run.sh").write_text(f"export CUDA_VISIBLE_DEVICES=0\n{sys.executable} train.py\n")
+    code, said = finish(tmp_path, "--from-scratch")
+    assert code == 0, said
+    assert (tmp_path / "run.fits-1.sh").read_text().endswith(" train.fits-1.py\n")
+    assert "per_device_train_batch_size=64" not in (tmp_path / "train.fits-1.py").read_text()
+    assert (tmp_path / "train.py").read_text() == TRAIN
