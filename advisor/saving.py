@@ -59,8 +59,8 @@ class Starter(Struct, frozen=True):
 
 
 def starter_of(state: State, patch: Patch, destination: Path, beside: Path | None = None) -> Starter | None:
-    """The launch script with the name of the new file, to be written as `beside` (NAME.fits.EXT); None where what changes
-    is what is started."""
+    """The launch script with the name of the new file, to be written as `beside` (else NAME.fits.EXT); None where what
+    changes is what is started."""
     started, changed = state.asked.script, only_rewrite(patch.rewrites).document.path
     if started is None or state.script is None or same_file(started, changed):
         return None
