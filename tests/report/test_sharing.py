@@ -29,6 +29,7 @@ def hidden_again() -> Iterator[None]:
         ("(IP: 10.0.4.17, ID: 5c1d)", "(IP: …, ID: 5c1d)"),
         ("node=gpu-17.example.org, pid=3", "host=…, pid=3"),
         ("mail wei@example.org", "mail …"),
+        ("volcengine/verl@v0.4.1 verl/workers", "volcengine/verl@v0.4.1 verl/workers"),
         ("fe80:0:0:0:1:2:3:4 answers", "… answers"),
         ("torch 2.5.1, driver 550.54.15", "torch 2.5.1, driver 550.54.15"),
         ("/opt/conda/lib/x.py", "/opt/conda/lib/x.py"),
