@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.diagnosis.open_questions import FRAMEWORKS, without_foreign_versions
+from advisor.diagnosis.open_questions import FRAMEWORKS, as_spelled, without_foreign_versions
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.plan.own_number import Fitting, fitting_numbers, with_number
@@ -62,6 +62,7 @@ def open_session(
     """
     tell = notice or silent
     knowledge = open_knowledge(asked.knowledge)
+    asked = replace(asked, answers=as_spelled(knowledge.tree, asked.answers or {}))
     script = None
     if asked.script is not None:
         tell(say("reading {file}", file=asked.script.name))

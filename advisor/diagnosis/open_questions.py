@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
+from difflib import get_close_matches
 
 from msgspec.structs import replace
 
 from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, Diagnosis, QuestionStep
 from advisor.diagnosis.tree import AnswerError, not_an_answer
-from advisor.knowledge.schema import Era, Framework, Sharding
+from advisor.knowledge.schema import Era, Framework, Question, Sharding, Tree
 from advisor.language import say
 from advisor.run.dialect import Recognised, told_era
 from advisor.run.run import Unread
@@ -19,8 +20,33 @@ REGRESSION = "regression"
 """Question of the tree, of which one answer asks for the version that the framework had."""
 FRAMEWORKS = ("framework", "framework_host")
 """Questions whose answer is a framework: asked on the way of GPU memory, and of host RAM."""
+_NEAR = 0.85
+"""How alike two words are of which one is a slip of the other."""
 AFTER = ("framework", "framework_host", "memory")
 """It stands behind the first of these on the path."""
+
+
+def as_spelled(tree: Tree, answers: Mapping[str, str]) -> dict[str, str]:
+    """Answers as the tree spells them: capitals, blanks and signs do not matter, a title counts as its answer, and a
+    trainer that is near none of them is another one."""
+    questions = {question.id: question for question in tree.questions}
+    return {
+        name: _as_spelled(questions[name], given) if name in questions else given for name, given in answers.items()
+    }
+
+
+def _as_spelled(question: Question, given: str) -> str:
+    if given in question.answers or given == UNKNOWN:
+        return given
+    known = {_letters(word): key for key, answer in question.answers.items() for word in (answer.title, key)}
+    found = known.get(_letters(given))
+    if found is None and question.id in FRAMEWORKS and not get_close_matches(_letters(given), known, cutoff=_NEAR):
+        return "other"
+    return found or given
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def with_answered_framework(

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from advisor.diagnosis.tree import AnswerError
 from advisor.knowledge import load_knowledge
 from advisor.session import SessionRequest, State, answer, open_session
 from tests.loops import each
@@ -141,3 +142,21 @@ def test_a_forks_own_lines_stay_where_the_user_names_the_package_they_share(said
     )
     with TemporaryDirectory() as folder:
         assert opened(Path(folder), log=frames + LINE, framework=said).run.framework == read
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ("llama-factory", "llamafactory"),
+        ("LLaMA Factory", "llamafactory"),
+        ("NeMo_RL", "nemo-rl"),
+        ("megatron", "other"),
+    ],
+)
+def test_a_framework_may_be_spelled_as_people_do(tmp_path: Path, given: str, answer: str) -> None:
+    assert opened(tmp_path, framework=given).answers["framework"] == answer
+
+
+def test_a_slip_of_the_pen_is_asked_again(tmp_path: Path) -> None:
+    with pytest.raises(AnswerError, match="llamafactory"):
+        opened(tmp_path, framework="lamafactory")
