@@ -16,7 +16,7 @@ from advisor.memory.amount import Amount, add_up, as_amount, in_bytes, least, mo
 from advisor.memory.cells import Cell, cell, note
 from advisor.memory.gathered import cast_without_gradients, of_table, stream_bytes
 from advisor.memory.inputs import Inputs, per_ledger
-from advisor.memory.layer import kv_of_token, mlp_width, of_each
+from advisor.memory.layer import forward_of_token, kv_of_token, mlp_width, of_each
 from advisor.memory.megatron import expert_parameters
 from advisor.memory.per_parameter import embedding_parameters
 from advisor.run.shape import served_bits
@@ -249,13 +249,16 @@ def sleeping(inputs: Inputs) -> list[Cell]:
 
 
 def own_generation(inputs: Inputs, rows: int) -> list[Cell]:
-    """Generation by the training framework itself: the KV cache of all sequences of a pass, at full length, and what
-    autocast casts."""
+    """Generation by the training framework itself: the KV cache of all sequences of a pass at full length, the prompts'
+    pass through a layer, and what autocast casts."""
     length = quantity("tokens", inputs.update.length, basis=inputs.scoring.tokens.basis)
     size = cache_of_token(inputs) * quantity("sequences", rows) * length
     cache = cell("kv_cache", size.spread(c.OWN_CACHE_LOW), mark("in the training process"))
     cast = cast_without_gradients(inputs) if stream_bytes(inputs) == c.FP32 else []
-    return [cache, *cast, *_left_by_growth(inputs, rows * inputs.update.length), *_gathered_to_generate(inputs)]
+    prompt = length - quantity("in the answer", inputs.update.response or 0)
+    layer = forward_of_token(inputs.shape, stream_bytes(inputs), 1) * quantity("sequences", rows) * prompt
+    first = cell("activations", layer.spread(c.OWN_CACHE_LOW), mark("one layer forward, over all prompts"))
+    return [cache, first, *cast, *_left_by_growth(inputs, rows * inputs.update.length), *_gathered_to_generate(inputs)]
 
 
 def _left_by_growth(inputs: Inputs, tokens: int) -> list[Cell]:
