@@ -124,7 +124,7 @@ class _Follower(Shell):
                     self.notes.append(say("what a pipe hands to a shell is not known; it may start and set more."))
             if outer is not None or runs:
                 fed = tuple(output)
-                made = filtered(element, fed, self.expander(text, state)) if output else None
+                made = filtered(element, fed) if output else None
                 output = [] if made is None else list(made)
                 if made is not None:
                     continue

@@ -50,12 +50,12 @@ def open_knowledge(own: Sequence[Path] = ()) -> Knowledge:
     return merged(ours, own_folders(own))
 
 
-def load_knowledge(folder: Path | None = None, language: str = "") -> Knowledge:
+def load_knowledge(language: str = "") -> Knowledge:
     """All of knowledge/, typed, in `language` (or the one spoken).
 
     Raises KnowledgeError where a file is missing or says what the schema does not know.
     """
-    return _loaded(folder or knowledge_folder(), language or spoken())
+    return _loaded(knowledge_folder(), language or spoken())
 
 
 @lru_cache(maxsize=4)

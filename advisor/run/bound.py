@@ -103,7 +103,7 @@ def _stated(
                 own = foreign or (framework is not None and not has_key(framework, key) and not _misplaced(key, values))
                 read = spelled if own else {name: spelled[name] for name in _ANYBODYS & spelled.keys()}
                 key = _by_spelling(key, setting.text, values, read)
-            text = setting.text if setting.resolved else _leader(setting)
+            text = setting.text if setting.resolved else (f"${{{setting.follows[-1]}}}" if setting.follows else None)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
             values[key] = _native(key, text, source, _fact(framework, era, key, values), setting)
     for name, text in environment.items():
@@ -218,11 +218,6 @@ def _followed(known: Native, values: Mapping[str, Native], depth: int = 4) -> Na
         return Native(known.key, None, None, known.source, known.fact, known.setting)
     leader = _followed(leader, values, depth - 1)
     return _native(known.key, leader.text, known.source, known.fact, known.setting)
-
-
-def _leader(setting: Setting) -> str | None:
-    """What an unresolved setting follows that no file of the user's sets: the framework's default may."""
-    return f"${{{setting.follows[-1]}}}" if setting.follows else None
 
 
 def _fill_from_log(values: dict[str, Native], framework: Framework | None, era: str, key: str, text: str) -> None:

@@ -34,7 +34,7 @@ def recipe_of(algorithm: str) -> RecipeFact:
 
 @lru_cache(maxsize=2)
 def _recipes(language: str) -> Mapping[str, RecipeFact]:
-    return {recipe.id: recipe for recipe in load_knowledge(language=language).recipes}
+    return {recipe.id: recipe for recipe in load_knowledge(language).recipes}
 
 
 def method_named(program: str) -> str:
