@@ -23,9 +23,10 @@ from advisor.bash.text import (
 )
 from advisor.bash.words import Word, unescaped
 from advisor.language import say
+from advisor.regex import regex
 
 _MAX_SEQUENCE = 1000
-_FORMAT = re.compile(rb"%([-0+ .\d]*)([sdixfeg%])")
+_FORMAT = regex(rb"%([-0+ .\d]*)([sdixfeg%])")
 
 
 def printed(fields: list[CommandWord]) -> list[Piece]:
@@ -169,9 +170,9 @@ def filtered(element: Statement, fed: ShellValue) -> ShellValue | None:
 
 
 _LONGEST = 10_000
-_SED = re.compile(rb"s([/#|,:@!%~+])((?:\\.|(?!\1)[^\\\n])*)\1((?:\\.|(?!\1)[^\\\n])*)\1(g?)\Z")
-_SIMPLE_SET = re.compile(rb"\[\^?[^\[\]\\]*\]")
-_AWK = re.compile(rb"\s*\{\s*print\s+\$(\d|NF)\s*;?\s*\}\s*")
+_SED = regex(rb"s([/#|,:@!%~+])((?:\\.|(?!\1)[^\\\n])*)\1((?:\\.|(?!\1)[^\\\n])*)\1(g?)\Z")
+_SIMPLE_SET = regex(rb"\[\^?[^\[\]\\]*\]")
+_AWK = regex(rb"\s*\{\s*print\s+\$(\d|NF)\s*;?\s*\}\s*")
 
 
 def filtered_text(arguments: list[bytes], text: bytes) -> bytes | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from advisor.regex import regex
+
 _LONGEST_PATTERN = 500
-_GROUP = re.compile(rb"[@+*?!]\(")
+_GROUP = regex(rb"[@+*?!]\(")
 
 
 def translate(pattern: bytes, quoted: bytes = b"") -> re.Pattern[bytes]:

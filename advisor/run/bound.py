@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import DefaultWhen, Framework, Scalar, SettingFact
+from advisor.regex import regex
 from advisor.rules.functions import version_in
 from advisor.run.natives import (
     ChosenScope,
@@ -267,7 +267,7 @@ def _misplaced(key: str, values: Mapping[str, Native]) -> bool:
 
 _TRAINED = frozenset({"actor", "policy"})
 """Groups of settings that are the trained model's whatever the groups around them are called."""
-_OF_ANOTHER_PASS = re.compile(r"eval|val_|critic|ref|reward|rollout|infer|log_?prob|generat|buffer")
+_OF_ANOTHER_PASS = regex(r"eval|val_|critic|ref|reward|rollout|infer|log_?prob|generat|buffer")
 
 
 _ANYBODYS = frozenset({"data.total_tokens"})

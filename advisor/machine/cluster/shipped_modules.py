@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.language import ENGLISH, read_catalogue, spoken
 
-_GROUND = ("hostile", "language", "redact", "units", "words")
+_GROUND = ("hostile", "language", "redact", "regex", "units", "words")
 _READING = (
     "amd",
     "ascend",
