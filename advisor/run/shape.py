@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.schema import ModelFact
+from advisor.knowledge.schema import ModelFact, ModelSizes
 from advisor.language import say
 from advisor.regex import regex
 from advisor.run.config_file import local_config, read_config
@@ -49,7 +49,6 @@ SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
 _SAME_COUNT, _ROUNDED = 1e-6, 0.002
 """Parts of a parameter count by which a full and a rounded print of it may differ from models.yaml (judgement)."""
-_ALIKE = frozenset(ModelFact.__struct_fields__)
 
 
 def find_shape(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
@@ -126,7 +125,7 @@ def _spelled(plain: str) -> str:
 
 
 def _shape(fact: ModelFact, name: str, parameters: int, basis: Basis, note: str) -> ModelShape:
-    alike = {field: getattr(fact, field) for field in ModelShape.__struct_fields__ if field in _ALIKE}
+    alike = {field: getattr(fact, field) for field in ModelSizes.__struct_fields__}
     kv, head_norm = kv_bytes_per_token(fact), fact.head_norm != "none"
     made = {"name": name, "parameters": parameters, "kv_bytes_per_token": kv, "head_norm": head_norm}
     return ModelShape(**{**alike, **made}, basis=basis, note=note)
