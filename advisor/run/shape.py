@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -49,14 +50,18 @@ SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
 _SAME_COUNT, _ROUNDED = 1e-6, 0.002
 """Parts of a parameter count by which a full and a rounded print of it may differ from models.yaml (judgement)."""
+FindConfig = Callable[[str], "Path | None"]
 
 
-def find_shape(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
-    """The shape of the model a run names; None where neither a config.json, models.yaml nor the name tells it."""
+def find_shape(name: str, models: Sequence[ModelFact], lookup: FindConfig = local_config) -> ModelShape | None:
+    """The shape of the model a run names; None where neither a config.json, models.yaml nor the name tells it.
+
+    `lookup` finds a config.json for a name or path (default: the folder itself, then the Hugging Face cache).
+    """
     name = name.strip()
     if not name:
         return None
-    file = local_config(name)
+    file = lookup(name)
     fact = read_config(file) if file is not None else None
     if fact is not None:
         return shape_of(fact, name, f"config.json: {file}")
