@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from advisor.exits import Refusal
 from advisor.language import AUTO, ENGLISH, LANGUAGES, mark, say, spoken
+from advisor.regex import regex
 
 PROGRAM = "rl-oom-advisor"
 _COMPLAINTS = (
@@ -26,7 +27,7 @@ _COMPLAINTS = (
 )
 """What argparse complains of, in its own words."""
 
-_TITLE = re.compile(r"(?<=[⺀-鿿]):$", re.MULTILINE)
+_TITLE = regex(r"(?<=[⺀-鿿]):$", re.MULTILINE)
 """The colon that argparse puts behind the title of a group."""
 
 

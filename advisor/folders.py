@@ -45,7 +45,7 @@ def own_bytes(file: Path) -> bytes:
 
 
 def keep(file: Path, data: bytes) -> None:
-    """Write a file of the cache, whole or not at all, and drop the oldest of its kind ("knowledge-…json").
+    """Write a file of the cache, whole or not at all, and drop the oldest of its kind ("knowledge-…").
 
     Best effort: a read-only home only costs time.
     """
@@ -54,7 +54,7 @@ def keep(file: Path, data: bytes) -> None:
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         kind = file.name.partition("-")[0]
-        found = sorted(file.parent.glob(f"{kind}-*{file.suffix}"), key=lambda f: f.stat().st_mtime, reverse=True)
+        found = sorted(file.parent.glob(f"{kind}-*"), key=lambda f: f.stat().st_mtime, reverse=True)
         for old in found[_KEPT:]:
             old.unlink(missing_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:

@@ -17,6 +17,7 @@ from advisor.language import listed, say
 from advisor.machine.gpu_spec import parse_gpus
 from advisor.memory.fit import Fit
 from advisor.plan.plan import PlanStep
+from advisor.regex import regex
 from advisor.request import SessionRequest
 from advisor.session import open_session, patch
 from advisor.state import State
@@ -25,7 +26,7 @@ A_NODE = 8
 """Cards of a node where nobody says how many."""
 NODES = (1, 2, 4, 8, 16, 32)
 """Nodes that are tried: batches and groups divide by them."""
-_MODEL = re.compile(r"[\w./@+-]{1,200}")
+_MODEL = regex(r"[\w./@+-]{1,200}")
 """Names and paths of models, which are written into the script."""
 
 

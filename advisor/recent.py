@@ -12,6 +12,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from advisor.regex import regex
+
 SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".py")
 LOGS = ("*.log", "*.out", "*.err", "*.log.gz", "*.log.zst", "*.log.xz", "*log.txt", "log*.txt", "*.log.[0-9]*")
 SKIPPED = {"node_modules", "site-packages", "__pycache__", "wandb", "checkpoints", "venv", "build", "dist"}
@@ -19,13 +21,13 @@ DEEPEST, MOST_ENTRIES, LOOKED_AT = 3, 4000, 1 << 16
 MOST = 12
 """Runs, and logs, that are named."""
 RAY = Path("/tmp/ray/session_latest/logs")  # noqa: S108 - where Ray keeps the logs of its newest session
-_LAUNCH = re.compile(
+_LAUNCH = regex(
     rb"(?:verl|main_ppo|openrlhf|train_ppo_ray|orz|swift\s+rlhf|megatron\s+rlhf|\btrl\b|GRPOTrainer|PPOTrainer|GRPOConfig"
     rb"|agilerl|slime|nemo_rl|areal|roll\.|deepspeed|torchrun|accelerate\s+launch|ray\s+job\s+submit|grpo|ppo|rloo"
     rb"|reinforce|llamafactory|axolotl|swift\s+\w+|\btune\s+run|\b(?:sft|dpo|kto|orpo)\b|\btrain\w*\.py|fine_?tun)",
     re.IGNORECASE,
 )
-STARTS = re.compile(
+STARTS = regex(
     rb"^[ \t]*(?:\w+=[\"'(]?|(?:\w+=\S+\s+)*(?:exec\s+|nohup\s+|(?:srun|mpirun)\s.*?)?)(?:[\w./$\{}]*/)?"
     rb"(?:python3?|torchrun|deepspeed|accelerate|ray\s+job|swift|trl|megatron|llamafactory-cli|axolotl|tune|uv\s+run|srun)\b"
     rb"|^[ \t]*\"?\$\{?\w+(?:\[@\])?\}?\"?\s+(?:-m\s+\"?[\w$]|\S+\.py\b)"

@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from advisor.regex import regex
+
 HIDDEN = "***"
-_BARE_KEY = re.compile(r"(?<![\w/])[0-9a-f]{40}(?![\w/])")
+_BARE_KEY = regex(r"(?<![\w/])[0-9a-f]{40}(?![\w/])")
 """Of Weights & Biases: nothing tells it from a commit but that it stands alone."""
 _NAME = 64
 """Characters before a word like "token" that may belong to the same name."""
-_TAGGED = re.compile(r">([^<>\s]{3,200})</")
+_TAGGED = regex(r">([^<>\s]{3,200})</")
 """The value of an XML element."""
-_OWN_NAME = re.compile(r"[\w.+-]{0,64}\Z")
+_OWN_NAME = regex(r"[\w.+-]{0,64}\Z")
 _QUOTE = r"""\\{0,4}["']"""
 _PLAIN = r"""[^\s"'`,;&|<>(){}\[\]\\]"""
 _VALUE = rf"""
@@ -36,17 +38,17 @@ _SIGN = rf"""(?x)
     | [ \t]{{0,40}} [|\u2502\u2503] [ \t]{{0,8}} | \t[ \t]{{0,8}}                 # the next cell of a table
     | (?:{_QUOTE})? [ \t]{{1,8}} )
 """
-_SIGN_AND_VALUE = re.compile(_SIGN + _VALUE)
-_ITEM = re.compile(r"""(?x) : [ \t]{0,8} \n [ \t]{0,16} - [ \t]{1,8} (?P<bare> [^\s"'#]{1,500} )""")
+_SIGN_AND_VALUE = regex(_SIGN + _VALUE)
+_ITEM = regex(r"""(?x) : [ \t]{0,8} \n [ \t]{0,16} - [ \t]{1,8} (?P<bare> [^\s"'#]{1,500} )""")
 """The first of a YAML list."""
-_NAMES_ANOTHER = re.compile(rf"{_QUOTE}[ \t]{{0,8}}:")
+_NAMES_ANOTHER = regex(rf"{_QUOTE}[ \t]{{0,8}}:")
 """Behind what is itself the name of a value: {{"key": "--hub_token", "value": …}}."""
-_DECLARES = re.compile(
+_DECLARES = regex(
     r"\b(?:(?:setenv|ENV|ARG|set -\w{1,3})[ \t]{1,4}[A-Z]\w{0,80}|configure set[ \t]{1,4}\w{1,80}"
     r"|machine .{1,80} password|requirepass)\Z"
 )
 """Ends in a name whose value follows after a blank."""
-_SHAPES = re.compile(
+_SHAPES = regex(
     r"""(?x) (?<![A-Za-z0-9]) (?:
       hf_(?![a-z]{1,19}(?:\b|_))[A-Za-z0-9]{12,} | api_org_[A-Za-z0-9]{16,}                      # Hugging Face
     | wandb_v\d_[\w-]{16,} | r8_[A-Za-z0-9]{16,} | nvapi-[\w-]{16,}             # Weights & Biases, Replicate, NVIDIA
@@ -94,52 +96,48 @@ _SHAPE_BEGINS = (
     ),
     *("xai-", "pplx-", "tvly-", "jina_", "fw_", "AGE-SECRET-KEY-", "eyJ"),
 )
-_BOT = re.compile(r"(?<=\d)\d{0,11}:AA[\w-]{33}(?![\w-])")
+_BOT = regex(r"(?<=\d)\d{0,11}:AA[\w-]{33}(?![\w-])")
 """Of a Telegram bot, from its second digit on."""
-_IN_URL = re.compile(r"""://[^\s/@:"'\\]{0,256}:([^\s/"'\\]{1,512})@""")
-_ALONE_IN_URL = re.compile(r"""://([^\s/@:"'\\]{12,512})@""")
-_WEBHOOK = re.compile(
+_IN_URL = regex(r"""://[^\s/@:"'\\]{0,256}:([^\s/"'\\]{1,512})@""")
+_ALONE_IN_URL = regex(r"""://([^\s/@:"'\\]{12,512})@""")
+_WEBHOOK = regex(
     r"""(?x) ://(?: hooks\.slack\.com/(?:services|workflows|triggers)/
     | (?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks/ | qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=
     | open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/ | [\w.-]{1,80}\.webhook\.office\.com/webhookb2/ )
     ([\w/@.-]{12,300})
     """
 )
-_AFTER = re.compile(r"[ ]{1,4}(?:-{1,2}[\w-]{1,30}(?:=\S{1,80})?[ ]{1,4}){0,4}(?!-)([\w.~+/=-]{16,})")
-_AUTHORIZATION = re.compile(
+_AFTER = regex(r"[ ]{1,4}(?:-{1,2}[\w-]{1,30}(?:=\S{1,80})?[ ]{1,4}){0,4}(?!-)([\w.~+/=-]{16,})")
+_AUTHORIZATION = regex(
     rf"""(?x) (?:{_QUOTE})? [ ]? [:=] [ ]{{0,4}} (?:{_QUOTE})?
     (?: [A-Za-z]{{1,20}} [ ]{{1,4}} (?=\S{{4}}) | (?=\S{{16}}) ) ([^\s"'\\<>{{}}$]+)"""
 )
-_COOKIE = re.compile(r"""(?:\\{0,4}["'])?:[ ]{0,4}(?:\\{0,4}["'])?\w{1,40}=([^\s;"']{8,})""")
+_COOKIE = regex(r"""(?:\\{0,4}["'])?:[ ]{0,4}(?:\\{0,4}["'])?\w{1,40}=([^\s;"']{8,})""")
 _PASSWORD_OPTIONS = {
-    "sshpass": re.compile(r"[ ]{1,4}-p[ ]{0,4}(?:(['\"])(.{1,200}?)\1|([^\s'\"$]{3,}))"),
-    "docker login": re.compile(r".{0,200}?[ ]-p[ =]{1,4}(['\"]?)()([^\s'\"$]{3,})"),
-    "mysql": re.compile(r"(?:dump|admin|import|sh)?[ ].{0,120}?-p(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
-    "curl": re.compile(
-        r".{0,400}?(?:[ ]-\w{0,6}u|--user|--proxy-user)[ =]{0,2}(['\"]?)()[^\s:'\"]{0,80}:([^\s'\"$]{3,})"
-    ),
-    "curl ": re.compile(r".{0,400}?(?<![\w-])(?:-b|--cookie)[ =]{0,2}(['\"]?)()[\w.-]{1,40}=([^\s;'\"$]{8,})"),
-    "swanlab login": re.compile(r".{0,80}?[ ]-k[ =]{1,4}(['\"]?)()([^\s'\"$]{8,})"),
-    "redis-cli": re.compile(r"[ ].{0,120}?-a[ ]{1,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
-    "mongo": re.compile(r"(?:sh|dump|restore)?[ ].{0,120}?-p[ ]{0,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
-    "zip ": re.compile(r".{0,80}?-P[ ]{0,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
-    "7z ": re.compile(r".{0,80}?[ ]-p(['\"]?)()([^\s'\"$]{3,})"),
-    "openssl": re.compile(r"[ ].{0,120}?(?:-k[ ]{1,4}|pass:)(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
-    "ossutil": re.compile(r".{0,120}?[ ]-k[ ]{1,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{7,})"),
-    "smbclient": re.compile(r".{0,80}?[ ]-U[ ]{0,4}(['\"]?)()[^\s%'\"]{1,80}%([^\s'\"$]{3,})"),
-    "authtoken": re.compile(r"[ ]{1,4}(['\"]?)()((?=\D{0,80}\d)[\w-]{20,})"),
-    "login(": re.compile(r"[ ]{0,4}(['\"])()((?=\D{0,80}\d)[\w.-]{16,})(?=\1)"),
-    "echo ": re.compile(
-        r"(['\"]?)()([^\s'\"$|;&]{3,})\1[ ]{1,4}\|[ ]{1,4}(?:sudo[ ]{1,4}-S|[\w -]{1,60}--password-stdin)"
-    ),
-    "sudo -S <<<": re.compile(r"[ ]{0,4}(['\"]?)()([^\s'\"$]{3,})"),
+    "sshpass": regex(r"[ ]{1,4}-p[ ]{0,4}(?:(['\"])(.{1,200}?)\1|([^\s'\"$]{3,}))"),
+    "docker login": regex(r".{0,200}?[ ]-p[ =]{1,4}(['\"]?)()([^\s'\"$]{3,})"),
+    "mysql": regex(r"(?:dump|admin|import|sh)?[ ].{0,120}?-p(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
+    "curl": regex(r".{0,400}?(?:[ ]-\w{0,6}u|--user|--proxy-user)[ =]{0,2}(['\"]?)()[^\s:'\"]{0,80}:([^\s'\"$]{3,})"),
+    "curl ": regex(r".{0,400}?(?<![\w-])(?:-b|--cookie)[ =]{0,2}(['\"]?)()[\w.-]{1,40}=([^\s;'\"$]{8,})"),
+    "swanlab login": regex(r".{0,80}?[ ]-k[ =]{1,4}(['\"]?)()([^\s'\"$]{8,})"),
+    "redis-cli": regex(r"[ ].{0,120}?-a[ ]{1,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
+    "mongo": regex(r"(?:sh|dump|restore)?[ ].{0,120}?-p[ ]{0,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
+    "zip ": regex(r".{0,80}?-P[ ]{0,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
+    "7z ": regex(r".{0,80}?[ ]-p(['\"]?)()([^\s'\"$]{3,})"),
+    "openssl": regex(r"[ ].{0,120}?(?:-k[ ]{1,4}|pass:)(['\"]?)()([^\s'\"$-][^\s'\"$]{2,})"),
+    "ossutil": regex(r".{0,120}?[ ]-k[ ]{1,4}(['\"]?)()([^\s'\"$-][^\s'\"$]{7,})"),
+    "smbclient": regex(r".{0,80}?[ ]-U[ ]{0,4}(['\"]?)()[^\s%'\"]{1,80}%([^\s'\"$]{3,})"),
+    "authtoken": regex(r"[ ]{1,4}(['\"]?)()((?=\D{0,80}\d)[\w-]{20,})"),
+    "login(": regex(r"[ ]{0,4}(['\"])()((?=\D{0,80}\d)[\w.-]{16,})(?=\1)"),
+    "echo ": regex(r"(['\"]?)()([^\s'\"$|;&]{3,})\1[ ]{1,4}\|[ ]{1,4}(?:sudo[ ]{1,4}-S|[\w -]{1,60}--password-stdin)"),
+    "sudo -S <<<": regex(r"[ ]{0,4}(['\"]?)()([^\s'\"$]{3,})"),
 }
 """Program → its option that takes a password, as the last group."""
-_PRIVATE = re.compile(
+_PRIVATE = regex(
     r"(?:[ ]BLOCK)?-----((?:(?!-----)[\s\S]){1,8000}(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?)"
 )
 _TRACKERS = ("wandb", "WANDB", "swanlab", "SWANLAB")
-_OF_TRACKER = re.compile(r"""(?<!/)[\w-]{0,24}[^\w\n/]{1,6}(?:\w{1,12}[^\w\n/]{1,4}){0,3}([0-9a-f]{40})(?![\w/])""")
+_OF_TRACKER = regex(r"""(?<!/)[\w-]{0,24}[^\w\n/]{1,6}(?:\w{1,12}[^\w\n/]{1,4}){0,3}([0-9a-f]{40})(?![\w/])""")
 """A key near its tracker's name: 40 hexadecimal digits."""
 _WORDS = ("token", "secret", "password", "passwd", "passphrase", "apikey", "key", "credential", "credentials")
 _LAST_WORDS = ("pass", "pwd", "auth", "requirepass", "keyid", "pat")
@@ -189,22 +187,22 @@ _NO_OWNERS = frozenset(
     )
 )
 _NO_VALUES = frozenset(("true", "false", "none", "null", "auto", "on", "off", "yes", "no", "str", "optional", "lambda"))
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = regex(
     r"""(?x) \\{0,4} \$ (?: \{?\w+\}?.{0,3} | [({].* ) | [{<].* | \*+ | %\w+% | %[sdr].{0,2}
     | (?i:your)\b.* | x{3,} | .*\.\.\. """
 )
 """What stands for a value that is somewhere else."""
-_CALLED = re.compile(r"\([\"']\Z")
+_CALLED = regex(r"\([\"']\Z")
 _SIGNS = ("=", ":", "|", "\u2502", "\u2503")
 _MAY_FOLLOW = (*_SIGNS, " ", "\t", "\n", '"', "'", "\\", "]", ",", ">")
 """What stands right behind the name of a value."""
-_REST = re.compile(r"[^\s\"']*")
-_PATH = re.compile(r"[~.]{0,2}/(?![\w+/=%*]{24,}\Z).*|[~.]{1,2}/.*")
-_WORD = re.compile(r"[a-z_.-]+|[A-Z_]+|[A-Za-z]{1,19}")
+_REST = regex(r"[^\s\"']*")
+_PATH = regex(r"[~.]{0,2}/(?![\w+/=%*]{24,}\Z).*|[~.]{1,2}/.*")
+_WORD = regex(r"[a-z_.-]+|[A-Z_]+|[A-Za-z]{1,19}")
 """A variable or a stand-in, not a token: no digit, one case."""
-_KEY = re.compile(r"[A-Za-z0-9+=-]{20,}")
-_NAMED_SO = re.compile(r"(?i:dummy|fake|empty|example|placeholder|your|changeme|wrong|unknown|key|token|secret)")
-_IN_CODE = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
+_KEY = regex(r"[A-Za-z0-9+=-]{20,}")
+_NAMED_SO = regex(r"(?i:dummy|fake|empty|example|placeholder|your|changeme|wrong|unknown|key|token|secret)")
+_IN_CODE = regex(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
 
 _hiding = True
 

@@ -14,6 +14,7 @@ from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
 from advisor.plan.patch import Patch, fits_name, report_name, same_file
+from advisor.regex import regex
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused, Rewrite, ScriptError
 from advisor.script.reader import read_script
@@ -113,7 +114,7 @@ def save_report(state: State, destination: Path, force: bool) -> Path:
 _RUNNERS = {".sh": "bash", ".bash": "bash", ".slurm": "sbatch", ".sbatch": "sbatch", ".py": "python"}
 
 
-_ASKS_SLURM = re.compile(rb"^#SBATCH\s", re.MULTILINE)
+_ASKS_SLURM = regex(rb"^#SBATCH\s", re.MULTILINE)
 
 
 def next_command(script: Path | None) -> str:

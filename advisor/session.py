@@ -198,17 +198,17 @@ def patch(state: State, more: Sequence[EditRequest] = ()) -> Patch:
     return make_patch(state.plan, state.script, state.launch_index, more)
 
 
-def asked_otherwise(state: State, asked: SessionRequest, notice: OnProgress | None = None) -> State:
+def asked_otherwise(state: State, asked: SessionRequest) -> State:
     """The session on another request, with its switches and numbers; logs are read only where others are named.
 
     Raises what `open_session` raises.
     """
-    tell, before = notice or silent, state.asked
+    before = state.asked
     asked = replace(asked, cards_named=asked.gpus != before.gpus)
     script = read_launches(asked.script, state.knowledge) if asked.script is not None else None
     same = (asked.logs, asked.record, asked.ray) == (before.logs, before.record, before.ray)
-    crash = state.crash if same else read_crash_of(asked, state.knowledge, tell)
-    return _switched_as(state, _diagnosed(asked, state.knowledge, script, crash, tell))
+    crash = state.crash if same else read_crash_of(asked, state.knowledge, silent)
+    return _switched_as(state, _diagnosed(asked, state.knowledge, script, crash, silent))
 
 
 def carry_over(before: State, now: State) -> State:

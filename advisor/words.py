@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeVar, get_args
 
 from advisor.language import ENGLISH, Sayings, as_now, listed, mark, say, spoken
+from advisor.regex import regex
 
 T = TypeVar("T")
-BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
-_NAMED = re.compile(r"\{(\w{1,40})\}")
+BETWEEN_SENTENCES = regex(r"(?<=[.!?]) (?=[A-Z\d])|(?<=[。！？])")
+_NAMED = regex(r"\{(\w{1,40})\}")
 _CHINESE = r"\u3001-\u303f\u4e00-\u9fff\uff01-\uff5e"
-_BETWEEN_CHINESE = re.compile(f"(?<=[{_CHINESE}]) (?=[{_CHINESE}])")
+_BETWEEN_CHINESE = regex(f"(?<=[{_CHINESE}]) (?=[{_CHINESE}])")
 """A space that was kept for a number, where a word came in its place."""
 Memory = Literal["gpu", "host", "shm", "none", "unknown"]
 Phase = Literal[

@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
         compileall.compile_dir(Path(__file__).parents[1] / "advisor", quiet=2)
         if getattr(config.option, "numprocesses", None):  # else each process would compile the knowledge for itself
             for language in LANGUAGES:
-                load_knowledge(language=language)
+                load_knowledge(language)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,7 +6,9 @@ import operator
 import re
 from collections.abc import Callable
 
-_TOKEN = re.compile(
+from advisor.regex import regex
+
+_TOKEN = regex(
     rb"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|\d+#\w+|\d+)|(?P<name>[A-Za-z_]\w*)(?:\[(?P<index>\w+)\])?"
     rb"|(?P<operator>\*\*|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%<>=!~&|^?:(),]))"
 )

@@ -18,11 +18,12 @@ from advisor.bash.syntax import Assignment, Simple
 from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown, without_end
 from advisor.bash.words import Substitution, Word
 from advisor.language import say
+from advisor.regex import regex
 
-_ELEMENT = re.compile(rb"([A-Za-z_]\w*)\[(.+)\]")
-_NAMED = re.compile(rb"[A-Za-z_]\w*=")
-_NAME = re.compile(rb"[A-Za-z_]\w*")
-_HOOK = re.compile(
+_ELEMENT = regex(rb"([A-Za-z_]\w*)\[(.+)\]")
+_NAMED = regex(rb"[A-Za-z_]\w*=")
+_NAME = regex(rb"[A-Za-z_]\w*")
+_HOOK = regex(
     rb"[$`]\(?\s*(?:\"?[\w./${}~-]*/)?"
     rb"(?:conda|mamba|micromamba|ssh-agent|pyenv|rbenv|direnv|brew|poetry|pixi|dircolors|lesspipe|modulecmd)\b"
 )

@@ -14,18 +14,19 @@ from advisor.bash.syntax import Simple
 from advisor.bash.text import HOLE, ByteRange, Piece, ShellValue, Text, cut, joined, nested_text, sources, unknown
 from advisor.bash.words import ArithmeticPart, Exhausted, Literal, Parameter, Substitution, Word, WordPart, scan_quoted
 from advisor.language import say
+from advisor.regex import regex
 
-_ESCAPED_IN_BACKTICKS = re.compile(rb"\\([`$\\])")
+_ESCAPED_IN_BACKTICKS = regex(rb"\\([`$\\])")
 MOST_FIELDS = 20_000
 """Arguments of one command, elements of one array, or pieces of one value."""
-_KEYED = re.compile(rb"\[([^\]]+)\](\+?)=")
+_KEYED = regex(rb"\[([^\]]+)\](\+?)=")
 """An element of `( … )` with its key."""
-_HOLE = re.compile(HOLE + rb"(\d+)\x02")
-_NOT_BLANK = re.compile(rb"[^ \t\n]+")
-_PLAIN = re.compile(rb"[^~{\x01*?\[]+")
+_HOLE = regex(HOLE + rb"(\d+)\x02")
+_NOT_BLANK = regex(rb"[^ \t\n]+")
+_PLAIN = regex(rb"[^~{\x01*?\[]+")
 """Text that nothing is expanded in."""
-_BRACES = re.compile(rb"(?<!\$)\{[^{}]*,[^{}]*\}")
-_IDENTIFIER = re.compile(rb"[A-Za-z_]\w*=~(?:/|$)")
+_BRACES = regex(rb"(?<!\$)\{[^{}]*,[^{}]*\}")
+_IDENTIFIER = regex(rb"[A-Za-z_]\w*=~(?:/|$)")
 
 Substitute = Callable[[Text, ShellState], ShellValue]
 """Runs the text of a command substitution as far as it can be known."""
@@ -301,7 +302,7 @@ def _extent(pieces: list[Piece]) -> ByteRange | None:
     return ByteRange(first.doc, first.start, last.end, first.context)
 
 
-_RANGE = re.compile(rb"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(-?\d{1,18}))?|([A-Za-z])\.\.([A-Za-z])")
+_RANGE = regex(rb"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(-?\d{1,18}))?|([A-Za-z])\.\.([A-Za-z])")
 _MOST = 1000
 _MAX_DEPTH = 20
 

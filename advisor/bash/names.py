@@ -7,17 +7,17 @@ import re
 from collections import Counter
 from functools import lru_cache
 
+from advisor.regex import regex
+
 LONGEST_READ = 1_000_000
 """Bytes that are searched for names the script sets."""
-_PREFIX = re.compile(rb"^[ \t]*((?:[A-Za-z_]\w*=[^\s$(`]*[ \t]+)+)[\w./~-]+(?:[ \t]|$)", re.MULTILINE)
+_PREFIX = regex(rb"^[ \t]*((?:[A-Za-z_]\w*=[^\s$(`]*[ \t]+)+)[\w./~-]+(?:[ \t]|$)", re.MULTILINE)
 """What stands before a command and is set for it alone."""
-_COMMENT_LINE = re.compile(rb"^[ \t]*#.*$", re.MULTILINE)
-_QUOTED = re.compile(rb"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
-_OWN_PATH = re.compile(rb"\$\{?(?:0|BASH_SOURCE)\b")
-_RELATIVE = re.compile(rb"(?<![\w./$}~-])([\w-][\w.-]*)/[\w./-]+\.(?:py|sh)\b")
-_ASSIGNED = re.compile(
-    rb"(?:^|[\s;(])(?:(?:export|local|declare|readonly)\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=", re.MULTILINE
-)
+_COMMENT_LINE = regex(rb"^[ \t]*#.*$", re.MULTILINE)
+_QUOTED = regex(rb"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
+_OWN_PATH = regex(rb"\$\{?(?:0|BASH_SOURCE)\b")
+_RELATIVE = regex(rb"(?<![\w./$}~-])([\w-][\w.-]*)/[\w./-]+\.(?:py|sh)\b")
+_ASSIGNED = regex(rb"(?:^|[\s;(])(?:(?:export|local|declare|readonly)\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=", re.MULTILINE)
 
 
 @lru_cache(maxsize=16)

@@ -23,9 +23,10 @@ from advisor.bash.text import (
 )
 from advisor.bash.words import Word, unescaped
 from advisor.language import say
+from advisor.regex import regex
 
 _MAX_SEQUENCE = 1000
-_FORMAT = re.compile(rb"%([-0+ .\d]*)([sdixfeg%])")
+_FORMAT = regex(rb"%([-0+ .\d]*)([sdixfeg%])")
 
 
 def printed(fields: list[CommandWord]) -> list[Piece]:
@@ -99,7 +100,7 @@ def command_output(fields: tuple[CommandWord, ...], command: Simple, expander: E
         body = expander.heredoc(command) if len(texts) == 1 else state.files.get(state.path(texts[1]))
         return None if body is None else list(body)
     if name in (b"basename", b"dirname") and len(texts) > 1:
-        return _path_output(name, fields, deps)
+        return _path_output(name, fields)
     if name in (b"expr", b"seq") and not known(pieces):
         return [unknown(why_unknown(pieces), deps)]
     if name == b"expr":
@@ -116,7 +117,7 @@ def asks_for_ascend(fields: tuple[CommandWord, ...]) -> bool:
     return tries and re.fullmatch(rb"\s*import torch_npu\s*;?\s*", texts[2]) is not None
 
 
-def _path_output(name: bytes, fields: tuple[CommandWord, ...], deps: tuple[ByteRange, ...]) -> list[Piece] | None:
+def _path_output(name: bytes, fields: tuple[CommandWord, ...]) -> list[Piece]:
     pieces = fields[1].pieces
     reason = why_unknown(pieces)
     places = sources(p for item in fields[1:] for p in item.pieces)
@@ -155,7 +156,7 @@ def _seq(numbers: list[int], deps: tuple[ByteRange, ...]) -> list[Piece] | None:
     return [Piece(b"\n".join(b"%d" % value for value in values), None, deps)]
 
 
-def filtered(element: Statement, fed: ShellValue, expander: Expander) -> ShellValue | None:
+def filtered(element: Statement, fed: ShellValue) -> ShellValue | None:
     """What a filter of a pipeline (`tr`, `cut`, `wc`) makes of its input; None where that cannot be known."""
     if not isinstance(element, Simple) or not element.words or not known(fed):
         return None
@@ -169,9 +170,9 @@ def filtered(element: Statement, fed: ShellValue, expander: Expander) -> ShellVa
 
 
 _LONGEST = 10_000
-_SED = re.compile(rb"s([/#|,:@!%~+])((?:\\.|(?!\1)[^\\\n])*)\1((?:\\.|(?!\1)[^\\\n])*)\1(g?)\Z")
-_SIMPLE_SET = re.compile(rb"\[\^?[^\[\]\\]*\]")
-_AWK = re.compile(rb"\s*\{\s*print\s+\$(\d|NF)\s*;?\s*\}\s*")
+_SED = regex(rb"s([/#|,:@!%~+])((?:\\.|(?!\1)[^\\\n])*)\1((?:\\.|(?!\1)[^\\\n])*)\1(g?)\Z")
+_SIMPLE_SET = regex(rb"\[\^?[^\[\]\\]*\]")
+_AWK = regex(rb"\s*\{\s*print\s+\$(\d|NF)\s*;?\s*\}\s*")
 
 
 def filtered_text(arguments: list[bytes], text: bytes) -> bytes | None:

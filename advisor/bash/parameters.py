@@ -26,13 +26,14 @@ from advisor.bash.text import (
 )
 from advisor.bash.words import Parameter, Unterminated, Word, WordPart, scan_quoted
 from advisor.language import mark, say
+from advisor.regex import regex
 
 _MAX_PATTERN_TEXT = 5_000
 SEPARATORS = b" \t\n"
 """What bash splits at where nothing else is said."""
 _MAX_STARS = 6
 """Patterns on longer texts, or with more stars, could take for ever: they stay unread."""
-_PATTERN = re.compile(rb"[#%/]?(?:\\.|\\\Z|[^\\/])*", re.DOTALL)
+_PATTERN = regex(rb"[#%/]?(?:\\.|\\\Z|[^\\/])*", re.DOTALL)
 """The pattern of `${x/p/new}`."""
 _NOT_KNOWN = mark("arithmetic on values that are not known")
 _HOW_MANY = mark("the number of arguments is not known")

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 
+from advisor.regex import regex
+
 _LONGEST_PATTERN = 500
-_GROUP = re.compile(rb"[@+*?!]\(")
+_GROUP = regex(rb"[@+*?!]\(")
 
 
-def translate(pattern: bytes, quoted: bytes = b"", greedy: bool = True) -> re.Pattern[bytes]:
+def translate(pattern: bytes, quoted: bytes = b"") -> re.Pattern[bytes]:
     """A pattern as a regular expression. `quoted` has a non-zero byte for each byte that stands for itself."""
     pattern = pattern[:_LONGEST_PATTERN]
     out: list[bytes] = []
     at = 0
-    star = b".*" if greedy else b".*?"
     while at < len(pattern):
         byte = pattern[at : at + 1]
         plain = at < len(quoted) and quoted[at]
         if byte == b"*" and not plain:
-            if not out or out[-1] != star:
-                out.append(star)
+            if not out or out[-1] != b".*":
+                out.append(b".*")
         elif byte == b"?" and not plain:
             out.append(b".")
         elif byte == b"[" and not plain and (end := pattern.find(b"]", at + 2)) > 0:

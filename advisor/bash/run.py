@@ -47,6 +47,7 @@ from advisor.bash.text import (
 from advisor.bash.tree import parse, read_statements
 from advisor.bash.words import Exhausted, Word
 from advisor.language import mark, say
+from advisor.regex import regex
 
 _MAX_WORDS = 20_000
 """Words that may be run beyond what the script has bytes for."""
@@ -75,8 +76,8 @@ _ONLY_READ = frozenset(
 )
 """Commands that leave what is in the files that they are given, so far as bash would read it."""
 _WRITES_LAST = {b"cp", b"mv", b"ln", b"install", b"rsync"}
-_IN_PLACE = re.compile(rb"-[a-zA-Z]*i|--in-?place")
-_BATCH = re.compile(rb"^#SBATCH\s", re.MULTILINE)
+_IN_PLACE = regex(rb"-[a-zA-Z]*i|--in-?place")
+_BATCH = regex(rb"^#SBATCH\s", re.MULTILINE)
 
 
 class Shell(Struct):

@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from advisor.bash.words import Exhausted, Unterminated, Word, scan_word, skip_blanks
 from advisor.language import mark
+from advisor.regex import regex
 
-_ASSIGNMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
-_REDIRECT = re.compile(rb"(?:\d+|\{\w+\})?(?:<<<|<<-?|&>>?|<&|>&|>>|>\||<>|<(?!\()|>(?!\())")
-_END = re.compile(rb"\n|;;&?|;&|;|\|\||\||&&|&(?!>)|\)")
+_ASSIGNMENT = regex(rb"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
+_REDIRECT = regex(rb"(?:\d+|\{\w+\})?(?:<<<|<<-?|&>>?|<&|>&|>>|>\||<>|<(?!\()|>(?!\())")
+_END = regex(rb"\n|;;&?|;&|;|\|\||\||&&|&(?!>)|\)")
 _MOST_WORDS = 20_000
 """Words of one command, or of one array."""
 _DECLARES = {b"export", b"declare", b"typeset", b"local", b"readonly"}

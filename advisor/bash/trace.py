@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import islice
 
@@ -18,14 +17,15 @@ from advisor.bash.syntax import Simple, Statement, Statements, is_shell, is_test
 from advisor.bash.text import Piece, ShellValue, Text, joined, known, sources, unknown
 from advisor.bash.words import Exhausted, Unterminated, Word
 from advisor.language import mark, say
+from advisor.regex import regex
 
 _CONDITION_COST = 4
 """Words that a condition is as much work as: the state before it is kept."""
 _MAX_ROUNDS = 200
 """Rounds of a loop that are followed."""
 _TOO_LONG = mark("it is set in a loop that is too long to follow")
-_LEFT_EMPTY = re.compile(rb"\$(?:(\w+)|\{(\w+)(:?-)?\})")
-_ARGUMENTS = re.compile(rb"\$\{?[1-9#@*]")
+_LEFT_EMPTY = regex(rb"\$(?:(\w+)|\{(\w+)(:?-)?\})")
+_ARGUMENTS = regex(rb"\$\{?[1-9#@*]")
 
 
 class _Follower(Shell):
@@ -124,7 +124,7 @@ class _Follower(Shell):
                     self.notes.append(say("what a pipe hands to a shell is not known; it may start and set more."))
             if outer is not None or runs:
                 fed = tuple(output)
-                made = filtered(element, fed, self.expander(text, state)) if output else None
+                made = filtered(element, fed) if output else None
                 output = [] if made is None else list(made)
                 if made is not None:
                     continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import takewhile, zip_longest
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from advisor.bash import syntax
 from advisor.bash.syntax import Simple, Statement, Statements, check_balance, scan_command, scan_words
 from advisor.bash.words import Exhausted, Unterminated, Word
+from advisor.regex import regex
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -30,7 +30,7 @@ _MOST_SECONDS = 0.8
 _SLOW = b"\"'`()[]{}"
 _MOST_SLOW = 300_000
 """Quotes and brackets, which take the grammar about a microsecond each, in bytes above `_LARGE`."""
-_CODE_LINE = re.compile(rb"\n[ \t]*[^#\s]")
+_CODE_LINE = regex(rb"\n[ \t]*[^#\s]")
 _MOST_LINES = 45_000
 """Lines of code, without heredocs: more words than are ever followed."""
 

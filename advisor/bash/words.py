@@ -9,16 +9,17 @@ from msgspec.structs import replace
 
 from advisor.bash.text import Context
 from advisor.language import mark
+from advisor.regex import regex
 
-_PLAIN = re.compile(rb"(?:[^ \t\r\n\\'\"$`;&|<>()]|\r(?!\n))+")
-_BLANK = re.compile(rb"(?:[ \t]|\\\r?\n|\\\Z|\r(?=\n))+")
-_SPECIAL = re.compile(rb"\d+|[@*#?$!_-]")
-_NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
-_IN_DOUBLE = re.compile(rb"[^\"\\$`]+")
-_ANSI_END = re.compile(rb"(?:[^'\\]|\\.)*'", re.DOTALL)
-_SKIP = re.compile(rb"[^\\'\"$`{}()#\n]+")
-_OPERATOR = re.compile(rb":[-=?+]|[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@")
-_IN_BODY = re.compile(rb"[^\\$`\"']+")
+_PLAIN = regex(rb"(?:[^ \t\r\n\\'\"$`;&|<>()]|\r(?!\n))+")
+_BLANK = regex(rb"(?:[ \t]|\\\r?\n|\\\Z|\r(?=\n))+")
+_SPECIAL = regex(rb"\d+|[@*#?$!_-]")
+_NAME = regex(rb"[A-Za-z_][A-Za-z0-9_]*")
+_IN_DOUBLE = regex(rb"[^\"\\$`]+")
+_ANSI_END = regex(rb"(?:[^'\\]|\\.)*'", re.DOTALL)
+_SKIP = regex(rb"[^\\'\"$`{}()#\n]+")
+_OPERATOR = regex(rb":[-=?+]|[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@")
+_IN_BODY = regex(rb"[^\\$`\"']+")
 _ESCAPED = {"heredoc": b"$`\\", "double": b'$`"}\\'}
 """What a backslash takes the meaning from, by where it stands."""
 _MAX_DEPTH = 60
@@ -373,7 +374,7 @@ def _double_end(data: bytes, at: int, depth: int) -> int:
     raise Unterminated(mark("a double quote"), at)
 
 
-_ESCAPE = re.compile(
+_ESCAPE = regex(
     rb"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|0?([0-7]{1,3})|c(.)|(.))", re.DOTALL
 )
 _LETTERS = {

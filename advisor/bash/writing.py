@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cached_property
 
@@ -10,9 +9,10 @@ from advisor.bash import syntax
 from advisor.bash.syntax import Simple, Statement, Statements
 from advisor.bash.text import Context
 from advisor.bash.tree import parse
+from advisor.regex import regex
 
-_SAFE = re.compile(r"[A-Za-z0-9_./:,=+@%^-]+\Z")
-_ESCAPED_IN_DOUBLE = re.compile(r'([\\$`"])')
+_SAFE = regex(r"[A-Za-z0-9_./:,=+@%^-]+\Z")
+_ESCAPED_IN_DOUBLE = regex(r'([\\$`"])')
 
 
 def is_safe(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from advisor.crash.sources import open_sources
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
 from advisor.language import say, say_count
+from advisor.regex import regex
 from advisor.run.agreement import LOOSE, agreement, same_text
 from advisor.run.natives import native
 from advisor.script.document import Setting, Span
@@ -24,8 +24,8 @@ from advisor.script.launch import Launch
 _SEARCHED = 64 << 20
 """Bytes of a log that are searched for the lines of its values; they stand at its beginning or in the crash."""
 _MOST_REMARKS = 5
-_TOKEN = re.compile(r"[{}]|['\"]([^'\"]{1,120})['\"]\s*:")
-_NAMED = re.compile(r"(?:^|[\s'\"\[,(])[+]{0,2}(?:--?)?([A-Za-z_][\w./@-]*)(?==| \.{3}|\s+\S|['\"]|$)")
+_TOKEN = regex(r"[{}]|['\"]([^'\"]{1,120})['\"]\s*:")
+_NAMED = regex(r"(?:^|[\s'\"\[,(])[+]{0,2}(?:--?)?([A-Za-z_][\w./@-]*)(?==| \.{3}|\s+\S|['\"]|$)")
 
 
 class Printed(Struct, frozen=True):

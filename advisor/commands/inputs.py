@@ -13,21 +13,22 @@ from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.recent import LOGS, LOOKED_AT, SCRIPTS, recent_in
+from advisor.regex import regex
 
 _WRITTEN_BY_HAND = (*SCRIPTS, ".yaml", ".yml", ".json", ".toml", ".ipynb", ".md")
-_LIKE_A_LOG = re.compile(
+_LIKE_A_LOG = regex(
     rb"^Traceback \(most recent|out of memory|OutOfMemory|[\d.?]+(?:s/it|it/s)[\],]|\bpid=\d+[,)]"
     rb"|^\W{0,3}(?:\d{4}-)?\d\d-\d\d[T ]\d\d:\d\d|^(?:INFO|WARNING|ERROR)\b",
     re.MULTILINE | re.IGNORECASE,
 )
 """What a program prints and nobody types into a launch file."""
-_IN_PERSON = re.compile(
+_IN_PERSON = regex(
     rb"\A\s*(?=[^\n]{0,200}(?:\bI(?:'(?:m|ve))? |\b[Ww]e(?:'(?:re|ve))? |\b[Mm]y |%s))[^\[({|+/\\#$<>!]" % "我".encode()
 )
 """A page that begins in the first person: somebody tells of a run."""
 _BOTH = (".md", ".ipynb")
 """Files that hold a launch and, quoted or as the output of a cell, what it printed."""
-_CRASHED = re.compile(
+_CRASHED = regex(
     rb"Traceback \(most recent call last|\bTried to allocate \d|OutOfMemoryError|memory usage threshold of"
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +12,9 @@ from advisor.commands.settings import recognised_in
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
+from advisor.regex import regex
 
-_ELEMENT = re.compile(r"\[(\d+)\]")
+_ELEMENT = regex(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
     from advisor.knowledge import Knowledge

@@ -50,12 +50,12 @@ def open_knowledge(own: Sequence[Path] = ()) -> Knowledge:
     return merged(ours, own_folders(own))
 
 
-def load_knowledge(folder: Path | None = None, language: str = "") -> Knowledge:
+def load_knowledge(language: str = "") -> Knowledge:
     """All of knowledge/, typed, in `language` (or the one spoken).
 
     Raises KnowledgeError where a file is missing or says what the schema does not know.
     """
-    return _loaded(folder or knowledge_folder(), language or spoken())
+    return _loaded(knowledge_folder(), language or spoken())
 
 
 @lru_cache(maxsize=4)
@@ -64,15 +64,15 @@ def _loaded(folder: Path, language: str) -> Knowledge:
     if not files:
         raise KnowledgeError(f"{folder}: no knowledge files here")
     stamp = _stamp([*files, *sorted((folder / language).glob("*.json"))], language)
-    cached = cache_file(f"knowledge-{stamp}.json")
+    cached = cache_file(f"knowledge-{stamp}.msgpack")
     if cached is not None:
         try:
-            return msgspec.json.decode(own_bytes(cached), type=Knowledge, dec_hook=decode)
+            return msgspec.msgpack.decode(own_bytes(cached), type=Knowledge, dec_hook=decode)
         except (OSError, msgspec.MsgspecError):
             pass  # not there, written by another version or cut short: compile again
     knowledge = compile_knowledge(folder, language)
     if cached is not None:
-        keep(cached, msgspec.json.encode(knowledge, enc_hook=encode))
+        keep(cached, msgspec.msgpack.encode(knowledge, enc_hook=encode))
     return knowledge
 
 
@@ -146,7 +146,7 @@ def _typed(file: Path, words: Mapping[str, Mapping[str, str]], kind: type[T]) ->
 
 
 def _stamp(files: list[Path], language: str) -> str:
-    """Names, sizes and times of the files, the schema and the grammar: whether the compiled JSON still holds."""
+    """Names, sizes and times of files, schema and grammar: whether what was compiled of them still holds."""
     digest = hashlib.sha256(language.encode())
     ours = Path(__file__).parent
     for file in [*files, *sorted((ours / "schema").glob("*.py")), *sorted((ours.parent / "rules").glob("*.py"))]:

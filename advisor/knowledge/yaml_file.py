@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
@@ -16,6 +15,7 @@ from msgspec import Struct, inspect
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean
 from advisor.language import mark, say
+from advisor.regex import regex
 from advisor.rules.expression import decode
 from advisor.rules.parser import ExpressionError
 
@@ -27,13 +27,13 @@ Position = tuple[int, int]
 _YamlPart = tuple[At, int, str, int]
 """A part, its line, the key that stands there for the second time or "", and the column of a text or 0."""
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C where there is one
-_PART = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
-_UNKNOWN_FIELD = re.compile(r"unknown field `([^`]+)`")
+_PART = regex(r"\.([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
+_UNKNOWN_FIELD = regex(r"unknown field `([^`]+)`")
 _COMPLAINTS = (
-    (re.compile(r"Object contains unknown field `(?P<name>.+)`"), mark("Object contains unknown field `{name}`")),
-    (re.compile(r"Object missing required field `(?P<name>.+)`"), mark("Object missing required field `{name}`")),
-    (re.compile(r"Expected `(?P<wanted>.+)`, got `(?P<found>.+)`"), mark("Expected `{wanted}`, got `{found}`")),
-    (re.compile(r"Invalid enum value (?P<value>.+)"), mark("Invalid enum value {value}")),
+    (regex(r"Object contains unknown field `(?P<name>.+)`"), mark("Object contains unknown field `{name}`")),
+    (regex(r"Object missing required field `(?P<name>.+)`"), mark("Object missing required field `{name}`")),
+    (regex(r"Expected `(?P<wanted>.+)`, got `(?P<found>.+)`"), mark("Expected `{wanted}`, got `{found}`")),
+    (regex(r"Invalid enum value (?P<value>.+)"), mark("Invalid enum value {value}")),
 )
 """What msgspec says, and the same to be said."""
 _NESTED = 60

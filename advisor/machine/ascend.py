@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from advisor.hostile import clean_line
 from advisor.language import Sayings, mark, say
 from advisor.machine.inventory import Gpu, GpuProcess
 from advisor.machine.tool import RunTool, run_tool
+from advisor.regex import regex
 from advisor.units import GIB
 
 MIB = 1 << 20
@@ -38,9 +38,9 @@ TROUBLES: Sayings[str] = Sayings(
 )
 """Return codes as npu-smi prints them (dcmi module initialize failed. ret is …)."""
 _HEALTH = mark("npu-smi tells its health as {health}; `npu-smi info -t health -i {npu}` says more.")
-_PAIR = re.compile(r"(\d+)\s*/\s*(\d+)")
-_CODE = re.compile(r"\bret is (-\d+)")
-_VERSION = re.compile(r"\bnpu-smi\s+(\S+)\s+Version: (\S+)")
+_PAIR = regex(r"(\d+)\s*/\s*(\d+)")
+_CODE = regex(r"\bret is (-\d+)")
+_VERSION = regex(r"\bnpu-smi\s+(\S+)\s+Version: (\S+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,26 +9,27 @@ from dataclasses import replace
 
 from advisor.hostile import clean_line
 from advisor.machine.inventory import BatchMemory, Machine
+from advisor.regex import regex
 
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_SIZE = re.compile(r"(\d{1,9})([KMGT]?)B?", re.IGNORECASE)
+_SIZE = regex(r"(\d{1,9})([KMGT]?)B?", re.IGNORECASE)
 """Megabytes where nothing else is said (sbatch(1), --mem)."""
-_COUNT = re.compile(r"(?:gpu:)?(?:[\w.-]+:)?(\d{1,4})(?:\([^)]*\))?")
+_COUNT = regex(r"(?:gpu:)?(?:[\w.-]+:)?(\d{1,4})(?:\([^)]*\))?")
 """4, gpu:4, gpu:a100:4 and a100:4 (sbatch(1), --gres and --gpus-per-node)."""
 _STARTS: tuple[tuple[str, re.Pattern[str], re.Pattern[str], str], ...] = (
     (
         "docker run",
-        re.compile(r"\b(?:docker|podman|nerdctl|nvidia-docker)\s+(?:container\s+)?run(?!.*\s(?:-d|--detach)\s)\s"),
-        re.compile(r"\s(?P<option>--memory|-m)[= ]\s*(?P<size>\d{1,12}[bkmgt]?)(?=\s)", re.IGNORECASE),
+        regex(r"\b(?:docker|podman|nerdctl|nvidia-docker)\s+(?:container\s+)?run(?!.*\s(?:-d|--detach)\s)\s"),
+        regex(r"\s(?P<option>--memory|-m)[= ]\s*(?P<size>\d{1,12}[bkmgt]?)(?=\s)", re.IGNORECASE),
         "B",
     ),
     (
         "systemd-run",
-        re.compile(r"\bsystemd-run\s"),
-        re.compile(r"\b(?P<option>MemoryMax)=(?P<size>\d{1,12}[KMGT]?)(?=[\s'\"])"),
+        regex(r"\bsystemd-run\s"),
+        regex(r"\b(?P<option>MemoryMax)=(?P<size>\d{1,12}[KMGT]?)(?=[\s'\"])"),
         "B",
     ),
-    ("srun", re.compile(r"\bsrun\s"), re.compile(r"\s(?P<option>--mem)[= ](?P<size>\d{1,9}[KMGT]?)(?=\s)"), "M"),
+    ("srun", regex(r"\bsrun\s"), regex(r"\s(?P<option>--mem)[= ](?P<size>\d{1,9}[KMGT]?)(?=\s)"), "M"),
 )  # fmt: skip
 """Commands that start another one under a limit: name, pattern, its option, and the unit where none is written (docker
 run, systemd.resource-control and srun manuals). A container that is detached serves something else."""

@@ -8,11 +8,12 @@ Source: kernel Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+
+from advisor.regex import regex
 
 
 class _Version(NamedTuple):
@@ -30,7 +31,7 @@ _V1 = _Version("v1", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_in
 _V2 = _Version("v2", "memory.max", "memory.current", "inactive_file", "memory.events")
 _NO_LIMIT = 2**60
 """Bytes from which on a limit is none: v1 writes 2^63 less a page for it. Nor does one above the RAM ever bind."""
-_OCTAL = re.compile(r"\\([0-7]{3})")
+_OCTAL = regex(r"\\([0-7]{3})")
 
 
 class _Mount(NamedTuple):

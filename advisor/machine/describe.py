@@ -16,6 +16,7 @@ from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
 from advisor.machine.nodes import join_nodes
+from advisor.regex import regex
 from advisor.units import parse_size, show_bytes
 from advisor.words import Source
 
@@ -24,9 +25,9 @@ _FILE_LIMIT = 64 * 2**20
 """Bytes."""
 _SAME_GPU = 0.1
 """What drivers report for one kind of card differs by a few hundred MiB, never by this share."""
-_LIBRARY = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==?\s*([0-9A-Za-z][0-9A-Za-z.+!_-]*)\s*$")
-_LABEL = re.compile(r"^\d{1,6}: (?=[\s{}\[\]\"])", re.MULTILINE)
-_SPACE = re.compile(r"\s*")
+_LIBRARY = regex(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==?\s*([0-9A-Za-z][0-9A-Za-z.+!_-]*)\s*$")
+_LABEL = regex(r"^\d{1,6}: (?=[\s{}\[\]\"])", re.MULTILINE)
+_SPACE = regex(r"\s*")
 _NO_PAIR = mark("{flag}: {pair!r} is not NAME=VERSION (write it like deepspeed=0.16.3)")
 _NO_JSON = mark("{path}: not JSON (write it with `rl-oom-advisor machine --format json`)")
 _NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")

@@ -12,28 +12,25 @@ from typing import Protocol
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.machine.inventory import Gpu
+from advisor.regex import regex
 from advisor.units import GIB, parse_size
 
 MOST_GPUS = 1024
 NAME_LIMIT = 80
-_COUNT = re.compile(
+_COUNT = regex(
     r"(\d+)\s*(?:[x*×]|[张块]?卡|[张块])\s*"
     r"|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|[abhlvtp]\d{1,3}|mi\d{2,3}|ascend)\b)",
     re.IGNORECASE,
 )
-_COUNT_BEHIND = re.compile(
-    r"(?<=\S)\s*[x*×]\s*(\d{1,2})$", re.IGNORECASE
-)  # two digits: the X of "RTX 4090" is no count
-_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
-_SIZE_GLUED = re.compile(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
-_NUMBERED = re.compile(r"\d")
+_COUNT_BEHIND = regex(r"(?<=\S)\s*[x*×]\s*(\d{1,2})$", re.IGNORECASE)  # two digits: the X of "RTX 4090" is no count
+_SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
+_SIZE_GLUED = regex(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
+_NUMBERED = regex(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
-_BARE_COUNT = re.compile(
-    r"(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE
-)
+_BARE_COUNT = regex(r"(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE)
 """How many there are, and nothing of which: "2 cards", "2张卡"."""
 _NUMERALS = str.maketrans({"单": "1", "两": "2", "双": "2"})
-_NO_CARD = re.compile(r"\b(?:disks?|ssd|nvme|storage|swap)\b|[硬磁]盘", re.IGNORECASE)
+_NO_CARD = regex(r"\b(?:disks?|ssd|nvme|storage|swap)\b|[硬磁]盘", re.IGNORECASE)
 """Words of a size that is no card's."""
 _MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu"}
 _FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
@@ -58,9 +55,9 @@ _ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the
 
 
 _OF_VENDOR = {
-    "ascend": re.compile(r"ascend|huawei|atlas|\bnpu\b|\b(?:310|910|950)(?:[a-z]|\b)", re.IGNORECASE),
-    "amd": re.compile(r"\bamd\b|instinct|radeon|\bmi\d{2,3}", re.IGNORECASE),
-    "nvidia": re.compile(r"nvidia|tesla|geforce|quadro|\brtx|\bgtx|titan", re.IGNORECASE),
+    "ascend": regex(r"ascend|huawei|atlas|\bnpu\b|\b(?:310|910|950)(?:[a-z]|\b)", re.IGNORECASE),
+    "amd": regex(r"\bamd\b|instinct|radeon|\bmi\d{2,3}", re.IGNORECASE),
+    "nvidia": regex(r"nvidia|tesla|geforce|quadro|\brtx|\bgtx|titan", re.IGNORECASE),
 }
 
 

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlparse
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
+from advisor.regex import regex
 
 _TRAINING = {"accelerate", "datasets", "deepspeed", "mbridge", "megatron-core", "ms-swift", "openrlhf", "peft", "ray"}
 _TRAINING |= {"tensordict", "transformers", "trl", "unsloth", "verl"}
@@ -31,13 +32,13 @@ _ALIASES = {"pytorch": "torch", "swift": "ms-swift", "flash-attention": "flash-a
 _METADATA_LIMIT, _READ_LIMIT = 8192, 65536
 """Bytes read of a distribution's metadata, and of any other file."""
 _VERSION_LIMIT = 64
-_METADATA_VERSION = re.compile(r"^Version:[ \t]*(\S+)", re.MULTILINE)
-_LOCAL_CUDA = re.compile(r"\+cu(\d{2})(\d+)")
-_TORCH_CUDA = re.compile(r"^cuda\b[^=\n]*=\s*['\"](\d+\.\d+)['\"]", re.MULTILINE)
-_DUNDER_VERSION = re.compile(r"^__version__\s*=\s*['\"]([^'\"\n]+)['\"]", re.MULTILINE)
+_METADATA_VERSION = regex(r"^Version:[ \t]*(\S+)", re.MULTILINE)
+_LOCAL_CUDA = regex(r"\+cu(\d{2})(\d+)")
+_TORCH_CUDA = regex(r"^cuda\b[^=\n]*=\s*['\"](\d+\.\d+)['\"]", re.MULTILINE)
+_DUNDER_VERSION = regex(r"^__version__\s*=\s*['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 PathLookup = Callable[[str], str | None]
 """Program name → its path, as `shutil.which` does for the PATH that the training would have."""
-_PYTHON = re.compile(r"(?:python|pypy)(\d(?:\.\d+)?)?$")
+_PYTHON = regex(r"(?:python|pypy)(\d(?:\.\d+)?)?$")
 _HERE = mark("{folder} ({why})")
 _NOT_HERE = mark("{folder} ({why}; {python}, which the script names, is not here)")
 

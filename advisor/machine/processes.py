@@ -11,18 +11,19 @@ from typing import Literal, TypeVar
 from advisor.hostile import clean_line, readable
 from advisor.language import mark
 from advisor.machine.inventory import Gpu, GpuProcess
+from advisor.regex import regex
 
 T = TypeVar("T")
 UNKNOWN_PROCESS = mark("unknown process")
 """A pid that does not exist here: the driver counts host pids, a container has its own."""
-_TRAINING = re.compile(
+_TRAINING = regex(
     r"python|ray::|raylet|vllm|sglang|EngineCore|WorkerDict|torchrun|deepspeed|accelerate|pt_main_thread|megatron|swift",
     re.IGNORECASE,
 )
 
 
 HolderKind = Literal["training", "engine", "other"]
-_ENGINE = re.compile(r"vllm|sglang|EngineCore|lmdeploy|tritonserver|text-generation", re.IGNORECASE)
+_ENGINE = regex(r"vllm|sglang|EngineCore|lmdeploy|tritonserver|text-generation", re.IGNORECASE)
 
 
 def holder_of(process: GpuProcess) -> HolderKind:

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from advisor.regex import regex
+
 _END, _RAYLET_END = 64 << 10, 8 << 20
 """Bytes read from the end of a worker's log, and of a raylet's, which speaks of all workers."""
 _IDS, _FILES, _SESSIONS, _TOLD = 8, 4, 3, 256 << 10
-_RECORD = re.compile(r"^(?=\[\d{4}-\d\d-\d\d )", re.MULTILINE)
+_RECORD = regex(r"^(?=\[\d{4}-\d\d-\d\d )", re.MULTILINE)
 """A record is a line that begins with the time, and those below it that do not."""
 
 

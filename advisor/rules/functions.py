@@ -9,20 +9,21 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
+from advisor.regex import regex
 from advisor.rules.tree import FUNCTIONS, Branch, Name, RuleFunction, RuleValue, Scope, as_number, truth
 
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
-_RANGE = re.compile(r"list\(range\((?:(\d{1,6}),)?(\d{1,6})(?:,(\d{1,6}))?\)\)\Z")
-_APART = re.compile(r"(?<=\d)\s+(?=\d)")
+_RANGE = regex(r"list\(range\((?:(\d{1,6}),)?(\d{1,6})(?:,(\d{1,6}))?\)\)\Z")
+_APART = regex(r"(?<=\d)\s+(?=\d)")
 """Between the values of a list, as a setting shows them."""
-_NUMBERS = re.compile(r"\[?\d{1,6}(?:,\d{1,6})*\]?\Z")
-_SIZES = re.compile(r"(?:[a-z]*(?:\[\w+\])?[.:])?((?:[a-z]\d{1,5})+)\Z")
-_SIZE = re.compile(r"([a-z])(\d+)")
-_EXPERTS_APART = re.compile(r"(?:[a-z]*(?:\[\w+\])?[.:])?\(attn:((?:[a-z]\d{1,5})+)\|ffn:((?:[a-z]\d{1,5})+)\)\Z")
-_VERSION = re.compile(r"(?:^|[^\w.])v?(\d+(?:\.\w+)*(?:-?(?:dev|rc|post|a|b)\d*)?)(?!\w)", re.IGNORECASE)
+_NUMBERS = regex(r"\[?\d{1,6}(?:,\d{1,6})*\]?\Z")
+_SIZES = regex(r"(?:[a-z]*(?:\[\w+\])?[.:])?((?:[a-z]\d{1,5})+)\Z")
+_SIZE = regex(r"([a-z])(\d+)")
+_EXPERTS_APART = regex(r"(?:[a-z]*(?:\[\w+\])?[.:])?\(attn:((?:[a-z]\d{1,5})+)\|ffn:((?:[a-z]\d{1,5})+)\)\Z")
+_VERSION = regex(r"(?:^|[^\w.])v?(\d+(?:\.\w+)*(?:-?(?:dev|rc|post|a|b)\d*)?)(?!\w)", re.IGNORECASE)
 _LARGEST_DEVICE = 100_000
 """Ids of one list; a longer one is a mistake."""
 

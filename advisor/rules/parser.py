@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from advisor.language import say
+from advisor.regex import regex
 from advisor.rules.tree import (
     FUNCTIONS,
     KEYWORDS,
@@ -28,7 +29,7 @@ from advisor.rules.tree import (
     Sum,
 )
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"""(?P<number>\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])
     |(?P<text>"[^"]*"|'[^']*')
     |`(?P<quoted>[^`]+)`

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from advisor.regex import regex
+
 RuleValue = int | float | str | bool
 KEYWORDS = frozenset({"and", "or", "not", "in", "if", "else", "true", "false", "none"})
-_PLAIN_NAME = re.compile(r"(?:--)?\$?[A-Za-z_]\w*(?:[.:-][A-Za-z0-9_]\w*)*\Z")
+_PLAIN_NAME = regex(r"(?:--)?\$?[A-Za-z_]\w*(?:[.:-][A-Za-z0-9_]\w*)*\Z")
 _SUMS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,

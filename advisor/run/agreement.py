@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from advisor.regex import regex
 from advisor.run.natives import native
 from advisor.script.launch import Launch
 
-LOOSE = re.compile(r"[\s'\"]")
+LOOSE = regex(r"[\s'\"]")
 """Signs that do not count where two texts are compared."""
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from advisor.knowledge.schema import AlgorithmFact, Framework
+from advisor.regex import regex
 from advisor.run.natives import OF_ROLLOUTS, Natives, RunScope
 from advisor.run.recipe import RL, UNKNOWN, method_named, method_spelled, recipe_of
 
-_ENGINE_FILE = re.compile(r"(?:^|[/.])(?:vllm|sglang|lmdeploy|tensorrt_llm)[/.]")
+_ENGINE_FILE = regex(r"(?:^|[/.])(?:vllm|sglang|lmdeploy|tensorrt_llm)[/.]")
 """A file or module of an engine that generates answers: what trains on given ones has none in its traceback."""
-_LOSS = re.compile(r"_loss(?:_fn|_func)?$")
+_LOSS = regex(r"_loss(?:_fn|_func)?$")
 """How a function ends that computes the loss of a method."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import DefaultWhen, Framework, Scalar, SettingFact
+from advisor.regex import regex
 from advisor.rules.functions import version_in
 from advisor.run.natives import (
     ChosenScope,
@@ -103,7 +103,7 @@ def _stated(
                 own = foreign or (framework is not None and not has_key(framework, key) and not _misplaced(key, values))
                 read = spelled if own else {name: spelled[name] for name in _ANYBODYS & spelled.keys()}
                 key = _by_spelling(key, setting.text, values, read)
-            text = setting.text if setting.resolved else _leader(setting)
+            text = setting.text if setting.resolved else (f"${{{setting.follows[-1]}}}" if setting.follows else None)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
             values[key] = _native(key, text, source, _fact(framework, era, key, values), setting)
     for name, text in environment.items():
@@ -220,11 +220,6 @@ def _followed(known: Native, values: Mapping[str, Native], depth: int = 4) -> Na
     return _native(known.key, leader.text, known.source, known.fact, known.setting)
 
 
-def _leader(setting: Setting) -> str | None:
-    """What an unresolved setting follows that no file of the user's sets: the framework's default may."""
-    return f"${{{setting.follows[-1]}}}" if setting.follows else None
-
-
 def _fill_from_log(values: dict[str, Native], framework: Framework | None, era: str, key: str, text: str) -> None:
     """What the run printed fills what the script leaves open; it never overrules a value the script decides."""
     known = values.get(key)
@@ -272,7 +267,7 @@ def _misplaced(key: str, values: Mapping[str, Native]) -> bool:
 
 _TRAINED = frozenset({"actor", "policy"})
 """Groups of settings that are the trained model's whatever the groups around them are called."""
-_OF_ANOTHER_PASS = re.compile(r"eval|val_|critic|ref|reward|rollout|infer|log_?prob|generat|buffer")
+_OF_ANOTHER_PASS = regex(r"eval|val_|critic|ref|reward|rollout|infer|log_?prob|generat|buffer")
 
 
 _ANYBODYS = frozenset({"data.total_tokens"})

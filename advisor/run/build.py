@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Container, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -13,47 +12,31 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import CountName, Framework, MechanicsWhen, ModelFact
-from advisor.language import mark, say
+from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.run.algorithm import algorithm_of
-from advisor.run.bound import Tables, bind_natives, shipped_files, with_defaults_of_method
-from advisor.run.conversion import Converted, conversions, to_knob
-from advisor.run.counted import base_parameters, cards_counted, trained_part
+from advisor.run.bound import Tables, bind_natives, with_defaults_of_method
+from advisor.run.counted import base_parameters, trained_part
 from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere
+from advisor.run.filled_knobs import TAKEN_AT_DEFAULT, by_hint, engine_size, fill_knobs, quantised
 from advisor.run.general import Cards, cards_of, unsharded_by
-from advisor.run.hints import Hints, hints_of
-from advisor.run.implied import backend_by_keys, stated_topology
+from advisor.run.hints import hints_of
+from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.model_read import another_model, critic_shape, model_name, model_shape
-from advisor.run.natives import (
-    SAMPLES,
-    EnvironmentPrefix,
-    Native,
-    Natives,
-    RunScope,
-    default_of,
-    differing,
-    gpus_of,
-    native,
-)
+from advisor.run.natives import Natives, RunScope, gpus_of
 from advisor.run.recipe import UNKNOWN as NO_METHOD
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
-from advisor.run.shape import bits_in_name, without_head
+from advisor.run.seen_launch import idle_cards, launcher_counts, see_launch, started
+from advisor.run.shape import without_head
 from advisor.run.topology import decided_by, read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import by_name_note, read_by_name, unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
 from advisor.run.version_notes import newer_than_read, version_notes
-from advisor.script.document import Setting
-from advisor.script.launch import Launch, NotFound
-
-_ENGINE_SIZE = "rollout.tensor_parallel"
-_TAKEN_AT_DEFAULT = frozenset({"rollout.memory_share", _ENGINE_SIZE})
-"""Knobs that some value must be taken for: the framework's own default before the engine's."""
-ANY_SWITCH = frozenset({"algorithm.kl", "actor.gradient_checkpointing"})
-"""Knobs with several switches of which one is enough."""
+from advisor.script.launch import Launch
 
 
 class RunInputs(Struct, frozen=True):
@@ -95,20 +78,6 @@ class RunInputs(Struct, frozen=True):
     """Shared by the runs that vary it."""
 
 
-class _LaunchSeen(Struct, frozen=True):
-    """The launch as its dialect reads it: the same for every what-if."""
-
-    launch: Launch | None
-    settings: tuple[Setting, ...]
-    """Its own, and the switches of its backend."""
-    shipped: tuple[str, ...]
-    """Files of the framework's own that it names and that were not found."""
-    missing: tuple[str, ...]
-    """The others that were not found."""
-    shows_all: bool
-    """What it leaves out is at its default: not where a file is missing, or only the log speaks."""
-
-
 class BuiltRun(Struct):
     """The run and the native table it was bound from."""
 
@@ -121,7 +90,7 @@ class BuiltRun(Struct):
 def build_run(inputs: RunInputs) -> BuiltRun:
     """Bind the dialect to the launch. Without a dialect the run is "unknown" with the machine's topology."""
     framework, era = inputs.recognised.framework, inputs.recognised.era
-    seen = inputs.tables.once(("launch", era), lambda: _seen(inputs))
+    seen = inputs.tables.once(("launch", era), lambda: see_launch(inputs.recognised, inputs.launch))
     launch, shipped, shows_all = seen.launch, seen.shipped, seen.shows_all
     libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
     natives = bind_natives(
@@ -134,7 +103,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         with_defaults=shows_all,
         program=launch.program if launch else "",
         config_alone=_config_alone(launch),
-        launcher=_counted(launch, inputs),
+        launcher=launcher_counts(launch, inputs.counts, inputs.machine),
         tables=inputs.tables,
         libraries=libraries,
         shipped=shipped,
@@ -142,7 +111,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         spelled=inputs.spelled,
     )
     spreads = launch.spreads if launch is not None else ""
-    by_launch = cards_of(launch, _started(launch, inputs.counts)) if framework is None and launch is not None else None
+    by_launch = cards_of(launch, started(launch, inputs.counts)) if framework is None and launch is not None else None
     topology = _topology(natives, inputs, spreads, by_launch)
     topology = replace(topology, assumed="") if launch is not None and launch.hints else topology
     told = inputs.knobs.get("algorithm.estimator")
@@ -190,15 +159,18 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     unknown = inputs.tables.once(("unknown keys", era), lambda: unknown_keys(framework, era, launch, own=own))
     read = inputs.tables.once(("read by name", era), lambda: read_by_name(natives))
     unknown = tuple(one for one in unknown if one.meant or one.key not in read)  # what is a slip is told as one
-    knobs = {**_knobs(natives, topology, frozenset() if missing else _TAKEN_AT_DEFAULT, inputs.tables), **inputs.knobs}
-    knobs, topology, wide = _engine_size(knobs, topology, inputs.machine)
+    knobs = {
+        **fill_knobs(natives, topology, frozenset() if missing else TAKEN_AT_DEFAULT, inputs.tables),
+        **inputs.knobs,
+    }
+    knobs, topology, wide = engine_size(knobs, topology, inputs.machine)
     cut = launch.cuts if launch is not None else ()
     short = (told for told in (too_few(topology, inputs.machine), wide, hints.said) if told)
-    told_first = (*cut, *_idle(launch, topology, inputs), *short)
+    told_first = (*cut, *idle_cards(launch, topology, inputs.counts, inputs.machine), *short)
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
-    knobs = {**knobs, **_quantised(name, shape, knobs)}
-    knobs = {**_by_hint(hints, knobs), **trained_part(inputs.counts, shape), **knobs}
+    knobs = {**knobs, **quantised(name, shape, knobs)}
+    knobs = {**by_hint(hints, knobs), **trained_part(inputs.counts, shape), **knobs}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
@@ -255,17 +227,6 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     return BuiltRun(run, natives)
 
 
-def _seen(inputs: RunInputs) -> _LaunchSeen:
-    framework, era = inputs.recognised.framework, inputs.recognised.era
-    launch = _with_own_config(framework, _as_quoted(framework, era, inputs.launch))
-    missing = _missing(framework, launch)
-    shows_all = launch is not None and inputs.recognised.told_by != "log" and not missing
-    if launch is None:
-        return _LaunchSeen(None, (), (), missing, shows_all)
-    settings = (*launch.settings, *_of_backend(framework, era, launch))
-    return _LaunchSeen(launch, settings, shipped_files(framework, launch.missing), missing, shows_all)
-
-
 def _topology(natives: Natives, inputs: RunInputs, spreads: str, by_launch: Cards | None) -> Topology:
     """Read once for all what-ifs that leave what it depends on alone: nearly all of them."""
     machine, tables = inputs.machine, inputs.tables
@@ -274,27 +235,6 @@ def _topology(natives: Natives, inputs: RunInputs, spreads: str, by_launch: Card
     outside = (*natives.launcher.items(), *natives.libraries.items())
     key = ("topology", natives.era, told, outside, machine.nodes, gpus_of(machine), inputs.sized, spreads, by_launch)
     return tables.once(key, lambda: read_topology(natives, machine, inputs.sized, spreads, by_launch))
-
-
-def _by_hint(hints: Hints, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
-    """What names alone say, where nothing else does."""
-    known = any((one := knobs.get(key)) is not None and one.source not in ("default", "assumed") for key in _TRAINED)
-    return {} if known else hints.knobs()
-
-
-_TRAINED = ("actor.full_finetuning", "actor.lora_rank")
-
-
-def _quantised(name: str | None, model: ModelShape | None, knobs: Mapping[str, Knob]) -> dict[str, Knob]:
-    """A base that is quantised by its checkpoint: it stays so under adapters, where it is not trained."""
-    named, key = bits_in_name(name or ""), "actor.quantized_bits"
-    bits = named or (model.stored_bits if model is not None else 0)
-    told = say("by the model's name") if named else say("by the model's config.json")
-    rank, full = (None if (one := knobs.get(f"actor.{end}")) is None else one.value
-                  for end in ("lora_rank", "full_finetuning"))  # fmt: skip
-    adapters = full is False or (full is None and bool(rank))
-    known = (found := knobs.get(key)) is not None and found.value is not None
-    return {key: Knob(key, bits, "derived", note=told)} if bits and adapters and not known else {}
 
 
 def _programs(launch: Launch | None) -> tuple[str, ...]:
@@ -315,130 +255,10 @@ def _launcher_unseen(launch: Launch | None) -> bool:
     return launch is not None and not launch.partial and (not launch.program or "" in launch.launcher_unread)
 
 
-def _counted(launch: Launch | None, inputs: RunInputs) -> dict[str, str]:
-    """Options of the launcher; "" for one, and for a variable of the environment, that is set to nothing known."""
-    counts = inputs.counts
-    if launch is None:  # nobody sees what starts it, but the log may count its processes
-        processes = cards_counted(counts) if gpus_of(inputs.machine) else None
-        return {} if processes is None else {"--nproc_per_node": str(processes)}
-    outside = (setting.key for setting in launch.exports if not setting.resolved)
-    started = _started(launch, counts)
-    if launch.hints and (cards := cards_of(launch, None)) is not None:
-        started = cards.per_node
-    if started is None and launch.spreads and _COUNTING.isdisjoint(launch.launcher):
-        started = cards_counted(counts)
-    usual = {} if started is None else {"--nproc_per_node": str(started)}
-    return {**usual, **dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
-
-
-_COUNTING = frozenset(
-    f"--{name.replace('_', dash)}"
-    for name in ("nproc_per_node", "num_processes", "num_gpus", "include", "gpu_ids")
-    for dash in "_-"
-)
-"""Options with which launchers are told how many processes a node has."""
-
-
-def _started(launch: Launch, counts: Mapping[CountName, int]) -> int | None:
-    """Processes of a node that start though nothing says how many, unless the log shows more of them."""
-    started = launch.processes
-    seen = max(counts.get("gpus", 0), counts.get("ranks", 0))
-    return None if started is not None and seen > started else started
-
-
-def _engine_size(knobs: dict[str, Knob], topology: Topology, machine: Machine) -> tuple[dict[str, Knob], Topology, str]:
-    """Knobs and topology by the GPUs of one rollout engine, and that the launch gives it more than there are, in words:
-    a default that the machine cannot have is none of the run's.
-    """
-    size, cards = knobs.get(_ENGINE_SIZE), gpus_of(machine) * (machine.nodes or 1)
-    if size is None or not isinstance(size.value, int) or topology.engine_elsewhere:
-        return knobs, topology, ""
-    if size.source == "assumed":
-        if 0 < cards < size.value:
-            return {name: knob for name, knob in knobs.items() if name != _ENGINE_SIZE}, topology, ""
-        return knobs, replace(topology, tensor_parallel=size.value), ""
-    have = topology.rollout_gpus if topology.known else cards
-    if size.source == "default" or not 0 < have < size.value:
-        return knobs, topology, ""
-    told = mark("{key} {size} spreads one engine over {size} GPUs, and it has {count}: it cannot start so.")
-    return knobs, topology, say(told, key=size.key, size=size.value, count=have)
-
-
-def _idle(launch: Launch | None, topology: Topology, inputs: RunInputs) -> tuple[str, ...]:
-    """That the launcher starts fewer processes than a node has cards, where it does so for want of an option."""
-    cards, started = gpus_of(inputs.machine), launch and _started(launch, inputs.counts)
-    if not started or cards <= started or topology.actor_gpus > started * topology.nodes:
-        return ()
-    told = mark(
-        "torchrun is given no --nproc_per_node, so it starts one process: {idle} of the {cards} cards stay idle, and "
-        "nothing is shared among them."
-    )
-    return (say(told, idle=cards - started, cards=cards),)
-
-
 def _of_framework(recognised: Recognised) -> dict[str, str]:
     """The framework's version as a library's, where the log or the checkout around the script states it."""
     framework, version = recognised.framework, recognised.version or recognised.checkout
     return {} if framework is None or version is None else {framework.package: version}
-
-
-def _of_backend(framework: Framework | None, era: str, launch: Launch) -> tuple[Setting, ...]:
-    """The switches of the backend whose keys a launch sets, where the rest of it was not seen."""
-    if framework is None or not (launch.partial or launch.missing):
-        return ()
-    found = backend_by_keys(framework, era, launch.effective())
-    return tuple(Setting(key, text, "file") for key, text in found.items())
-
-
-def _missing(framework: Framework | None, launch: Launch | None) -> tuple[str, ...]:
-    """Files that hold the run's settings and were not found."""
-    if launch is None:
-        return ()
-    shipped, file = shipped_files(framework, launch.missing), elsewhere(framework, launch)
-    return tuple(name for name in launch.missing if name not in shipped) + ((file,) if file else ())
-
-
-def _as_quoted(framework: Framework | None, era: str, launch: Launch | None) -> Launch | None:
-    """The launch, marked as a part of one where it lacks what the framework does not start without."""
-    if framework is None or launch is None or launch.partial or launch.leaves_open:
-        return launch
-    stated = launch.effective()
-    named = {setting.text for setting in stated.values()}
-    if not named.issuperset(launch.missing):  # a config file of the whole run, not one that a setting names
-        return launch
-    own = {native(key).replace("-", "_") for key in stated}
-    if stated and not any(native(key) in framework.settings for key in stated):
-        note = say(
-            "no setting of the launch has a name of {framework}'s: they are read by the last part of theirs",
-            framework=framework.title,
-        )
-        return replace(launch, partial=True, notes=(*launch.notes, note))
-    groups = [group for group in framework.always_set if _counts_in(framework, group[0], era)]
-    lacking = next((group for group in groups if own.isdisjoint(group)), None)
-    if lacking is None:
-        return launch
-    told = {"framework": framework.title, "key": lacking[0]}
-    note = say(
-        "{framework} does not start without {key}: this is a part of the launch, and the rest is not known", **told
-    )
-    return replace(launch, partial=True, notes=(*launch.notes, note))
-
-
-def _with_own_config(framework: Framework | None, launch: Launch | None) -> Launch | None:
-    """The launch with the file that its program reads where the command names none: it is not at hand, either."""
-    if framework is None or launch is None or launch.files or launch.missing or launch.partial:
-        return launch
-    own = next((file for name, file in framework.own_config.items() if fnmatchcase(launch.program, name)), "")
-    if not own or any(native(key) in ("config", "config-name") for key in launch.effective()):
-        return launch
-    if own == "?":
-        own = say("the config of {program}", program=launch.program.rpartition("/")[2])
-    return replace(launch, missing=(own,), not_found=(*launch.not_found, NotFound("", own)))
-
-
-def _counts_in(framework: Framework, key: str, era: str) -> bool:
-    eras = framework.settings[key].eras if key in framework.settings else ()
-    return not eras or era in eras
 
 
 def _of_its_own(file: str, recognised: Recognised, launch: Launch | None) -> str:
@@ -501,10 +321,6 @@ def _mechanics(
     return inputs.tables.once(("mechanics", repr(changed)), lambda: mechanics_of(framework, changed))
 
 
-_LENGTHS = ("_tokens", "_model_len")
-"""Ends of knobs that limit lengths; 0 and -1 stand for no limit in every framework."""
-
-
 def _unlimited(natives: Natives, shows_all: bool) -> bool:
     """Whether rows may be as long as the data: the launch says so, or leaves it to a default that sets no limit."""
     carrier = natives.carrier("data.total_tokens")
@@ -513,76 +329,6 @@ def _unlimited(natives: Natives, shows_all: bool) -> bool:
     if carrier.given:
         return isinstance(carrier.value, (int, float)) and carrier.value <= 0
     return carrier.value is None and shows_all
-
-
-def _knobs(natives: Natives, topology: Topology, taken: frozenset[str], tables: Tables) -> dict[str, Knob]:
-    """The knobs that something sets. `taken`: those for which the framework's default is assumed where nothing does.
-
-    A knob is made once for the values that it is read from: a what-if moves few of them.
-    """
-    scope, chosen = RunScope(natives, topology), (natives.rolls_out, natives.algorithm, natives.program)
-    outside = (*natives.launcher.items(), *natives.libraries.items())
-    key = ("knobs", natives.era, taken, topology, chosen, outside)
-    values, made = tables.once(
-        key, lambda: (natives.values, {name: _knob(name, scope, taken) for name in natives.knobs()})
-    )
-    moved = differing(values, natives.values)
-    if moved:
-        read = tables.once(("keys of knobs", natives.era), lambda: _read_for_knobs(natives))
-        made = {name: one if moved.isdisjoint(read[name]) else _knob(name, scope, taken) for name, one in made.items()}
-    return {name: one for name, one in made.items() if one is not None}
-
-
-def _read_for_knobs(natives: Natives) -> dict[str, tuple[str, ...]]:
-    """Knob → every key of the table on which it may depend: those that carry it, and those that their rules name."""
-    read: dict[str, tuple[str, ...]] = {}
-    for name in natives.knobs():
-        keys = natives.keys_of(name)
-        rules = [conversions(fact)[name] for key in keys if (fact := natives.values[key].fact) is not None]
-        named = [one for rule in rules if rule is not None for one in rule.names()]
-        keys = (*keys, *named, *(natives.keys_of(SAMPLES) if "samples" in named else ()))
-        facts = [one.fact for key in keys if (one := natives.values.get(key)) is not None]
-        choosing = [fact.only_with for fact in facts if fact is not None and fact.only_with is not None]
-        read[name] = tuple(dict.fromkeys((*keys, *(one for rule in choosing for one in rule.names()))))
-    return read
-
-
-def _knob(name: str, scope: RunScope, taken: Container[str]) -> Knob | None:
-    """A knob by the key that carries it; None where nothing sets it."""
-    natives = scope.natives
-    carrier = _switched_on(natives, name) or natives.carrier(name)
-    if carrier is None or carrier.fact is None:
-        return None
-    if carrier.value is None:
-        if carrier.given:
-            unresolved = say("the value could not be resolved")
-            return Knob(name, None, carrier.source, carrier.key, unresolved, unread=carrier.text is None)
-        usual = default_of(carrier.fact, natives.era) if name in taken else None
-        if usual is None:
-            return None
-        became = to_knob(usual, conversions(carrier.fact)[name], scope)
-        return Knob(name, became.value, "assumed", carrier.key, say("the framework's default; no launch shows it"))
-    rule = carrier.fact.to_knob if name == carrier.fact.knob else carrier.fact.also[name]
-    became = to_knob(carrier.value, rule, scope)
-    if name.endswith(_LENGTHS) and isinstance(became.value, (int, float)) and became.value <= 0:
-        became = Converted(None, say("no limit"))
-    return Knob(
-        name,
-        became.value,
-        carrier.source,
-        carrier.key.removeprefix(EnvironmentPrefix),
-        became.how,
-        times_samples=became.times_samples,
-    )
-
-
-def _switched_on(natives: Natives, knob: str) -> Native | None:
-    """A knob that any of several switches turns on (a KL term in the loss or in the reward): the one that does."""
-    if knob not in ANY_SWITCH:
-        return None
-    return next(
-        (n for n in natives.carriers(knob) if n.value is True and n.fact is not None and n.fact.to_knob is None), None
-    )
 
 
 def _notes(

@@ -9,16 +9,17 @@ from pathlib import Path
 
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Framework
+from advisor.regex import regex
 from advisor.rules.functions import release_of
 
 _ANCESTORS = 6
 """Folders above the script in which the root of the tree is looked for; examples lie two to four deep."""
 _LONGEST = 65_536
 """Bytes read of a file; those that state a version are some hundred long."""
-_ASSIGNED = re.compile(r"^(?:__version__|version)\s*(?::\s*str\s*)?=\s*['\"]([^'\"\n]{1,64})['\"]", re.MULTILINE)
-_BARE = re.compile(r"\s*(v?\d[\w.+-]{0,63})\s*\Z")
+_ASSIGNED = regex(r"^(?:__version__|version)\s*(?::\s*str\s*)?=\s*['\"]([^'\"\n]{1,64})['\"]", re.MULTILINE)
+_BARE = regex(r"\s*(v?\d[\w.+-]{0,63})\s*\Z")
 _PROJECT = "pyproject.toml"
-_TABLE = re.compile(r"^\[(?:project|tool\.poetry)\][ \t]*(?:#.*)?$.*?(?=^\[|\Z)", re.MULTILINE | re.DOTALL)
+_TABLE = regex(r"^\[(?:project|tool\.poetry)\][ \t]*(?:#.*)?$.*?(?=^\[|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def checkout_version(framework: Framework, script: Path) -> str | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from advisor.hostile import clean
 from advisor.knowledge.schema import ModelFact
+from advisor.regex import regex
 from advisor.run.geometry import audio_parameters, vision_parameters
 
 _OTHER_NAMES = {
@@ -36,7 +36,7 @@ CONFIG_LIMIT = 4_000_000
 """Bytes; a config.json is some kilobytes, a larger file is something else."""
 _SANDWICHED = ("gemma2", "gemma3", "gemma4", "glm4")
 """Kinds with norms before and after each block; their mixtures of experts (GLM-4.5) have two like everybody."""
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*\Z")
+_HUB_NAME = regex(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*\Z")
 _SERVED = {"fp8": 8, "fbgemm_fp8": 8, "mxfp4": 4}
 """quant_method of checkpoints that trainers turn into bf16 (transformers, quantizers/auto.py) → bits."""
 

@@ -53,7 +53,7 @@ def _all_broken(built: BuiltRun, like: BuiltRun | None = None) -> list[tuple[Sta
         moved = None if like is None else _moved(like, built)
         known = {} if like is None else {one[0]: one for one in _all_broken(like)}
         built.broken = []
-        for key in (*_ruled(built), ""):
+        for key in (*[key for key, one in built.natives.values.items() if one.fact is not None and one.fact.must], ""):
             for n, rule in _rules_of(built, key):
                 stands = (key, n)
                 if moved is not None and moved.isdisjoint(_names(key, rule, built)):
@@ -61,10 +61,6 @@ def _all_broken(built: BuiltRun, like: BuiltRun | None = None) -> list[tuple[Sta
                 elif said := broken(key, rule, built):
                     built.broken.append((stands, said, _on_unseen(rule, built)))
     return built.broken
-
-
-def _ruled(built: BuiltRun) -> list[str]:
-    return [key for key, one in built.natives.values.items() if one.fact is not None and one.fact.must]
 
 
 def _names(key: str, rule: Constraint, built: BuiltRun) -> list[str]:

@@ -14,6 +14,7 @@ from advisor.hostile import clean_line
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Era, Framework, Recognition
 from advisor.language import listed, say
+from advisor.regex import regex
 from advisor.rules.functions import version_in
 from advisor.run.checkout import checkout_version
 from advisor.run.natives import any_key, fact_in, native
@@ -295,7 +296,7 @@ def told_era(
     return _era_by_keys(framework, old, keys, libraries, paths, added, dated)[0], "libraries"
 
 
-_PYTHON = re.compile(r"/python(3\.\d{1,2})/")
+_PYTHON = regex(r"/python(3\.\d{1,2})/")
 
 
 def _too_young(framework: Framework, paths: Iterable[str]) -> Collection[str]:

@@ -8,27 +8,26 @@ from math import prod
 
 from msgspec import Struct
 
+from advisor.regex import regex
 from advisor.run.natives import native
 from advisor.run.values import LARGEST
 from advisor.script.launch import Launch
 
-_NODES = re.compile(r"(?:n|num_|number_of_)(?:nodes|machines)")
-_PER_NODE = re.compile(
+_NODES = regex(r"(?:n|num_|number_of_)(?:nodes|machines)")
+_PER_NODE = regex(
     r"(?:n_?|num_|number_of_)?(?:gpus?|devices|cards)(?:_per_node)?|ngpus|nproc(?:_per_node)?|procs_per_node"
 )
-_IN_ALL = re.compile(r"(?:num_|n_)?(?:processes|procs)|world_size")
-_WAYS = re.compile(
+_IN_ALL = regex(r"(?:num_|n_)?(?:processes|procs)|world_size")
+_WAYS = regex(
     r"(?:\w+_)?(?:tensor|pipeline|context|data|sequence)_?(?:model_)?(?:parallel|parallelism)(?:_size|_degree)?|[tpd]p(?:_size)?"
 )
 """Sizes whose product is the fewest cards that a launch can run on."""
-_IDS = re.compile(r"\[?\d{1,3}(?:, ?\d{1,3})*\]?")
-_INCLUDED = re.compile(r"([\w.-]+)(?::([\d,]+))?")
+_IDS = regex(r"\[?\d{1,3}(?:, ?\d{1,3})*\]?")
+_INCLUDED = regex(r"([\w.-]+)(?::([\d,]+))?")
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
 _STARTERS = ("torchrun", "deepspeed", "torch.distributed.run", "torch.distributed.launch")
 """What starts one process per card and shards nothing by itself. Accelerate may have a file of its own at home."""
-_SHARDS = re.compile(
-    r"deepspeed|zero|fsdp|ds_|megatron|shard|offload|gemini|colossal|strategy|parallel|plugin|device_map"
-)
+_SHARDS = regex(r"deepspeed|zero|fsdp|ds_|megatron|shard|offload|gemini|colossal|strategy|parallel|plugin|device_map")
 
 
 class Cards(Struct, frozen=True):

@@ -9,16 +9,17 @@ from msgspec import Struct
 
 from advisor.knowledge.schema import ModelFact
 from advisor.language import listed, say, sentences
+from advisor.regex import regex
 from advisor.run.recipe import method_named, recipe_of
 from advisor.run.run import Knob
 from advisor.run.shape import match_alias
 from advisor.script.launch import Launch
 
-_SUFFIX = re.compile(r"\.(?:sh|bash|ya?ml|json|toml|py)$")
-_SIZE = re.compile(r"\d[bB](?![a-zA-Z0-9])")
+_SUFFIX = regex(r"\.(?:sh|bash|ya?ml|json|toml|py)$")
+_SIZE = regex(r"\d[bB](?![a-zA-Z0-9])")
 """What the name of one model has, and that of a family has not."""
 _ADAPTERS = frozenset({"lora", "qlora", "dora"})
-_IS_METHOD = re.compile(r"^[A-Za-z]{2,6}$|(?:Trainer|Config)$|_(?:loss|step|update)_*$")
+_IS_METHOD = regex(r"^[A-Za-z]{2,6}$|(?:Trainer|Config)$|_(?:loss|step|update)_*$")
 """A method named by its letters alone, a class of one, or what computes it ("compute_grpo_loss")."""
 _MOST_PARTS = 5
 """Parts of a name that a model's takes at most: "qwen2_5_vl_7b_instruct"."""

@@ -8,16 +8,17 @@ from collections.abc import Mapping, Sequence
 
 from advisor.knowledge.schema import ModelFact
 from advisor.language import say
+from advisor.regex import regex
 from advisor.run.config_file import shape_in
 from advisor.run.natives import Natives
 from advisor.run.run import Knob, ModelShape
 from advisor.run.shape import find_shape, match_alias, shape_by_count, shape_of, without_head
 from advisor.script.launch import Launch
 
-_OF_MODEL = re.compile(r"(?:^|[._-])(?:model|pretrain|base_model|policy|actor|llm)", re.IGNORECASE)
-_OF_ANOTHER = re.compile(r"critic|reward|\b(?:rm|ref)_|reference|teacher|draft|judge|value|tokenizer", re.IGNORECASE)
+_OF_MODEL = regex(r"(?:^|[._-])(?:model|pretrain|base_model|policy|actor|llm)", re.IGNORECASE)
+_OF_ANOTHER = regex(r"critic|reward|\b(?:rm|ref)_|reference|teacher|draft|judge|value|tokenizer", re.IGNORECASE)
 
-_CACHED = re.compile(r"models--([\w.-]+?)--([\w.-]+)")
+_CACHED = regex(r"models--([\w.-]+?)--([\w.-]+)")
 """The folder of a model in the Hugging Face cache."""
 
 

@@ -11,15 +11,16 @@ from msgspec.structs import replace
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import RecipeFact
 from advisor.language import spoken
+from advisor.regex import regex
 
 UNKNOWN, RL = "unknown", "rl"
 """Words of a method that nothing tells, and of one that rolls out and of which nothing tells more."""
-_LAST_PART = re.compile(r"([^/.\s]+)(?:\.py)?$")
+_LAST_PART = regex(r"([^/.\s]+)(?:\.py)?$")
 """Of a path, module or command: "fsdp_sft_trainer" of "verl.trainer.fsdp_sft_trainer", "sft" of "trl sft"."""
-_NEUTRAL = re.compile(r"(?<=\w)/(?:main|train|trainer|run|finetune|workflow|__main__)\.py$")
+_NEUTRAL = regex(r"(?<=\w)/(?:main|train|trainer|run|finetune|workflow|__main__)\.py$")
 """A file named as any program may be: its folder is named for what it does."""
-_WORD = re.compile(r"[a-z]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD = regex(r"[a-z]+")
+_HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where a word of a class name begins: "DPO" and "Trainer" of DPOTrainer."""
 
 
@@ -34,7 +35,7 @@ def recipe_of(algorithm: str) -> RecipeFact:
 
 @lru_cache(maxsize=2)
 def _recipes(language: str) -> Mapping[str, RecipeFact]:
-    return {recipe.id: recipe for recipe in load_knowledge(language=language).recipes}
+    return {recipe.id: recipe for recipe in load_knowledge(language).recipes}
 
 
 def method_named(program: str) -> str:

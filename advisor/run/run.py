@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from advisor.knowledge.schema import Mechanics, NewestRead, RecipeFact, Scalar
+from advisor.knowledge.schema import Mechanics, ModelSizes, NewestRead, RecipeFact, Scalar
 from advisor.run.recipe import recipe_of
 from advisor.script.document import Setting
 from advisor.words import Basis
@@ -40,65 +40,16 @@ class Knob(Struct, frozen=True, gc=False):
         return "estimated" if self.source == "assumed" else "computed"
 
 
-class ModelShape(Struct, frozen=True):
-    """Geometry of a model and its parameter count (text and vision together). Tokens, heads and layers are counts."""
+class ModelShape(ModelSizes, frozen=True):
+    """Geometry of the model of a run, and where it comes from."""
 
-    name: str
-    parameters: int
-    hidden: int
-    layers: int
-    intermediate: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    vocab: int
-    tied: bool
-    vision_parameters: int = 0
-    experts: int = 0
-    experts_per_token: int = 0
-    expert_intermediate: int = 0
-    dense_layers: int = 0
-    """Layers of a mixture of experts whose MLP is dense."""
-    shared_intermediate: int = 0
-    """Width of the experts that every token passes, all of them together."""
     kv_bytes_per_token: int = 0
     """bf16, TP 1, all layers."""
     basis: Basis = "computed"
     note: str = ""
     """Where the shape comes from: "models.yaml", "config.json of …", "estimated from '7B' in the name"."""
-    remembered: bool = False
-    """Its config.json was not read when it was written down, only its parameter count."""
     head_norm: bool = False
     """Queries and keys are normed."""
-    per_layer_input: int = 0
-    """Width of the per-layer embeddings (Gemma 4)."""
-    global_layers: int = 0
-    """Layers of full attention whose heads are `global_head_dim` wide; the others have a sliding window."""
-    global_head_dim: int = 0
-    shared_kv_layers: int = 0
-    """Last layers without keys and values of their own."""
-    shared_kv_globals: int = 0
-    wide_layers: int = 0
-    """Layers whose MLP is twice as wide."""
-    engine_heads_dropped: int = 0
-    """Matrices of vocabulary x hidden that stay in vLLM's pool after loading."""
-    served_bits: int = 0
-    """Bits of a weight as an engine serves the published checkpoint; 0: 16."""
-    stored_bits: int = 0
-    """The same of a checkpoint that stays packed under adapters, too."""
-    gated_attention: bool = False
-    """The query projection makes a gate, too."""
-    linear_layers: int = 0
-    """Layers of linear attention: no keys and values of theirs are cached."""
-    linear_key_width: int = 0
-    linear_value_width: int = 0
-    linear_heads: int = 0
-    gated: bool = True
-    """The MLP has a gate: three matrices a layer, not two."""
-    cross_layers: int = 0
-    """Layers of a decoder that attend to an encoder, too; 0: there is no encoder."""
-    context: int = 0
-    """Tokens of the longest row that the model takes; 0: not known, or more than matters."""
 
     @property
     def passed(self) -> int:

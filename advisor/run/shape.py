@@ -12,44 +12,44 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.knowledge import load_knowledge
-from advisor.knowledge.schema import ModelFact
+from advisor.knowledge.schema import ModelFact, ModelSizes
 from advisor.language import say
+from advisor.regex import regex
 from advisor.run.config_file import local_config, read_config
 from advisor.run.geometry import kv_bytes_per_token, parameters_of
 from advisor.run.run import ModelShape
 from advisor.units import show_params
 from advisor.words import Basis
 
-_SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:[.p]\d+)?)([bm])(?![a-z0-9])")
-_MIXTURE = re.compile(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
-_ACTIVE = re.compile(r"(?<![a-z0-9.])a(\d+(?:[.p]\d+)?)b(?![a-z0-9])")
+_SIZE = regex(r"(?<![a-z0-9.])(\d+(?:[.p]\d+)?)([bm])(?![a-z0-9])")
+_MIXTURE = regex(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
+_ACTIVE = regex(r"(?<![a-z0-9.])a(\d+(?:[.p]\d+)?)b(?![a-z0-9])")
 """The active part of a mixture of experts: "48b-a3b"."""
-_QUANTISED = re.compile(
+_QUANTISED = regex(
     r"[-.](?P<kind>awq|gptq|bnb|nf4|fp8|autoround|nvfp4|mxfp4|int(?=[48])|w(?=[48]a)|(?=[48]bit))"
     r"(?:-?(?:int|w)?-?(?P<bits>[48])(?:bits?|a(?:8|16))?)?(?![a-z0-9])"
 )
 """How published checkpoints are called: "-AWQ", "-GPTQ-Int4", "-bnb-4bit", "-FP8", "-INT4", ".w4a16", "-4bit"."""
-_SIXTEEN = re.compile(r"(?<![a-z0-9])(?:bf16|fp16|float16|bfloat16|dequantized)(?![a-z0-9])")
+_SIXTEEN = regex(r"(?<![a-z0-9])(?:bf16|fp16|float16|bfloat16|dequantized)(?![a-z0-9])")
 """What a copy of a model is called that is published in fewer bits."""
-_TOWER = re.compile(
+_TOWER = regex(
     r"(?<![a-z])(?:[a-z]*vlm?\d*|[a-z]*omni|vision|[a-z]*llava|pixtral|idefics\d*|paligemma|molmo|ovis\d*|janus|minicpm-[ov]|glm-4(?:\.\d)?v)(?![a-z])"
 )
 """How models that also see are called: "Qwen2-VL", "InternVL3", "MiniCPM-V", "llama-3.2-11b-vision"."""
-_VERSION_APART = re.compile(r"(?<=[a-z]{3})-(?=\d)")
+_VERSION_APART = regex(r"(?<=[a-z]{3})-(?=\d)")
 """Between a family and its version: "qwen-2.5", "llama-3.1"."""
-_VERSION_SPLIT = re.compile(r"(?<=[a-z]{3}\d)[-p](?=\d(?:-|[a-z]{2}))")
+_VERSION_SPLIT = regex(r"(?<=[a-z]{3}\d)[-p](?=\d(?:-|[a-z]{2}))")
 """Within a version: "qwen2-5-7b", "qwen2p5-7b"."""
-_SIZE_SPLIT = re.compile(r"(?<![\d.])(0)-(?=\d[bm](?![a-z0-9]))")
+_SIZE_SPLIT = regex(r"(?<![\d.])(0)-(?=\d[bm](?![a-z0-9]))")
 """Within a size below 1B: "qwen2.5-0-5b" (a one may be of a version: "llama3-1-8b")."""
-_KIND_ATTACHED = re.compile(r"(?<=\d)(?=(?:vl|omni|coder|math|next)(?![a-z]))")
+_KIND_ATTACHED = regex(r"(?<=\d)(?=(?:vl|omni|coder|math|next)(?![a-z]))")
 """Between a version and its kind: "qwen2.5vl-7b"."""
-_FAMILY = re.compile(r"[a-z]+")
+_FAMILY = regex(r"[a-z]+")
 _USUAL_FAMILY = "qwen"
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
 _SAME_COUNT, _ROUNDED = 1e-6, 0.002
 """Parts of a parameter count by which a full and a rounded print of it may differ from models.yaml (judgement)."""
-_ALIKE = frozenset(ModelFact.__struct_fields__)
 FindConfig = Callable[[str], "Path | None"]
 
 
@@ -130,7 +130,7 @@ def _spelled(plain: str) -> str:
 
 
 def _shape(fact: ModelFact, name: str, parameters: int, basis: Basis, note: str) -> ModelShape:
-    alike = {field: getattr(fact, field) for field in ModelShape.__struct_fields__ if field in _ALIKE}
+    alike = {field: getattr(fact, field) for field in ModelSizes.__struct_fields__}
     kv, head_norm = kv_bytes_per_token(fact), fact.head_norm != "none"
     made = {"name": name, "parameters": parameters, "kv_bytes_per_token": kv, "head_norm": head_norm}
     return ModelShape(**{**alike, **made}, basis=basis, note=note)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from advisor.regex import regex
 from advisor.run.run import Run
 
-_EVALUATES = re.compile(r"^do_(?:predict|eval)$|^predict_with_generate$")
+_EVALUATES = regex(r"^do_(?:predict|eval)$|^predict_with_generate$")
 """Switches of transformers' scripts for a run that only evaluates, where do_train is not on beside them."""
-_TRAINS = re.compile(r"^do_train$|^num_train_epochs$|^max_steps$|^learning_rate$")
+_TRAINS = regex(r"^do_train$|^num_train_epochs$|^max_steps$|^learning_rate$")
 _OFF = frozenset(("", "0", "false", "no", "none", "null"))
 
 

@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from advisor.bash.state import CommandWord
 from advisor.bash.text import ShellValue, cut, joined, known, why_unknown
+from advisor.regex import regex
 from advisor.script.document import Value
 
-_ASSIGNMENT = re.compile(r"(\+\+|\+|~)?([A-Za-z_][\w./@:\-\[\]]*)=", re.DOTALL)
-_DELETION = re.compile(r"~([A-Za-z_][\w./@:\-\[\]]*)$")
-_OPTION = re.compile(r"--?[A-Za-z]")
+_ASSIGNMENT = regex(r"(\+\+|\+|~)?([A-Za-z_][\w./@:\-\[\]]*)=", re.DOTALL)
+_DELETION = regex(r"~([A-Za-z_][\w./@:\-\[\]]*)$")
+_OPTION = regex(r"--?[A-Za-z]")
 _UNKNOWN = "\0"
 DELETES = "~"
 """What a key begins with that hydra takes away; it is no value of that key."""

@@ -6,9 +6,10 @@ import re
 
 from advisor.hostile import clean_line
 from advisor.language import say
+from advisor.regex import regex
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, comment_text
 
-_PLAIN = re.compile(r"[\w.:-]+")
+_PLAIN = regex(r"[\w.:-]+")
 
 
 def job_option(data: bytes, option: str) -> tuple[int, int] | None:

@@ -18,6 +18,7 @@ from advisor.bash.state import LauncherMatch, TracedCommand
 from advisor.bash.text import why_unknown
 from advisor.hostile import clean_line
 from advisor.language import mark, say
+from advisor.regex import regex
 from advisor.script.arguments import read_arguments
 from advisor.script.document import Document, DocumentKind, ScriptError, Setting, effective
 from advisor.script.files import Files
@@ -165,7 +166,7 @@ def is_given(files: Files, command: TracedCommand, found: LauncherMatch, base: P
     )
 
 
-_BUILDS = re.compile(rb"^(?!\s*(?:class|#)).*\b[A-Z]\w*Trainer\(", re.MULTILINE)
+_BUILDS = regex(rb"^(?!\s*(?:class|#)).*\b[A-Z]\w*Trainer\(", re.MULTILINE)
 _MOST_READ = 1 << 18
 
 
@@ -269,7 +270,7 @@ def _inherits(files: Files, document: Document, entries: Sequence[KeyedEntry]) -
     return any(item.file or files.exists(document.path.parent / f"{item.path}.yaml") for item in named)
 
 
-_PACKAGE = re.compile(rb"#[ \t]*@package[ \t]+([\w.]+)")
+_PACKAGE = regex(rb"#[ \t]*@package[ \t]+([\w.]+)")
 _MAX_DEPTH = 8
 _SELF = "_self_"
 

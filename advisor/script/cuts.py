@@ -15,6 +15,7 @@ from advisor.bash.syntax import Simple, scan_command
 from advisor.bash.words import Unterminated
 from advisor.hostile import clean_line
 from advisor.language import listed, mark, say
+from advisor.regex import regex
 from advisor.script.launcher import find_launcher
 
 MOST_ROUNDS = 8
@@ -23,17 +24,17 @@ _MOST_NAMED = 8
 """Lost settings that a note names."""
 _FEWEST_BELOW = 2
 """Settings that must follow on the lines below, where the first of them holds only values."""
-_BLANKS = re.compile(rb"[ \t]*")
-_NOTHING = re.compile(rb"[ \t]*(?:#[^\n]*)?\n")
-_IS_SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z]|[+~]{0,2}[A-Za-z_]\w*\.[\w.]+=)")
+_BLANKS = regex(rb"[ \t]*")
+_NOTHING = regex(rb"[ \t]*(?:#[^\n]*)?\n")
+_IS_SETTING = regex(rb"[ \t]*(?:--[A-Za-z]|[+~]{0,2}[A-Za-z_]\w*\.[\w.]+=)")
 """What no command begins with, even where an empty line stands before it."""
-_LOOKS_LIKE_SETTING = re.compile(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)")
-_MODEL = re.compile(r"model|pretrain|config|checkpoint", re.IGNORECASE)
+_LOOKS_LIKE_SETTING = regex(rb"\s*(?:--?[A-Za-z]|[+~]{0,2}[A-Za-z_][\w.]*=)")
+_MODEL = regex(r"model|pretrain|config|checkpoint", re.IGNORECASE)
 """What is in the name of a setting without which nothing is trained."""
-_VALUES = re.compile(rb"[ \t]*(?=[\w\"'])[^\s/]*[^\sa-z_-][^\s]*(?:[ \t]+(?!-)\S+)*[ \t]*\\\s*\Z")
-_ESCAPED_BLANK = re.compile(rb"[ \t]+\\[ \t]+\Z")
+_VALUES = regex(rb"[ \t]*(?=[\w\"'])[^\s/]*[^\sa-z_-][^\s]*(?:[ \t]+(?!-)\S+)*[ \t]*\\\s*\Z")
+_ESCAPED_BLANK = regex(rb"[ \t]+\\[ \t]+\Z")
 """A backslash that a blank follows, so that it goes on with nothing."""
-_OPEN_END = re.compile(rb"[ \t]*\\\s*\Z")
+_OPEN_END = regex(rb"[ \t]*\\\s*\Z")
 
 
 class Cut(Struct, frozen=True):

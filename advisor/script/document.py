@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import say
+from advisor.regex import regex
 
 DocumentKind = Literal["shell", "yaml", "json", "toml", "python"]
 Origin = Literal["command", "file", "environment", "default", "log"]
@@ -136,7 +136,7 @@ def apply_edits(data: bytes, edits: tuple[Edit, ...]) -> bytes:
 
 
 COMMENT = "rl-oom-advisor: "
-_ODD = re.compile(rb"\A\xef\xbb\xbf|\r(?=\n)")
+_ODD = regex(rb"\A\xef\xbb\xbf|\r(?=\n)")
 """Bytes that editors of other systems put into a text."""
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from advisor.bash.words import Exhausted, Unterminated
 from advisor.hostile import clean_line
 from advisor.language import mark, say, sentences
+from advisor.regex import regex
 from advisor.script.batch_lines import edit_job_option
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value
 from advisor.script.keyed import read_keyed
@@ -21,10 +22,10 @@ from advisor.script.reader import FOLLOWED, in_memory
 from advisor.script.toml_edit import TomlEditor
 
 if TYPE_CHECKING:
-    from advisor.script.shell import ShellLaunch
+    from advisor.script.shell import ShellLaunch, ShellReading
 
 
-_LIST = re.compile(r"\[\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]")
+_LIST = regex(r"\[\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]")
 _NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
 
 
@@ -109,12 +110,11 @@ def _only_settings(wanted: EditRequest, document: Document) -> None:
 
 
 def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes) -> None:
-    from advisor.script.shell import read_shell
     from advisor.script.shell_edit import ShellEditor, edit_environment
 
-    files, file = in_memory(script, {}), clean_line(str(script.documents[0].path))
+    file = clean_line(str(script.documents[0].path))
     try:
-        reading = read_shell(files, script.documents[0].path, script.positional)
+        reading = _as_it_stands(script.documents, script.positional)
     except Unterminated as error:
         raise EditRefused(say(_NO_LAUNCH, file=file)) from error
     if not reading.trace.whole:
@@ -142,6 +142,14 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
         if inside:
             _followed_file(script, launch, inside, changes, prefix)
     changes.as_bash_reads_it(0)
+
+
+@lru_cache(maxsize=1)
+def _as_it_stands(documents: tuple[Document, ...], positional: tuple[str, ...]) -> ShellReading:
+    """The script before its edits: a plan tries each of its steps on the same one. Nobody writes into a reading."""
+    from advisor.script.shell import read_shell
+
+    return read_shell(in_memory(documents, {}), documents[0].path, positional)
 
 
 def _config_file(script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes) -> None:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from advisor.bash.state import LauncherMatch
 from advisor.bash.words import Unterminated
 from advisor.language import mark, say
+from advisor.regex import regex
 from advisor.script.cuts import holds_values
 from advisor.script.document import Document, ScriptError
 from advisor.script.files import Files, load
@@ -28,30 +29,30 @@ from advisor.script.sentences import words_in
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
 _TYPED = mark("The command is read as it was typed, behind a prompt.")
 _QUOTED_COMMAND = mark("The command stands in quotes and what starts it is not here; it is read as it stands.")
-_SETTING = re.compile(rb"[ \t]*(?:--[A-Za-z][\w.-]*(?=[\s=]|$)|[+~]{0,2}[A-Za-z_][\w-]*(?:\.[\w-]+)+=)")
-_PROGRAM = re.compile(rb"[ \t]*[\w./ -]+\s(?:--[A-Za-z]|\\[ \t]*$)")
-_ASSIGNMENT = re.compile(rb"[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=")
-_OPENS = re.compile(rb"[^=]*=[ \t]*\([ \t]*\r?\n?\Z")
+_SETTING = regex(rb"[ \t]*(?:--[A-Za-z][\w.-]*(?=[\s=]|$)|[+~]{0,2}[A-Za-z_][\w-]*(?:\.[\w-]+)+=)")
+_PROGRAM = regex(rb"[ \t]*[\w./ -]+\s(?:--[A-Za-z]|\\[ \t]*$)")
+_ASSIGNMENT = regex(rb"[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=")
+_OPENS = regex(rb"[^=]*=[ \t]*\([ \t]*\r?\n?\Z")
 """A line that opens an array."""
-_BLANK_BEHIND = re.compile(rb"\\([ \t]+)\n")
+_BLANK_BEHIND = regex(rb"\\([ \t]+)\n")
 """A backslash that goes on with nothing, because a blank follows it."""
-_QUOTED = re.compile(rb"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
+_QUOTED = regex(rb"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 """What stands before a line that was quoted in a mail or in Markdown."""
-_PROMPT = re.compile(
+_PROMPT = regex(
     rb"[ \t]*(?:\([\w. -]+\)[ \t]*)*(?:\[?[\w.-]+@[\w.-]+[^\n$#]*[$#][ \t]|\$[ \t]|!(?=[ \t]*[A-Za-z_]))[ \t]*"
 )
 """What a shell or a notebook shows before what is typed: `(env) me@box:~/run$ `, `$ `, `!`."""
-_OPENS_QUOTE = re.compile(rb"""(?<![^\s(])(?:[A-Za-z_]\w*=)?["']""")
+_OPENS_QUOTE = regex(rb"""(?<![^\s(])(?:[A-Za-z_]\w*=)?["']""")
 """The beginning of a word in quotes, with the variable that it is given to."""
-_TO_QUOTE = {mark: re.compile(rb"(?:\\.|[^\\" + mark + rb"])*" + mark, re.DOTALL) for mark in (b'"', b"'")}
-_ENDS_WORD = re.compile(rb"[\s);&|]|\Z")
-_BARE = re.compile(rb"[^\s\"'();&|<>]*")
-_NO_CODE = re.compile(rb"#[^\n]*|\"\"\".*?(?:\"\"\"|\Z)|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?", re.DOTALL)
+_TO_QUOTE = {mark: regex(rb"(?:\\.|[^\\" + mark + rb"])*" + mark, re.DOTALL) for mark in (b'"', b"'")}
+_ENDS_WORD = regex(rb"[\s);&|]|\Z")
+_BARE = regex(rb"[^\s\"'();&|<>]*")
+_NO_CODE = regex(rb"#[^\n]*|\"\"\".*?(?:\"\"\"|\Z)|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?", re.DOTALL)
 _CLOSES = {b"(": b")", b"[": b"]", b"{": b"}"}
 MOST_CUT = 4
 """Lines that a paste may have lost the end of."""
-_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
-_SENTENCE = re.compile(rb"\s*(?:I|[A-Z][a-z]+)(?:,?[ \t]+[`\"(]?[A-Za-z][\w.'/-]*[`\")]?){4}")
+_MODULE = regex(r"[A-Za-z_]\w*(?:\.\w+)+\Z")
+_SENTENCE = regex(rb"\s*(?:I|[A-Z][a-z]+)(?:,?[ \t]+[`\"(]?[A-Za-z][\w.'/-]*[`\")]?){4}")
 """How a text of sentences begins, and no script: five words behind a capital letter."""
 
 

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import say
+from advisor.regex import regex
 from advisor.script.document import Setting
 
-_REFERENCE = re.compile(r"\$\{([^${}]*)\}")
-_NAME = re.compile(r"\.*[\w\-]+(?:\.[\w\-]+|\[\d+\])*\Z")
-_VARIABLE = re.compile(r"(?:oc\.)?env:\s*(\w+)\s*(?:,(.*))?\Z")
+_REFERENCE = regex(r"\$\{([^${}]*)\}")
+_NAME = regex(r"\.*[\w\-]+(?:\.[\w\-]+|\[\d+\])*\Z")
+_VARIABLE = regex(r"(?:oc\.)?env:\s*(\w+)\s*(?:,(.*))?\Z")
 _DEEPEST = 10
 
 

@@ -7,7 +7,6 @@ constructed, so no tag runs anything.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -20,6 +19,7 @@ from advisor.bash.text import line_at, line_starts
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean, clean_line
 from advisor.language import say
+from advisor.regex import regex
 from advisor.script.document import Document, Origin, ScriptError, Setting, Span, Value
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ def clean_value(value: Value) -> Value:
     return clean(value, _LONGEST) if isinstance(value, str) else tuple(clean(text, _LONGEST) for text in value)
 
 
-_BLANK = re.compile(rb"[ \t\r\n]*")
-_STRING = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\.)*"')
-_BARE = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null|NaN|-?Infinity")
+_BLANK = regex(rb"[ \t\r\n]*")
+_STRING = regex(rb'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_BARE = regex(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null|NaN|-?Infinity")
 _MAX_DEPTH = 60
 
 

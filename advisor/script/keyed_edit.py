@@ -11,12 +11,13 @@ from typing import Any
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean_line
 from advisor.language import say
+from advisor.regex import regex
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.keyed import Keyed, KeyedEntry, Table
 
-_JSON_BARE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
-_LABEL = re.compile(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
-_ELEMENT = re.compile(r"\[(\d+)\]")
+_JSON_BARE = regex(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
+_LABEL = regex(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
+_ELEMENT = regex(r"\[(\d+)\]")
 _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from advisor.bash.state import GivenVariable, LauncherMatch, Wrapped
+from advisor.regex import regex
 
 _TORCHRUN_FLAGS = {"--standalone", "--no-python", "--no_python", "--use-env", "--use_env", "--run-path", "--run_path"}
 _LAUNCH_MODULES = {
@@ -23,12 +24,12 @@ _LAUNCH_MODULES = {
     **dict.fromkeys(("coverage", "cProfile", "pdb", "debugpy", "memray", "scalene", "viztracer"), "script"),
 }
 """Modules that run a program: how the program is found behind them."""
-_TRAINS = re.compile(
+_TRAINS = regex(
     r"train|ppo|grpo|gspo|dpo|kto|orpo|cpo|rloo|gkd|reward|rlhf|sft|dapo|distill|finetune|pretrain"
     r"|realhf\.apps|areal|run_agentic"
     r"|(^|[./_])(main(_\w+)?|rl)(\.py)?$|start_\w+|run_\w*(rm|vlm)|^(swift|megatron) pt$"
 )
-_OTHER_WORK = re.compile(
+_OTHER_WORK = regex(
     r"convert|merge|preprocess|infer\b|inference|eval|generat|download|check_|json_dump|server|serve_|serve$|unittest|pytest"
     r"|export|data_process|prepare|tokenize|build_|interactive_|upload|plot|compare|^torchvision|setup\.py|http"
     r"|dist_checkpoint|start_retriev|extract|verify|diagnose|to_torch|hf_to|torch_to|from_pretrained|process_|data/"
@@ -46,7 +47,7 @@ def is_other_work(program: str) -> bool:
     return _OTHER_WORK.search(program) is not None and "train" not in last
 
 
-_SERVES = re.compile(r"(^|[ ./_])(rollout|vllm[-_]serve)(\.py)?$")
+_SERVES = regex(r"(^|[ ./_])(rollout|vllm[-_]serve)(\.py)?$")
 
 
 def is_engine(program: str) -> bool:
@@ -253,7 +254,7 @@ _UV_TAKES = {
     "--no-build-package", "--no-binary-package", "--cache-dir", "--python-platform", "--python-preference",
 }  # fmt: skip
 """Options of `uv run` with a value behind them."""
-_ENVIRONMENT = re.compile(r"([A-Za-z_]\w*)=")
+_ENVIRONMENT = regex(r"([A-Za-z_]\w*)=")
 SPREADS = {"accelerate", "deepspeed", "srun", "mpirun", "mpiexec", "horovodrun", "jsrun"}
 """Launchers and wrappers that start a process on every card, or several, without an option that says so."""
 _GIVES = {
@@ -273,7 +274,7 @@ _GOES_TO = {
     "systemd-run": ("--working-directory",),
 }
 """Options that name the folder in which the command runs."""
-PYTHON = re.compile(r"python[\d.]*$|pypy[\d.]*$")
+PYTHON = regex(r"python[\d.]*$|pypy[\d.]*$")
 
 
 def base(word: str) -> str:

@@ -31,7 +31,11 @@ def hinted_launch(reading: ShellReading, base: Path) -> Launch | None:
     words = _words(command)
     file = words[0]
     hints = tuple(word for word in words if not word.startswith("-") and "=" not in word)
-    variables = _variables(command)
+    variables = {
+        clean(name.decode("utf-8", "replace")): clean(joined(value).decode("utf-8", "replace"), _LONGEST)
+        for name, value in command.environment.items()
+        if known(value)
+    }
     return Launch(
         0,
         "",
@@ -69,14 +73,6 @@ def _arguments(command: TracedCommand) -> Iterator[Setting]:
     for argument in read_arguments(command.fields, at):
         if argument.value is not None:
             yield Setting(clean(argument.key), argument.value, "command", True)
-
-
-def _variables(command: TracedCommand) -> dict[str, str]:
-    return {
-        clean(name.decode("utf-8", "replace")): clean(joined(value).decode("utf-8", "replace"), _LONGEST)
-        for name, value in command.environment.items()
-        if known(value)
-    }
 
 
 def _own(variables: Mapping[str, str]) -> Iterator[Setting]:

@@ -9,23 +9,24 @@ import re
 
 from msgspec import Struct
 
+from advisor.regex import regex
 from advisor.script.document import Document, Setting
 from advisor.script.keyed import KeyedEntry, read_json_part, settings_of
 from advisor.script.launcher import find_launcher
 from advisor.script.sentences import named_in_sentences
 
-_LINE = re.compile(rb"[^\n]*\n?")
+_LINE = regex(rb"[^\n]*\n?")
 _LEAD = rb"[ \t>]*(?:(?:[-*+]|\d{1,2}[.)])[ \t]+)?"
 """What stands before a line that is quoted, or an item of a list."""
-_KEYED = re.compile(rb"(" + _LEAD + rb")[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*:(?:[ \t]+|(?=\r?\n|\Z))([^\n]*)")
-_VALUE = re.compile(rb"(\"[^\"\n]*\"|'[^'\n]*'|\[[^\]\n]*\]|[^\s#,;{}\"'`]+),?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
-_NO_VALUE = re.compile(rb"[ \t]*(?:#[^\n]*)?\r?\n?\Z")
-_ASSIGNED = re.compile(
+_KEYED = regex(rb"(" + _LEAD + rb")[\"']?([A-Za-z_][\w.-]*)[\"']?[ \t]*:(?:[ \t]+|(?=\r?\n|\Z))([^\n]*)")
+_VALUE = regex(rb"(\"[^\"\n]*\"|'[^'\n]*'|\[[^\]\n]*\]|[^\s#,;{}\"'`]+),?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
+_NO_VALUE = regex(rb"[ \t]*(?:#[^\n]*)?\r?\n?\Z")
+_ASSIGNED = regex(
     rb"(" + _LEAD + rb")(?:export[ \t]+)?`?([A-Za-z_][\w.]*)([ \t]*)={1,2}[ \t]*"
     rb"(\"[^\"$`\n]*\"|'[^'\n]*'|[^\s,;#$`()'\"=]+)`?[ \t]*,?[ \t\\]*(?:#[^\n]*)?\r?\n?\Z"
 )
-_LITERAL = re.compile(rb"-?[\d.]+(?:e[-+]?\d+)?|true|false|none|null|\"[^\n]*\"|'[^\n]*'", re.IGNORECASE)
-_OBJECT = re.compile(rb"\{\s*\"[^\"\n]+\"\s*:")
+_LITERAL = regex(rb"-?[\d.]+(?:e[-+]?\d+)?|true|false|none|null|\"[^\n]*\"|'[^\n]*'", re.IGNORECASE)
+_OBJECT = regex(rb"\{\s*\"[^\"\n]+\"\s*:")
 FEWEST = 2
 """Settings that make a text one of settings."""
 

@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from advisor.bash.state import LauncherMatch
 from advisor.bash.words import Unterminated
+from advisor.regex import regex
 from advisor.script.document import Document, ScriptError
 from advisor.script.files import Files
 from advisor.script.launch import Launch
 from advisor.script.launcher import find_launcher
 from advisor.script.shell import read_shell
 
-_WORLD = re.compile(r"--world_info=([\w=-]{4,4000})")
+_WORLD = regex(r"--world_info=([\w=-]{4,4000})")
 _PLACE = Path("the-log")
 """The command stands in no file."""
 

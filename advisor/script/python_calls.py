@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from msgspec import Struct, field
 
 from advisor.hostile import clean
+from advisor.regex import regex
 from advisor.script.python_names import NameValues
 
 TRAINER = "Trainer"
@@ -20,15 +21,15 @@ LOADER = "from_pretrained"
 TOKENIZER = "tokenizer"
 ADAPTER = "get_peft_model"
 """PEFT's function that puts an adapter on a model; unsloth's takes the adapter's settings itself."""
-_CONFIG_NAME = re.compile(r"(Config|Arguments|Args)$")
+_CONFIG_NAME = regex(r"(Config|Arguments|Args)$")
 _NOT_SETTINGS = {"ListConfig", "DictConfig"}
-_PART = re.compile(r"\w_config$")
+_PART = regex(r"\w_config$")
 """A keyword that hands a config object over which is not the run's own: `peft_config=`, `quantization_config=`."""
 _OWN = ("args", "config")
-_OTHER_MODEL = re.compile(r"^(ref|reward|value|teacher|judge|processing|tokenizer)")
-_NO_MODEL = re.compile(r"Tokenizer|Processor|Config|Extractor|Peft")
-_TOKENIZER = re.compile(r"tokenizer|processor", re.IGNORECASE)
-_SWITCHES_ON = re.compile(r"(?:gradient_checkpointing_enable|enable_gradient_checkpointing)$")
+_OTHER_MODEL = regex(r"^(ref|reward|value|teacher|judge|processing|tokenizer)")
+_NO_MODEL = regex(r"Tokenizer|Processor|Config|Extractor|Peft")
+_TOKENIZER = regex(r"tokenizer|processor", re.IGNORECASE)
+_SWITCHES_ON = regex(r"(?:gradient_checkpointing_enable|enable_gradient_checkpointing)$")
 """Methods of a model (transformers, diffusers) that switch on what else a setting would."""
 _OF_ONES_OWN = ("DataLoader", "generate", "LLM", "SamplingParams", "GenerationConfig")
 """Calls (torch, transformers, vLLM) whose arguments size a program that has no config object."""

@@ -8,10 +8,11 @@ import re
 
 from advisor.hostile import clean_line
 from advisor.language import listed, say
+from advisor.regex import regex
 from advisor.script.document import Changes, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.python_file import FieldSource, PythonReading, text_of
 
-_NUMBER = re.compile(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
+_NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
 _NAMES = {**dict.fromkeys(("true", "True"), "True"), **dict.fromkeys(("false", "False"), "False"),
           **dict.fromkeys(("null", "none", "None"), "None")}  # fmt: skip
 _TYPES = {"True": "bool", "False": "bool"}

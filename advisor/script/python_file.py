@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from msgspec import Struct, field
 
 from advisor.hostile import clean, clean_line
 from advisor.language import listed, say
+from advisor.regex import regex
 from advisor.script.document import Document, ScriptError, Setting, Span, Value
 from advisor.script.launch import Launch
 from advisor.script.python_calls import (
@@ -32,8 +32,8 @@ from advisor.script.python_names import NameValues, assignments
 from advisor.script.python_options import given_options, is_filled, later_defaults, option_defaults, read_names
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
-_NEWLINE = re.compile(rb"\r\n|\n|\r")
-_CONFIG_NAME = re.compile(r"(Config|Arguments|Args)$")
+_NEWLINE = regex(rb"\r\n|\n|\r")
+_CONFIG_NAME = regex(r"(Config|Arguments|Args)$")
 
 
 FieldNode = ast.AnnAssign | ast.Assign | ast.keyword | ast.expr
@@ -261,7 +261,7 @@ def _read_change(reading: PythonReading, change: AttributeChange, values: NameVa
         reading.fields.append(FieldSource(key, own, own, found))
 
 
-_COUNTS = re.compile(r"(?:^|_)(?:r|rank|length|len|tokens|batch_size)$")
+_COUNTS = regex(r"(?:^|_)(?:r|rank|length|len|tokens|batch_size)$")
 """Ends of arguments that are counts, never objects of the program: one that cannot be read is a setting, too."""
 
 

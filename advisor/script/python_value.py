@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -13,13 +12,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.language import mark, say
+from advisor.regex import regex
 
 _MAX_DEPTH = 40
 _AS_TEXT = (-1, ord("s"))
 """Conversions of `{value}` and `{value!s}`."""
 _RUNS = mark("an expression that only running it would tell")
 _LONGEST = 100_000
-_DTYPE = re.compile(r"(?:b?float|u?int|half|double|bool)\d*(?:_\w+)?\Z")
+_DTYPE = regex(r"(?:b?float|u?int|half|double|bool)\d*(?:_\w+)?\Z")
 """A type of torch's numbers: `torch.bfloat16` is as good as its name."""
 _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
+from advisor.regex import regex
 from advisor.script.config_files import Followed, follow_linked, read_config
 from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError, effective
 from advisor.script.files import Files, is_file, load
@@ -23,23 +24,23 @@ _SUFFIXES: dict[str, DocumentKind] = {
     ".sh": "shell", ".bash": "shell", ".slurm": "shell", ".sbatch": "shell",
     ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".py": "python",
 }  # fmt: skip
-_IMPORTS = re.compile(
+_IMPORTS = regex(
     rb"(?:[ \t]*(?:#(?!!)[^\n]*)?\r?\n)*"
     rb"(?:from [A-Za-z_][\w.]* import [\w(*]|import [A-Za-z_][\w.]*(?: as \w+)?[ \t]*(?:,|#|\r?\n))"
 )
 """Comments and blank lines, then an import."""
-_SHEBANG = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
+_SHEBANG = regex(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
-_SHELL = re.compile(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(?:ba|z|da)?sh\s")
-_KEYED = re.compile(rb"(?:[\w.-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*:(?:\s|\Z)|-\s|---|\.\.\.|#|[ \t]|\r?\n?\Z")
+_SHELL = regex(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(?:ba|z|da)?sh\s")
+_KEYED = regex(rb"(?:[\w.-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*:(?:\s|\Z)|-\s|---|\.\.\.|#|[ \t]|\r?\n?\Z")
 """What a line of a YAML mapping begins with."""
-_NAMED = re.compile(rb"^[\w.-]*_[\w.-]*[ \t]*:(?:\s|\Z)", re.MULTILINE)
+_NAMED = regex(rb"^[\w.-]*_[\w.-]*[ \t]*:(?:\s|\Z)", re.MULTILINE)
 """A setting by its name; prose has none ("Platform: Linux")."""
 
-_TABLE = re.compile(rb"[ \t]*\[\[?[ \t]*[\w.\"'-]+[ \t]*\]\]?[ \t]*(?:#|\Z)")
-_PAIR = re.compile(rb"[ \t]*(?:[\w.-]+|\"[^\"\n]*\")[ \t]+=[ \t]*\S")
-_OF_TOML = re.compile(_TABLE.pattern + rb"|" + _PAIR.pattern + rb"|[ \t]*(?:#|[\]\[\"'\d{},]|true\b|false\b)")
+_TABLE = regex(rb"[ \t]*\[\[?[ \t]*[\w.\"'-]+[ \t]*\]\]?[ \t]*(?:#|\Z)")
+_PAIR = regex(rb"[ \t]*(?:[\w.-]+|\"[^\"\n]*\")[ \t]+=[ \t]*\S")
+_OF_TOML = regex(_TABLE.pattern + rb"|" + _PAIR.pattern + rb"|[ \t]*(?:#|[\]\[\"'\d{},]|true\b|false\b)")
 """A line of a TOML file: a table, a key with blanks before its sign, a comment, or the rest of a long value."""
 
 
@@ -186,10 +187,10 @@ FOLLOWED = ("deepspeed:", "accelerate:")
 """Keys of followed files that no argument of the launch can override."""
 
 
-def in_memory(script: Script, new: Mapping[str, bytes]) -> Files:
-    """The script's documents, some with new bytes, as the only files there are."""
+def in_memory(documents: Sequence[Document], new: Mapping[str, bytes]) -> Files:
+    """A script's documents, some with new bytes, as the only files there are."""
     given: dict[str, Document] = {}
-    for document in script.documents:
+    for document in documents:
         data = new.get(str(document.path), document.data)
         given[os.path.abspath(document.path)] = replace(document, data=data)
     return Files([], given)
@@ -197,7 +198,7 @@ def in_memory(script: Script, new: Mapping[str, bytes]) -> Files:
 
 def read_again(script: Script, rewrites: Sequence[Rewrite]) -> Script:
     """The script as it would be read with the new bytes. Raises ScriptError where they are not well-formed."""
-    files = in_memory(script, {str(item.document.path): item.new for item in rewrites})
+    files = in_memory(script.documents, {str(item.document.path): item.new for item in rewrites})
     again = read_documents(files, Path(script.documents[0].path), script.positional, script.environment)
     if script.starter is not None:
         return _started(again, script.starter)

@@ -64,7 +64,7 @@ def name_instead(script: Script, launch_index: int, old: Path, new: Path) -> Ren
 
 def _read(script: Script, new: dict[str, bytes]) -> ShellReading:
     try:
-        reading = read_shell(in_memory(script, new), script.documents[0].path, script.positional)
+        reading = read_shell(in_memory(script.documents, new), script.documents[0].path, script.positional)
     except (ScriptError, Unterminated, Exhausted) as error:
         raise EditRefused(say("it cannot be read to its end")) from error
     if not reading.trace.whole:

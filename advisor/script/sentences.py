@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from advisor.regex import regex
+
 _KEY = rb"[A-Za-z]\w*(?:[._]\w+)+"
 _VALUE = rb"-?\d(?:[\w.]*\w)?|[Tt]rue|[Ff]alse|zero\d\w*|\"[^\"$`\n]*\""
 _LINK = (
     rb"(?:[ \t]+(?=\d)|[ \t]+(?:is|was|to|of|at|as|set[ \t]+to|=)[ \t]+|[ \t]*(?:=|:)[ \t]*|[ \t]*(?:%s)[ \t]*)"
     % "|".join(("设置为", "设为", "设成", "改为", "改成", "调到", "降到", "降低到", "为", "是")).encode()
 )
-_NAMED = re.compile(
+_NAMED = regex(
     rb"(?<![\w./$-])(?:--([A-Za-z][\w.-]*)(?:=|[ \t]+)|[`\"']?(" + _KEY + rb")[`\"']?(?:={1,2}|" + _LINK + rb"))"
     rb"[`\"']?(" + _VALUE + rb")(?![\w(/])"
 )
@@ -28,39 +30,37 @@ _PHRASE = (
     rb"|(?:vllm[- ])?gpu[- ]mem(?:ory)?[- ]util(?:i[sz]ation)?"
 )
 """Names of settings as people say them: keys of no framework, which their spelling tells."""
-_SAID = re.compile(
+_SAID = regex(
     rb"(?<![\w-])(" + _PHRASE + rb")(?:[ \t]*(?:=|:)[ \t]*|[ \t]*(?:is|was|to|of|at|as)?[ \t]+|" + _LINK + rb")"
     rb"(\d+(?:\.\d+)?)(?![\w%.]*\w)",
     re.IGNORECASE,
 )
-_STAGE = re.compile(rb"(?i)(?<![a-z_])zero[- ]?(?:stage[- ]?)?([123])(?!\d)")
-_COUNTED = re.compile(rb"(?<![\w.=:/-])(\d+(?:\.\d+)?)[ \t]+[`\"']?(" + _KEY + rb")(?![\w(=./])")
+_STAGE = regex(rb"(?i)(?<![a-z_])zero[- ]?(?:stage[- ]?)?([123])(?!\d)")
+_COUNTED = regex(rb"(?<![\w.=:/-])(\d+(?:\.\d+)?)[ \t]+[`\"']?(" + _KEY + rb")(?![\w(=./])")
 """A number before its key: "0.32 gpu_memory_utilization"."""
-_FILE = re.compile(
-    rb"\.(?:py|sh|jsonl?|ya?ml|toml|log|txt|md|c|cc|cpp|cu|so|bin|pt|pth|safetensors|parquet|com|org|io)\Z"
-)
-_SENTENCE = re.compile(rb"[^\n]+?(?:[.!?;](?=\s)|\xe3\x80\x82|\xef\xbc\x9b|\n|\Z)")
-_PROPOSES = re.compile(
+_FILE = regex(rb"\.(?:py|sh|jsonl?|ya?ml|toml|log|txt|md|c|cc|cpp|cu|so|bin|pt|pth|safetensors|parquet|com|org|io)\Z")
+_SENTENCE = regex(rb"[^\n]+?(?:[.!?;](?=\s)|\xe3\x80\x82|\xef\xbc\x9b|\n|\Z)")
+_PROPOSES = regex(
     rb"\b(?:try|should|would|could|recommend\w*|suggest\w*|instead|if|consider|please|need(?:s)? to)\b"
     rb"|\xe5\xbb\xba\xe8\xae\xae|\xe8\xaf\x95\xe8\xaf\x95|\xe5\xa6\x82\xe6\x9e\x9c",
     re.IGNORECASE,
 )
 """Words of a sentence that speaks of what could be set, not of what is (建议, 试试, 如果 as the last three)."""
-_MAY_PROPOSE = re.compile(
+_MAY_PROPOSE = regex(
     rb"\b(?:set|setting|use|using|defaults?|increase|decrease|reduce|lower|raise|e\.g|example|adjust)\b", re.IGNORECASE
 )
-_CAUSED = re.compile(
+_CAUSED = regex(
     rb"(?i)(?:\b(?:caus|lead|result|giv|trigger)\w*|\b(?:goes|went|gets?|got|runs?|ran)\b|\bif (?:i|we)\b).{0,60}"
     rb"\b(?:ooms?|out of memory)\b|" + "(?:就|会|导致|直接).{0,12}(?:OOM|oom|爆|显存不足|内存不足)".encode()
 )
-_AVERTS = re.compile(rb"(?i)\b(?:avoid|prevent|without|try|should|recommend\w*|suggest\w*|please|instead)\b")
+_AVERTS = regex(rb"(?i)\b(?:avoid|prevent|without|try|should|recommend\w*|suggest\w*|please|instead)\b")
 """A sentence in which a value made it run out tells what was run, whatever its mood; not where it says what to do."""
-_IS_SO = re.compile(
+_IS_SO = regex(
     rb"\bI\b|\b(?i:we|my|our|even|only|currently|still|started?|starts|runs?|ran|was)\b"
     + "|我|目前|现在|已经|即使|仍然|还是".encode()
 )
 """Words of a sentence that tells what was done, whatever else it holds."""
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
+_WORD = regex(r"[A-Za-z][A-Za-z0-9._-]+")
 MOST_WORDS = 1_000
 
 

@@ -16,6 +16,7 @@ from advisor.bash.text import ByteRange, ShellValue, joined, known, line_at, lin
 from advisor.bash.trace import trace
 from advisor.hostile import clean
 from advisor.language import mark, say
+from advisor.regex import regex
 from advisor.script import config_files, cuts
 from advisor.script.arguments import Argument, read_arguments, shown
 from advisor.script.document import Setting, Span, effective
@@ -27,14 +28,14 @@ from advisor.script.launcher import SPREADS, base, find_launcher, is_engine, is_
 from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
-_FOR_LIBRARIES = re.compile(
+_FOR_LIBRARIES = regex(
     rb"^[ \t]*((?:PYTORCH|TORCH|CUDA|NCCL|RAY|VLLM|SGLANG|HF|TRANSFORMERS|OMP|DS|ASCEND|NPROC_PER|NNODES)\w*)="
     rb"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"';&|]*)[ \t]*(?:#[^\n]*)?\r?$",
     re.MULTILINE,
 )
 """A line that only sets a variable of a name that libraries look for in their environment."""
-_USED = re.compile(rb"\$\{?(\w+)")
-_EXPORTED = re.compile(rb"^[ \t]*(?:export|declare)\b([^\n]*)", re.MULTILINE)
+_USED = regex(rb"\$\{?(\w+)")
+_EXPORTED = regex(rb"^[ \t]*(?:export|declare)\b([^\n]*)", re.MULTILINE)
 
 
 class ShellLaunch(Struct, frozen=True):

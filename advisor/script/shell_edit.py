@@ -18,6 +18,7 @@ from advisor.bash.words import Word
 from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
 from advisor.language import listed, say
+from advisor.regex import regex
 from advisor.script.arguments import DELETES, Argument
 from advisor.script.config_files import OPTIONS
 from advisor.script.document import (
@@ -34,8 +35,8 @@ from advisor.script.keyed import read_json
 from advisor.script.literal import target
 from advisor.script.shell import ShellLaunch, ShellReading, setting_place
 
-_GAP = re.compile(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
-_KEY = re.compile(r"(\+\+|\+)?(.*)\Z", re.DOTALL)
+_GAP = regex(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
+_KEY = regex(r"(\+\+|\+)?(.*)\Z", re.DOTALL)
 _DEFAULT_INDENT = b"    "
 
 
@@ -288,7 +289,7 @@ def list_text(value: tuple[str, ...]) -> str:
     return "[" + ",".join(value) + "]"
 
 
-_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_NAME = regex(r"[A-Za-z_]\w*\Z")
 
 
 def edit_environment(editor: ShellEditor, wanted: EditRequest) -> None:

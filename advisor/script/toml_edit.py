@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 
 from advisor.hostile import clean_line
 from advisor.language import say
+from advisor.regex import regex
 from advisor.script.document import EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.keyed import Table
 from advisor.script.keyed_edit import KeyedEditor
 
-_BARE = re.compile(r"[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z|true\Z|false\Z")
+_BARE = regex(r"[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z|true\Z|false\Z")
 _TRUTH = {"True": "true", "False": "false"}
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
+_BARE_KEY = regex(r"[A-Za-z0-9_-]+\Z")
 
 
 class TomlEditor(KeyedEditor):

@@ -12,26 +12,27 @@ from typing import NoReturn
 
 from advisor.hostile import clean_line
 from advisor.language import say
+from advisor.regex import regex
 from advisor.script.document import Document, ScriptError
 from advisor.script.keyed import Keyed, KeyedEntry, Table, ValueStyle
 
-_BLANK = re.compile(rb"[ \t]*")
-_GAP = re.compile(rb"(?:[ \t\r\n]|#[^\n]*)*")
-_LINE_END = re.compile(rb"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")
-_BARE_KEY = re.compile(rb"[A-Za-z0-9_-]+")
-_LONG = re.compile(
+_BLANK = regex(rb"[ \t]*")
+_GAP = regex(rb"(?:[ \t\r\n]|#[^\n]*)*")
+_LINE_END = regex(rb"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")
+_BARE_KEY = regex(rb"[A-Za-z0-9_-]+")
+_LONG = regex(
     rb'"""(?:\r?\n)?((?:[^\\"]|\\(?s:.)|"{1,2}(?!"))*"{0,2})"""'
     rb"|'''(?:\r?\n)?((?s:.)*?'{0,2})'''(?!')"
 )
-_BASIC = re.compile(rb'"((?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\.)*)"')
-_LITERAL = re.compile(rb"'([^'\x00-\x08\x0a-\x1f\x7f]*)'")
-_SCALAR = re.compile(
+_BASIC = regex(rb'"((?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\.)*)"')
+_LITERAL = regex(rb"'([^'\x00-\x08\x0a-\x1f\x7f]*)'")
+_SCALAR = regex(
     rb"true|false|[+-]?(?:inf|nan)|0[xob][0-9A-Fa-f_]+"
     rb"|\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)?)?|\d\d:\d\d:\d\d(?:\.\d+)?"
     rb"|[+-]?\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d[\d_]*)?"
 )
-_WIDE = re.compile(r"\\U([0-9A-Fa-f]{8})|\\x([0-9A-Fa-f]{2})|\\e")
-_FOLDED = re.compile(r"\\[ \t]*\r?\n\s*")
+_WIDE = regex(r"\\U([0-9A-Fa-f]{8})|\\x([0-9A-Fa-f]{2})|\\e")
+_FOLDED = regex(r"\\[ \t]*\r?\n\s*")
 _MAX_DEPTH = 60
 
 

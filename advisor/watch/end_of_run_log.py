@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,13 +10,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from advisor.regex import regex
 from advisor.units import KIB, show_bytes
 from advisor.watch.kernel_log import KernelLog, kills_of_the_node
 from advisor.watch.record_files import KERNEL, WORDS, write_private
 from advisor.watch.sampler import Sampler
 
-_PID = re.compile(r"Killed process (\d+)|[, ]pid=(\d+)")
-_GROUP = re.compile(r"\btask_memcg=([^,]+),")
+_PID = regex(r"Killed process (\d+)|[, ]pid=(\d+)")
+_GROUP = regex(r"\btask_memcg=([^,]+),")
 _SPEAKER = "rl-oom-advisor watch:"
 
 

@@ -61,10 +61,10 @@ class LogTail(Struct):
         """Something is read that could not be shown yet."""
         return bool(self._waiting)
 
-    def pump(self, most: int = 64) -> int:
+    def pump(self) -> int:
         """Pass on what is there, as far as the reader takes it: so many bytes, about."""
         moved = 0
-        for _ in range(most):
+        for _ in range(64):
             if self._waiting:
                 moved += 1
             elif data := self._read():

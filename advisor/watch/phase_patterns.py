@@ -16,6 +16,7 @@ from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode, encode
 
 from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_knowledge
+from advisor.regex import regex
 from advisor.words import Phase
 
 STEP = "training-step"
@@ -137,8 +138,8 @@ def _stamp() -> str:
 
 # --- words that a regex requires: a cheap test before it is even compiled ------------------------------------------
 
-_ESCAPE, _CLASS, _GROUP = re.compile(r"\\(.)"), re.compile(r"\[\^?\]?[^\]]*\]"), re.compile(r"\([^()]*\)")
-_OPTIONAL = re.compile(r".(?:[?*]|\{[^}]*\})", re.DOTALL)
+_ESCAPE, _CLASS, _GROUP = regex(r"\\(.)"), regex(r"\[\^?\]?[^\]]*\]"), regex(r"\([^()]*\)")
+_OPTIONAL = regex(r".(?:[?*]|\{[^}]*\})", re.DOTALL)
 _UNKNOWN = "\0"
 _LITERAL = 0xE000
 """Added to the code of an escaped punctuation mark (private use in Unicode), so that it is no syntax any more."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection
 from contextlib import suppress
 
 from msgspec import Struct, field
 
 from advisor.hostile import clean_line, readable
+from advisor.regex import regex
 from advisor.watch.gauges import GONE, NAMELESS, KernelFile
 
 _MOST = 64
@@ -18,7 +18,7 @@ _MOST_IN_TREE = 4096
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 """Bytes."""
 _REMEMBERED = 50_000
-_PROGRAM = re.compile(r"^(?:\S*/)?(?:python[\d.]*|bash|sh|env|uv|torchrun|deepspeed|accelerate)$")
+_PROGRAM = regex(r"^(?:\S*/)?(?:python[\d.]*|bash|sh|env|uv|torchrun|deepspeed|accelerate)$")
 
 
 class ProcessTree(Struct):

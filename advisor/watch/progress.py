@@ -13,11 +13,12 @@ from time import monotonic
 from msgspec import Struct, field
 
 from advisor.hostile import clean
+from advisor.regex import regex
 from advisor.watch.phase_patterns import Fetching, Patterns, fetch, patterns_of
 from advisor.watch.record_files import LONGEST
 from advisor.words import Phase
 
-_DIGITS = re.compile(r"[\d█▏▎▍▌▋▊▉#]+| {2,}")
+_DIGITS = regex(r"[\d█▏▎▍▌▋▊▉#]+| {2,}")
 _SHAPES = 4096
 _LONG = 1000
 """Characters of a line that are looked at."""

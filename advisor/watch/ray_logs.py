@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from advisor.machine.ray_session import logs_of, raylet_words, sessions_root, tail_bytes
+from advisor.regex import regex
 from advisor.watch.record_files import RAY_LOGS, write_private
 
 _WANTED = ("worker-*.err", "worker-*.out", "raylet.out", "raylet.err", "python-core-worker-*.log")
@@ -18,7 +19,7 @@ _TAIL, _ALL = 64 << 10, 2 << 20
 """Bytes of one log, and of all."""
 _MOST, _ENTRIES, _WORKERS = 48, 20_000, 8
 """Logs that are copied, entries of a folder that are looked at, workers whose logs are looked for."""
-_ID = re.compile(r"Worker ID: ([0-9a-f]{28,64})\b|^\s*actor_id: ([0-9a-f]{32,64})\s*$", re.MULTILINE)
+_ID = regex(r"Worker ID: ([0-9a-f]{28,64})\b|^\s*actor_id: ([0-9a-f]{32,64})\s*$", re.MULTILINE)
 
 
 def session_logs(raylet: int | None) -> Path | None:

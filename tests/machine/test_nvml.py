@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from advisor.machine import drivers
 from advisor.machine.inventory import Host, Machine
 from advisor.machine.inventory_json import from_json, to_json
 from advisor.machine.nvml import EMPTY_MIG, SENTENCES, SHARED_WITH_HOST, NvmlReader, Refused, Trouble, query
@@ -76,9 +77,10 @@ def test_without_the_bindings_the_reader_says_what_to_install(monkeypatch: pytes
 
     monkeypatch.delitem(sys.modules, "pynvml", raising=False)
     monkeypatch.setattr(builtins, "__import__", refuse)
-    said = NvmlReader().open()
-    assert said is not None
-    assert "nvidia-ml-py" in said
+    monkeypatch.setattr(drivers, "has_nvidia", lambda: True)
+    assert NvmlReader().open() == SENTENCES[Trouble.BINDINGS_MISSING]
+    monkeypatch.setattr(drivers, "has_nvidia", lambda: False)
+    assert NvmlReader().open() == SENTENCES[Trouble.LIBRARY_NOT_FOUND], "told without the bindings"
 
 
 def test_memory_info_falls_back_to_version_1_when_the_driver_is_old():

@@ -23,9 +23,9 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("advisor.knowledge.load.compile_knowledge", lambda *_: replace(ours, digest="compiled"))
     forget_knowledge()
     planted = replace(load_knowledge(), digest="planted")
-    (file,) = tmp_path.rglob("knowledge-*.json")
+    (file,) = tmp_path.rglob("knowledge-*.msgpack")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    file.write_bytes(msgspec.json.encode(planted, enc_hook=encode))
+    file.write_bytes(msgspec.msgpack.encode(planted, enc_hook=encode))
     forget_knowledge()
     yield file
     forget_knowledge()

@@ -9,12 +9,13 @@ from advisor.knowledge.checks.shelf import DialectKey, Shelf, found, near, setti
 from advisor.knowledge.entries import Finding, KnowledgeEntry
 from advisor.knowledge.literals import within
 from advisor.knowledge.schema import Framework, SettingFact
+from advisor.regex import regex
 from advisor.words import PHASES
 
 PLACES = ("gpu", "gpu-", "host", "host-", "none")
 EVERY_PHASE = "all"
-_FOLLOWS = re.compile(r"\$\{([^}]*)\}")
-_BEHIND = re.compile(r"\(\?<[=!]")
+_FOLLOWS = regex(r"\$\{([^}]*)\}")
+_BEHIND = regex(r"\(\?<[=!]")
 _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
     "float": (int, float),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import combinations
@@ -13,8 +12,9 @@ from packaging.version import InvalidVersion, Version
 from advisor.knowledge.checks.shelf import Shelf, found
 from advisor.knowledge.entries import Finding, KnowledgeEntry
 from advisor.knowledge.schema import Advisory, Framework
+from advisor.regex import regex
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATE = regex(r"\d{4}-\d{2}-\d{2}")
 
 
 def check_versions(shelf: Shelf) -> Iterator[Finding]:

@@ -38,7 +38,16 @@ from advisor.knowledge.schema.crash import (
     StatementWords,
     VersionMark,
 )
-from advisor.knowledge.schema.facts import DataSetFact, GpuFact, KnobFact, ModelFact, NewestRead, RecipeFact, Start
+from advisor.knowledge.schema.facts import (
+    DataSetFact,
+    GpuFact,
+    KnobFact,
+    ModelFact,
+    ModelSizes,
+    NewestRead,
+    RecipeFact,
+    Start,
+)
 from advisor.knowledge.schema.framework import (
     AlgorithmFact,
     Constraint,
@@ -89,6 +98,7 @@ __all__ = [
     "Mechanics",
     "MechanicsWhen",
     "ModelFact",
+    "ModelSizes",
     "NewValue",
     "NewestRead",
     "Partners",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from advisor.knowledge.schema.base import Scalar, Strict
 
 
-class ModelFact(Strict, frozen=True):
-    """A model's shape. All counts are of the text model unless `vision_*`."""
+class ModelSizes(msgspec.Struct, frozen=True):
+    """A model's geometry, as models.yaml has it and as a run has it. Counts are of the text model unless `vision_*`."""
 
     name: str
+    parameters: int
+    """Text and vision together; of a fact the published count."""
     hidden: int
     layers: int
     intermediate: int
@@ -19,41 +23,17 @@ class ModelFact(Strict, frozen=True):
     head_dim: int
     vocab: int
     tied: bool
-    parameters: int
-    """Published count, text and vision together."""
     vision_parameters: int = 0
     experts: int = 0
     experts_per_token: int = 0
     expert_intermediate: int = 0
-    qkv_bias: bool = False
-    kv_bytes_per_token: int | None = None
-    """bf16, TP 1; given only where 2*layers*kv_heads*head_dim*2 does not hold (MLA)."""
-    aliases: tuple[str, ...] = ()
-    """fnmatch patterns, case-insensitive, over the last path component."""
-    source: str = ""
     remembered: bool = False
     """Neither its config.json nor a copy of it was read: widths and layers are from memory, and only the parameters
     that they come to were compared with the published count."""
-    head_norm: Literal["none", "head", "full"] = "none"
-    """Norms on queries and keys: none, one weight a head dimension (Qwen3), one over the full width (OLMo 2)."""
-    norms_per_layer: int = 2
-    """4 where norms stand before and after each block (Gemma 2 and 3, GLM-4-0414)."""
     dense_layers: int = 0
     """Leading layers of a mixture-of-experts model whose MLP is dense, `intermediate` wide."""
     shared_intermediate: int = 0
     """Width of the experts that every token passes (all of them together)."""
-    shared_gate: bool = False
-    """A gate weighs the shared experts (Qwen1.5-MoE)."""
-    router_bias: bool = False
-    """The router keeps a bias for each expert that balances their load (DeepSeek-V3)."""
-    query_rank: int = 0
-    """MLA: rank of the query projection; 0: queries are projected at once."""
-    latent_rank: int = 0
-    """MLA: rank of the compressed keys and values; 0: no MLA."""
-    rope_dim: int = 0
-    """MLA: head dimensions that carry the position."""
-    value_dim: int = 0
-    """MLA: head dimension of the values."""
     per_layer_input: int = 0
     """Width of the per-layer embeddings: a second table, one vector a layer and token (Gemma 4 E2B, E4B)."""
     global_layers: int = 0
@@ -84,14 +64,41 @@ class ModelFact(Strict, frozen=True):
     """Theirs: value heads."""
     gated: bool = True
     """The MLP has a gate: three matrices a layer; without one there are two (GPT-2, OPT, BERT, T5)."""
-    biases: bool = False
-    """Every linear layer and every norm has a bias."""
     cross_layers: int = 0
     """Layers of the decoder that attend to an encoder, too; the encoder's are the rest of `layers` (T5, Whisper)."""
-    beside: int = 0
-    """Parameters that the widths do not tell: learned positions, poolers, convolutions before the first layer."""
     context: int = 0
     """Tokens of the longest row that the model takes; 0: more than people train on, or not known."""
+
+
+class ModelFact(ModelSizes, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A published model: its geometry, the names it goes by, and where that was read."""
+
+    qkv_bias: bool = False
+    kv_bytes_per_token: int | None = None
+    """bf16, TP 1; given only where 2*layers*kv_heads*head_dim*2 does not hold (MLA)."""
+    aliases: tuple[str, ...] = ()
+    """fnmatch patterns, case-insensitive, over the last path component."""
+    source: str = ""
+    head_norm: Literal["none", "head", "full"] = "none"
+    """Norms on queries and keys: none, one weight a head dimension (Qwen3), one over the full width (OLMo 2)."""
+    norms_per_layer: int = 2
+    """4 where norms stand before and after each block (Gemma 2 and 3, GLM-4-0414)."""
+    shared_gate: bool = False
+    """A gate weighs the shared experts (Qwen1.5-MoE)."""
+    router_bias: bool = False
+    """The router keeps a bias for each expert that balances their load (DeepSeek-V3)."""
+    query_rank: int = 0
+    """MLA: rank of the query projection; 0: queries are projected at once."""
+    latent_rank: int = 0
+    """MLA: rank of the compressed keys and values; 0: no MLA."""
+    rope_dim: int = 0
+    """MLA: head dimensions that carry the position."""
+    value_dim: int = 0
+    """MLA: head dimension of the values."""
+    biases: bool = False
+    """Every linear layer and every norm has a bias."""
+    beside: int = 0
+    """Parameters that the widths do not tell: learned positions, poolers, convolutions before the first layer."""
 
     @property
     def repository(self) -> str:

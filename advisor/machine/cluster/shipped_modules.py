@@ -12,7 +12,7 @@ from typing import Any
 
 from advisor.language import ENGLISH, read_catalogue, spoken
 
-_GROUND = ("hostile", "language", "redact", "units", "words")
+_GROUND = ("hostile", "language", "redact", "regex", "units", "words")
 _READING = (
     "amd",
     "ascend",
@@ -39,13 +39,13 @@ MODULES = (
 """All that `measure` imports of ours."""
 
 
-def packed_code(modules: tuple[str, ...] = MODULES) -> bytes:
+def packed_code() -> bytes:
     """Module name → its compiled code, packed; below 100 KiB, which Ray hands over with a task.
 
     What is larger lies in the object store of the node that asks, and to get it from there every node must be able to
     call back.
     """
-    return zlib.compress(marshal.dumps({name: _compiled(name) for name in modules}), 6)
+    return zlib.compress(marshal.dumps({name: _compiled(name) for name in MODULES}), 6)
 
 
 def _compiled(module: str) -> CodeType:
