@@ -161,3 +161,14 @@ def test_the_last_words_name_only_what_was_written_and_what_comes_first() -> Non
 
 def test_the_last_words_can_be_copied() -> None:
     assert last_words(Saved(Path("a.fits.sh"), Path("a.fits.md"), "bash a.fits.sh")).endswith("bash a.fits.sh")
+
+
+def test_the_word_that_changes_is_never_out_of_sight() -> None:
+    short, long = "x=1 " * 18, "data.train_files=/data/a.parquet " * 20
+    diff = f"--- a\n+++ b\n@@ -1,2 +1,3 @@\n+# {'k' * 70} True -> False\n-{short}key=True\n+{short}key=False\n"
+    diff += f"-{long}key=True {long}\n+{long}key=False {long}\n"
+    rows = texts(diff_rows(diff, 80)).splitlines()
+    assert max(map(len, rows)) <= 80
+    for told, times in (("-> False", 1), ("key=True", 2), ("key=False", 2)):
+        assert sum(told in row for row in rows) == times, (told, rows)
+    assert len(rows) == 8, "a line of two pieces three times, and two that begin before their change"
