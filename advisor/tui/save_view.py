@@ -6,21 +6,27 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from time import time
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from advisor.demo import is_bundled
 from advisor.hostile import cells
 from advisor.language import mark, say, say_count
 from advisor.tui.driver import Preview, Saved
+from advisor.tui.gauges_view import left_behind
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.screen import BaseScreen, Overlay, StageScreen
 from advisor.tui.ui_state import Copied, SaveAsked, UiState
 from advisor.tui.ui_text import BLANK, Row, Tone, Toned, cut, labelled, line, pad, pad_left, paragraph, span
+
+if TYPE_CHECKING:
+    from advisor.state import State
 
 _REPORT_ONLY = mark("It explains every change and what to do by hand. {script} is not touched.")
 _BESIDE = mark("{script} itself is not touched. The report that explains every change goes beside it: {report}")
@@ -54,7 +60,7 @@ def overwrite_rows(there: Sequence[Path], width: int) -> list[Row]:
     return [row for one in there for row in paragraph(say("{file} exists already.", file=one), width, tone="strong")]
 
 
-def saved_rows(saved: Saved, width: int) -> list[Row]:
+def saved_rows(saved: Saved, width: int, state: State | None = None, left: Sequence[str] = ()) -> list[Row]:
     """Done: what to run next, and where to read why."""
     out = [*paragraph(say("Written."), width, tone="good"), BLANK]
     if saved.path != saved.report:
@@ -68,7 +74,29 @@ def saved_rows(saved: Saved, width: int) -> list[Row]:
         out += labelled("" if number else say("By hand first"), step, width, tone="warn")
     if saved.next_command:
         out += labelled(say("Next"), saved.next_command, width, tone="strong")
-    return [*out, BLANK, *paragraph(say(_ENDS), width, tone="dim")]
+    return [
+        *out,
+        *(before_start(saved, state, left, width) if state else []),
+        BLANK,
+        *paragraph(say(_ENDS), width, tone="dim"),
+    ]
+
+
+def before_start(saved: Saved, state: State, left: Sequence[str], width: int) -> list[Row]:
+    """What to look at before the run starts again, of what is known. `left`: pids that a dead run left on the cards."""
+    nodes, told = state.run.topology.nodes, []
+    if is_bundled(state.asked.script):
+        return []
+    if left:
+        told.append(say("end what the dead run left on the cards: kill {pids}", pids=" ".join(left)))
+    if nodes > 1 and saved.path != saved.report:
+        told.append(say("each of the {count} nodes must see the new file: on a shared folder, or copied", count=nodes))
+    if saved.next_command and not saved.next_command.startswith("sbatch"):
+        told.append(
+            say("to know more if it dies again: {command}", command=f"rl-oom-advisor watch -- {saved.next_command}")
+        )
+    rows = [row for one in told for row in paragraph(f"· {one}", width, 2)]
+    return [BLANK, *paragraph(say("Before you start it"), width, tone="title"), *rows] if rows else []
 
 
 def last_words(saved: Saved) -> str:
@@ -177,8 +205,9 @@ class SavedScreen(StageScreen):
 
     def main_rows(self, width: int) -> list[Row]:
         """What was written."""
-        saved = self.ui.saved
-        return saved_rows(saved, width) if saved else []
+        saved, taken = self.ui.saved, self.ui.snapshot
+        left = left_behind(taken, time(), self.ui.run_ended) if taken is not None else {}
+        return saved_rows(saved, width, self.state, [str(pid) for pid in left]) if saved else []
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Where there is no next command there is none to copy."""
