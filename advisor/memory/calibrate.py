@@ -198,8 +198,8 @@ _LASTING: tuple[Owner, ...] = ("weights", "reference", "critic", "engine_weights
 """Owners that are on a GPU from a phase's first moment, whatever has been computed."""
 _TOO_MUCH = mark(
     "By the settings {phase} takes {predicted}, of which at least {held} must have been there when it failed, but only "
-    "{used} were in use: an input is seen too large (the model, the lengths, the sharding). That phase is scaled down "
-    "to what the message shows, and what a change saves there with it."
+    "{used} were in use: something is counted too large, the model, the lengths or the sharding. That phase is scaled "
+    "down to what the message shows, and what a change saves there with it."
 )
 
 
