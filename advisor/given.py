@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from advisor.arguments import fraction, row_length
 from advisor.hostile import clean_line
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.request import SessionRequest
 
 Checked = TypeVar("Checked")
@@ -49,6 +49,8 @@ FORMS: dict[GivenName, str] = {
     "margin": "0.08",
 }
 """How each is written, in the order in which they are shown."""
+READ_AS: dict[GivenName, str] = dict.fromkeys(("host_ram", "shm"), mark("GB is read as GiB, as free -g shows it"))
+"""What is not plain about how it is read."""
 LONGEST = 4096
 """Characters of a text."""
 

@@ -15,6 +15,12 @@ from msgspec import Struct
 from advisor.regex import regex
 
 SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch", ".py")
+LIKE_A_LOG = re.compile(
+    rb"^Traceback \(most recent|out of memory|OutOfMemory|[\d.?]+(?:s/it|it/s)[\],]|\bpid=\d+[,)]"
+    rb"|^\W{0,3}(?:\d{4}-)?\d\d-\d\d[T ]\d\d:\d\d|^(?:INFO|WARNING|ERROR)\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What a program prints and nobody types into a launch file."""
 LOGS = ("*.log", "*.out", "*.err", "*.log.gz", "*.log.zst", "*.log.xz", "*log.txt", "log*.txt", "*.log.[0-9]*")
 SKIPPED = {"node_modules", "site-packages", "__pycache__", "wandb", "checkpoints", "venv", "build", "dist"}
 DEEPEST, MOST_ENTRIES, LOOKED_AT = 3, 4000, 1 << 16
@@ -70,12 +76,17 @@ def recent_in(folder: Path, ray: Path = RAY) -> Recent:
     """Look through `folder`, three levels deep and no further than some thousand entries. Raises nothing."""
     scripts: list[FoundFile] = []
     logs: list[FoundFile] = []
+    texts: list[FoundFile] = []
     for found in _files(folder):
         name = found.path.name.lower()
         if found.path.suffix.lower() in SCRIPTS and ".fits." not in name:
             scripts.append(found)
         elif found.size and any(fnmatch(name, pattern) for pattern in LOGS):
             logs.append(found)
+        elif found.size and name.endswith(".txt") and len(texts) < MOST:
+            texts.append(found)
+    named = {log.path.parent for log in logs}
+    logs += [one for one in texts if one.path.parent not in named and LIKE_A_LOG.search(_beginning(one.path))]
     newest = [sorted(found, key=lambda one: -one.changed) for found in (scripts, logs)]
     launching = [one for one in newest[0][: 4 * MOST] if launches(one.path)]
     launching = _not_run_by_others(launching)[:MOST]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -292,10 +293,12 @@ def machine_for(
 
 
 def asked_of_slurm(script: Script | None) -> BatchMemory | None:
-    """The RAM of a node that the script's own #SBATCH lines ask for; None where they ask for none."""
-    shells = [one for one in script.documents if one.kind == "shell"] if script is not None else []
-    found = (batch_memory(one.data.decode(errors="replace"), one.path.name) for one in shells)
-    return next(filter(None, found), None)
+    """The RAM of a node that the script asks of Slurm, or under which it starts the run; None where it says none."""
+    for number, one in enumerate(script.documents if script is not None else ()):
+        found = batch_memory(one.data.decode(errors="replace"), one.path.name) if one.kind == "shell" else None
+        if found is not None:
+            return found if number == 0 else dataclasses.replace(found, is_editable=False)
+    return None
 
 
 def described_machine(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress = silent) -> Machine:

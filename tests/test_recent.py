@@ -35,10 +35,19 @@ def test_every_log_beside_a_script_is_a_run_of_it(tmp_path: Path) -> None:
     write(tmp_path / "sft.sbatch", "#!/bin/bash\nllamafactory-cli train sft.yaml\n", 50)
     write(tmp_path / "slurm-8.out", "x", 10)
     write(tmp_path / "slurm-7.out", "x", 30)
+    write(tmp_path / "requirements.txt", "torch\ntrl\n", 5)
     found = recent_in(tmp_path, ray=tmp_path / "no-ray")
     pairs = [(run.script.path.name, run.log.path.name) for run in found.runs if run.script and run.log]
     assert pairs == [("sft.sbatch", "slurm-8.out"), ("sft.sbatch", "slurm-7.out")]
     assert found.logs == ()
+
+
+def test_a_text_is_a_log_by_what_stands_in_it(tmp_path: Path) -> None:
+    write(tmp_path / "sft.sh", TRAIN, 50)
+    write(tmp_path / "out.txt", "  0%|  | 3/4100 [02:14<49:22:08, 43.38s/it]\nTraceback (most recent call last):\n", 30)
+    (run,) = recent_in(tmp_path, ray=tmp_path / "no-ray").runs
+    assert run.log is not None
+    assert run.log.path.name == "out.txt"
 
 
 def test_a_launch_is_seen_behind_variables_paths_and_other_programs() -> None:

@@ -12,16 +12,10 @@ from advisor.commands import COMMANDS
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.recent import LOGS, LOOKED_AT, SCRIPTS, recent_in
+from advisor.recent import LIKE_A_LOG, LOGS, LOOKED_AT, SCRIPTS, recent_in
 from advisor.regex import regex
 
 _WRITTEN_BY_HAND = (*SCRIPTS, ".yaml", ".yml", ".json", ".toml", ".ipynb", ".md")
-_LIKE_A_LOG = regex(
-    rb"^Traceback \(most recent|out of memory|OutOfMemory|[\d.?]+(?:s/it|it/s)[\],]|\bpid=\d+[,)]"
-    rb"|^\W{0,3}(?:\d{4}-)?\d\d-\d\d[T ]\d\d:\d\d|^(?:INFO|WARNING|ERROR)\b",
-    re.MULTILINE | re.IGNORECASE,
-)
-"""What a program prints and nobody types into a launch file."""
 _IN_PERSON = regex(
     rb"\A\s*(?=[^\n]{0,200}(?:\bI(?:'(?:m|ve))? |\b[Ww]e(?:'(?:re|ve))? |\b[Mm]y |%s))[^\[({|+/\\#$<>!]" % "我".encode()
 )
@@ -69,7 +63,7 @@ def is_log(path: Path, sniffs: bool = True) -> bool:
         return False
     if any(fnmatch(name, pattern) for pattern in LOGS):
         return True
-    return sniffs and (_holds(path, _LIKE_A_LOG) or _holds(path, _IN_PERSON))
+    return sniffs and (_holds(path, LIKE_A_LOG) or _holds(path, _IN_PERSON))
 
 
 def _shows_a_crash(path: Path) -> bool:

@@ -19,7 +19,7 @@ from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import implausible, refuted
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_params
-from advisor.words import PHASE_NAMES, when
+from advisor.words import PHASE_TITLES, when
 
 FP32_SHAPE = "fp32 "
 """How the shape of a tensor of 4-byte numbers begins (memory/attribution.py)."""
@@ -64,8 +64,8 @@ def ledger_facts(
         largest = max(sizes, key=lambda name: sizes[name])
         dark = share.get("unexplained", 0)
         because = say(
-            "the ledger of {phase}: {group} {size} of {total}",
-            phase=PHASE_NAMES[phase.phase],
+            "the count of {phase}: {group} {size} of {total}",
+            phase=PHASE_TITLES[phase.phase],
             group=_GROUPS[largest],
             size=show_bytes(sizes[largest]),
             total=show_bytes(phase.expected),
@@ -84,8 +84,8 @@ def ledger_facts(
             facts["ledger.states_share"] = replace(facts["ledger.states_share"], because=told)
         logits, kept = share.get("logits", 0), share.get("activations", 0)
         told = say(
-            "the ledger of {phase}: logits {logits}, activations {activations}",
-            phase=PHASE_NAMES[phase.phase],
+            "the count of {phase}: logits {logits}, activations {activations}",
+            phase=PHASE_TITLES[phase.phase],
             logits=show_bytes(logits),
             activations=show_bytes(kept),
         )
@@ -133,8 +133,8 @@ def _unexplained(ledger: Ledger) -> dict[str, Fact]:
     dark = died.of("unexplained") if died is not None else 0
     if died is None or not dark or ledger.gpu_capacity is None:
         return {}
-    told = {"size": show_bytes(dark), "phase": PHASE_NAMES[died.phase], "total": show_bytes(ledger.gpu_capacity)}
-    because = say("the ledger of {phase}: {size} of {total} are explained by no setting", **told)
+    told = {"size": show_bytes(dark), "phase": PHASE_TITLES[died.phase], "total": show_bytes(ledger.gpu_capacity)}
+    because = say("the count of {phase}: {size} of {total} are explained by no setting", **told)
     return {"ledger.unexplained_share": Fact(round(dark / ledger.gpu_capacity, 3), "script", because)}
 
 
@@ -145,7 +145,7 @@ def _gathered(ledger: Ledger) -> dict[str, Fact]:
     if phase is None or not size:
         return {}
     told = {"size": show_bytes(size), "total": show_bytes(phase.expected)}
-    because = say("the ledger of generating: gathered weights {size} of {total}", **told)
+    because = say("the count of generating rollouts: gathered weights {size} of {total}", **told)
     return {"ledger.gathered_share": Fact(size / (ledger.gpu_capacity or LARGEST_CARD), "script", because)}
 
 
@@ -248,5 +248,5 @@ def _host_holder(ledger: Ledger, crash: Crash) -> dict[str, Fact]:
         return {}
     owner, size = max(held.items(), key=lambda one: one[1])
     told = {"owner": TITLES[owner], "size": show_bytes(size)}
-    because = say("the ledger of {phase}: {owner} {size}", phase=PHASE_NAMES[phase.phase], **told)
+    because = say("the count of {phase}: {owner} {size}", phase=PHASE_TITLES[phase.phase], **told)
     return {"host.largest": Fact(owner, "script", because)}

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
+from advisor.bash.limits import started_under
 from advisor.hostile import clean_line
 from advisor.machine.inventory import BatchMemory, Machine
 from advisor.regex import regex
@@ -16,23 +17,6 @@ _SIZE = regex(r"(\d{1,9})([KMGT]?)B?", re.IGNORECASE)
 """Megabytes where nothing else is said (sbatch(1), --mem)."""
 _COUNT = regex(r"(?:gpu:)?(?:[\w.-]+:)?(\d{1,4})(?:\([^)]*\))?")
 """4, gpu:4, gpu:a100:4 and a100:4 (sbatch(1), --gres and --gpus-per-node)."""
-_STARTS: tuple[tuple[str, re.Pattern[str], re.Pattern[str], str], ...] = (
-    (
-        "docker run",
-        regex(r"\b(?:docker|podman|nerdctl|nvidia-docker)\s+(?:container\s+)?run(?!.*\s(?:-d|--detach)\s)\s"),
-        regex(r"\s(?P<option>--memory|-m)[= ]\s*(?P<size>\d{1,12}[bkmgt]?)(?=\s)", re.IGNORECASE),
-        "B",
-    ),
-    (
-        "systemd-run",
-        regex(r"\bsystemd-run\s"),
-        regex(r"\b(?P<option>MemoryMax)=(?P<size>\d{1,12}[KMGT]?)(?=[\s'\"])"),
-        "B",
-    ),
-    ("srun", regex(r"\bsrun\s"), regex(r"\s(?P<option>--mem)[= ](?P<size>\d{1,9}[KMGT]?)(?=\s)"), "M"),
-)  # fmt: skip
-"""Commands that start another one under a limit: name, pattern, its option, and the unit where none is written (docker
-run, systemd.resource-control and srun manuals). A container that is detached serves something else."""
 _SHORT = {"-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
 
 
@@ -56,27 +40,26 @@ def batch_memory(script: str, file: str = "") -> BatchMemory | None:
 
 def _started_under(script: str, file: str) -> BatchMemory | None:
     """The limit of the one command of the script that starts the run under one; None where several do, or none."""
-    joined = re.sub(r"\\\r?\n", lambda cut: " " * len(cut[0]), script)  # every byte stays at its place
-    found = []
-    for match in re.finditer(r"(?m)^(?!\s*#).*$", joined):
-        for name, starts, limit, unit in _STARTS:
-            asked = limit.search(f"{match[0]} ") if starts.search(match[0]) else None
-            if asked is not None:
-                line = script.count("\n", 0, match.start() + asked.start("size")) + 1
-                found.append((name, asked["option"], asked["size"], unit, line))
-    if len(found) != 1:
+    data = script.encode()
+    found = started_under(data)
+    if found is None:
         return None
-    name, option, text, unit, line = found[0]
-    written = text[-1].upper() if text[-1].isalpha() else unit
-    size = int(text.rstrip("bkmgtBKMGT")) * _UNITS.get(written, 1)
-    place = f" ({clean_line(file, 60)}:{line})" if file else ""
-    source = clean_line(f"{name} {option}={text}", 60) + place
-    return BatchMemory(size, source, option, text, 1, file, line, name) if size else None
+    written = found.text[-1].upper() if found.text[-1].isalpha() else found.unit
+    size = int(found.text.rstrip("bkmgtBKMGT")) * _UNITS.get(written, 1)
+    at = data.count(b"\n", 0, found.start) + 1
+    place = f" ({clean_line(file, 60)}:{at})" if file else ""
+    source = clean_line(f"{found.by} {found.option}={found.text}", 60) + place
+    return BatchMemory(size, source, found.option, found.text, 1, file, at, found.by, found.is_alone) if size else None
 
 
 def within(machine: Machine, asked: BatchMemory) -> Machine:
-    """The machine with that limit, where it is less than is known of a node."""
+    """The machine with that limit, where it is less than is known of a node.
+
+    A log that prints the limit for all the RAM there is (Ray does, in a container) knows the container, not the node.
+    """
     host = machine.host
+    if machine.sources.get("host.total") == "log" and host.total_bytes == asked.limit_bytes:
+        host = replace(host, total_bytes=None)
     then = machine.sources.get("host.limit") == "log"  # the job that died may have asked for another
     known = host.total_bytes if then else host.ceiling_bytes
     if known is not None and known <= asked.limit_bytes:

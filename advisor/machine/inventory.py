@@ -110,6 +110,8 @@ class BatchMemory:
     line: int | None = None
     by: str = "#SBATCH"
     """What sets it: the script's own lines for Slurm, or the command that starts another one ("docker run", "srun")."""
+    is_editable: bool = True
+    """Whether its literal alone can be changed: it stands in the launch file, and no other option is tied to it."""
 
     @property
     def of_slurm(self) -> bool:

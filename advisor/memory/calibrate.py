@@ -18,15 +18,15 @@ from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
 _DOUBT = mark(
-    "{extra} of the {needed} that {phase} needed at the least is explained by no setting of this script: script and "
+    "The settings of this script explain all but {extra} of the {needed} that {phase} needed at the least: script and "
     "log may not be of the same run, or something else held it."
 )
 _DOUBT_OF_NO_PHASE = mark(
-    "{extra} of the {needed} that it needed at the least is explained by no setting of this script, in whichever phase "
-    "it was: script and log may not be of the same run, or something else held it."
+    "The settings of this script explain all but {extra} of the {needed} that it needed at the least, in whichever "
+    "phase it was: script and log may not be of the same run, or something else held it."
 )
 _DOUBT_OF_OTHERS = mark(
-    "{extra} of the {needed} that {phase} needed at the least is explained by no setting of this script: script and "
+    "The settings of this script explain all but {extra} of the {needed} that {phase} needed at the least: script and "
     "log may not be of the same run, or something else held it, or it is what the other processes on the card held, "
     "{others} by the message."
 )
@@ -198,8 +198,8 @@ _LASTING: tuple[Owner, ...] = ("weights", "reference", "critic", "engine_weights
 """Owners that are on a GPU from a phase's first moment, whatever has been computed."""
 _TOO_MUCH = mark(
     "By the settings {phase} takes {predicted}, of which at least {held} must have been there when it failed, but only "
-    "{used} were in use: an input is seen too large (the model, the lengths, the sharding). That phase is scaled down "
-    "to what the message shows, and what a change saves there with it."
+    "{used} were in use: something is counted too large, the model, the lengths or the sharding. That phase is scaled "
+    "down to what the message shows, and what a change saves there with it."
 )
 
 

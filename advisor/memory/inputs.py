@@ -301,8 +301,8 @@ def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str
     has_cards = crash is None or crash.platform not in ("mps", "cpu")
     if has_cards and not run.topology.known and not run.topology.assumed and not whole_on_each(run):
         roles = run.recipe.answers == "generated" and run.algorithm != "unknown"
-        held = mark("how many of the GPUs each role has (the launch script says it)")
-        trained = mark("how many of the GPUs train it (the launch script says it)")
+        held = mark("how many of the GPUs each role has (the launch script says it, or --gpus)")
+        trained = mark("how many of the GPUs train it (the launch script says it, or --gpus)")
         told = say(held if roles else trained)
         missing.append(told if machine.gpus else say("the number of GPUs (--gpus 8xA100-80GB)"))
     return tuple(missing)

@@ -60,7 +60,7 @@ def with_number(step: PlanStep, situation: Situation) -> PlanStep:
         place=f"{asked.file}:{asked.line}",
     )
     launch = predictor.inputs.launch
-    written = asked.by == "#SBATCH" and launch is not None and bool(launch.argv)  # a Python file asks nothing of Slurm
+    written = asked.is_editable and launch is not None and bool(launch.argv)  # a Python file is started under no limit
     change = Change(asked.option, asked.text, f"{new}G", asked.file, asked.line, not_written())
     step = replace(step, title=title, changes=(change,), host_limit=new * asked.times * GIB)
     return replace(step, kind="job") if written else step

@@ -14,7 +14,7 @@ from advisor.run.run import KnobSource
 from advisor.words import Basis, Phase, Results
 
 StepKind = Literal["setting", "environment", "version", "machine", "data", "manual", "job"]
-"""A step of kind "job" changes what the batch script asks of Slurm."""
+"""A step of kind "job" changes the memory limit that the script asks of Slurm, or under which it starts the run."""
 Tier = Literal["free", "slower", "host_ram", "changes_results", "version", "hardware"]
 
 

@@ -1,6 +1,6 @@
-"""Writes the ticket: what a colleague needs, in a few short ASCII lines, without names of people, hosts and folders.
+"""Writes the ticket: what a colleague needs, in a few short lines, without names of people, hosts and folders.
 
-It is English whatever is spoken: colleagues abroad and issue trackers read it, and it is ASCII.
+In English it is ASCII: colleagues abroad and issue trackers read it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from advisor import __version__
 from advisor.crash.evidence import Evidence
 from advisor.hostile import clean_line
 from advisor.knowledge import open_knowledge
-from advisor.language import ENGLISH, speaking, spoken
+from advisor.language import ENGLISH, clauses, say, speaking, spoken
 from advisor.plan.solve import finish
 from advisor.redact import redact
 from advisor.report import phrases
 from advisor.report.layout import plain_ascii, wrap
 from advisor.report.machine_line import machine_line
 from advisor.report.sharing import ADDRESS, HOST, MAIL
+from advisor.words import BASIS_TITLES
 
 if TYPE_CHECKING:
     from advisor.state import State
@@ -40,9 +41,12 @@ def anonymous(text: str) -> str:
     return _FOLDERS.sub("", text)
 
 
-def ticket(state: State) -> str:
-    """At most 25 lines of 76 ASCII characters: verdict, proof, cause, machine, changes."""
-    if spoken() == ENGLISH:
+def ticket(state: State, in_english: bool = True) -> str:
+    """At most 25 lines of 76 columns: verdict, proof, cause, machine, changes; ASCII in English.
+
+    `in_english` False: in the language spoken.
+    """
+    if not in_english or spoken() == ENGLISH:
         return _ticket(state)
     with speaking(ENGLISH):
         return _ticket(_in_english(state))
@@ -67,18 +71,21 @@ def _in_english(state: State) -> State:
 
 
 def _ticket(state: State) -> str:
-    lines = [f"rl-oom-advisor {__version__}, knowledge {state.knowledge.digest[:8]}"]
+    lines = _said(
+        say("{program}, knowledge {digest}", program=f"rl-oom-advisor {__version__}", digest=state.knowledge.digest[:8])
+    )
     lines += _said(phrases.verdict(state))
     if other := phrases.of_another_run(state):
         lines += _said(other)
     box = machine_line(state.machine, state.run.topology, state.crash.platform)
-    lines += _said(f"Run: {phrases.subject(state.run)}") + _said(f"Box: {box}")
+    lines += _said(say("Run: {run}", run=phrases.subject(state.run))) + _said(say("Box: {box}", box=box))
     for evidence in _told(state):
         lines += _said(_quoted(evidence), 2)
     if state.diagnosis.cause:
-        lines += _said(f"Likely cause: {state.diagnosis.title} ({state.diagnosis.basis})")
+        told = {"title": state.diagnosis.title, "basis": BASIS_TITLES[state.diagnosis.basis]}
+        lines += _said(say("Likely cause: {title} ({basis})", **told))
     if (case := phrases.looks_like(state)) is not None:
-        lines += _said(f"Looks like: {case.title}")
+        lines += _said(say("Looks like: {case}", case=case.title))
     lines += _changes(state)
     if len(lines) > LINES:
         lines = [*lines[: LINES - 1], "..."]
@@ -86,7 +93,8 @@ def _ticket(state: State) -> str:
 
 
 def _said(text: str, indent: int = 0) -> list[str]:
-    return wrap(plain_ascii(anonymous(text)), indent, indent + 2, COLUMNS)
+    text = anonymous(text)
+    return wrap(plain_ascii(text) if spoken() == ENGLISH else text, indent, indent + 2, COLUMNS)
 
 
 def _told(state: State) -> list[Evidence]:
@@ -105,9 +113,9 @@ def _changes(state: State) -> list[str]:
     chosen = state.plan.selected()
     if not chosen:
         return []
-    lines = ["Changes:"]
+    lines = [say("Changes:")]
     for step in chosen:
         for change in step.changes:
-            same = "results unchanged" if step.results == "unchanged" else "RESULTS CHANGE"
-            lines += _said(f"{phrases.change_line(change)}; {same}", 2)
+            same = say("results unchanged" if step.results == "unchanged" else "RESULTS CHANGE")
+            lines += _said(clauses([phrases.change_line(change), same]), 2)
     return lines + _said(phrases.fits_words(state.plan))

@@ -344,7 +344,7 @@ def _notes(
     """`sized`: a run file, whose knobs say what no dialect does."""
     notes: list[str] = list(launch.notes) if launch is not None else []
     if topology.assumed:
-        notes.append(say("{clause}.", clause=topology.assumed))
+        notes.append(say("Assumed: {clause}.", clause=topology.assumed))
     if short := too_few(topology, machine):
         notes.append(short)
     if launch is not None and (file := elsewhere(framework, launch)):

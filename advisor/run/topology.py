@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import TopologyFact
-from advisor.language import say
+from advisor.language import mark, say, say_count
 from advisor.machine.inventory import Machine
 from advisor.rules.expression import Expression
 from advisor.rules.tree import Name, RuleValue, as_number, walk
@@ -232,19 +232,32 @@ def _as_stated(unread: Mapping[str, str], natives: Natives, machine: Machine, ca
     """What of the machine is taken for counts that cannot be read, in words; "" where it tells none of the cards."""
     clauses: list[str] = []
     unsaid = {*unread.values()} == {"gpus", "nodes"} and not any(_is_given(place, natives) for place in unread)
-    if unsaid and cards and not machine.nodes and not many:
-        return say("what the launcher is given could not be read: one node with {count} GPUs is counted", count=cards)
+    if unsaid and cards and not many:
+        return say_count(
+            "nothing readable says how many GPUs it uses: the machine's one is counted",
+            "nothing readable says how many GPUs it uses: all {number} of the machine are counted",
+            cards * (machine.nodes or 1),
+        )
     if "gpus" in unread.values() and not cards:
         return ""
     for place, of in unread.items():
-        name = place if _is_given(place, natives) else say("what the launcher is given")
-        told = {"place": name, "count": cards if of == "gpus" else machine.nodes or 1}
-        if of == "gpus" and cards and not _is_given(place, natives) and many:
-            clauses.append(say("{why}: one is counted on each of {count} GPUs of a node", **told, why=many))
+        given = _is_given(place, natives)
+        name = place if given else say("the number of GPUs") if of == "gpus" else say("the number of nodes")
+        if of == "gpus" and cards and not given and many:
+            told = mark("{why}: one is counted on each of {count} GPUs of a node")
+            clauses.append(say(told, why=many, count=cards))
         elif of == "gpus" and cards:
-            clauses.append(say("{place} could not be resolved: taken as the {count} GPUs of a node", **told))
+            clauses.append(
+                say_count(
+                    "{place} could not be resolved: taken as the one GPU of a node",
+                    "{place} could not be resolved: taken as the {number} GPUs of a node",
+                    cards,
+                    place=name,
+                )
+            )
         elif of == "nodes" and machine.nodes:
-            clauses.append(say("{place} could not be resolved: taken as the machine's nodes, {count}", **told))
+            told = mark("{place} could not be resolved: taken as the machine's nodes, {count}")
+            clauses.append(say(told, place=name, count=machine.nodes))
         elif of == "nodes":
             clauses.append(
                 say("{place} could not be resolved: one node is assumed (--nodes says how many)", place=name)

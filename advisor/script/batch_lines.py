@@ -1,9 +1,10 @@
-"""Finds and changes an option of the script's own #SBATCH lines: comments to bash, settings of the job to Slurm."""
+"""Finds and changes the limit of a job: an option of the script's #SBATCH lines, or of the command that starts it."""
 
 from __future__ import annotations
 
 import re
 
+from advisor.bash.limits import started_under
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.regex import regex
@@ -13,7 +14,15 @@ _PLAIN = regex(r"[\w.:-]+")
 
 
 def job_option(data: bytes, option: str) -> tuple[int, int] | None:
-    """Where the value stands that Slurm takes for an option: its last one before the first command; None without."""
+    """Where the value of an option stands that limits the job; None without."""
+    place = _of_slurm(data, option)
+    if place is None and (found := started_under(data)) is not None and found.option == option and found.is_alone:
+        place = found.start, found.start + len(found.text)
+    return place
+
+
+def _of_slurm(data: bytes, option: str) -> tuple[int, int] | None:
+    """Where the value stands that Slurm takes for an option: its last one before the first command."""
     named = re.compile(rb"(?<=\s)" + re.escape(option.encode()) + rb"(?:=|[ \t]+)(?P<value>[\w.:-]+)(?=\s|\Z)")
     found: tuple[int, int] | None = None
     at = 0
@@ -32,8 +41,10 @@ def edit_job_option(document: Document, wanted: EditRequest, changes: Changes) -
     names = {"file": clean_line(str(document.path)), "key": clean_line(wanted.key)}
     place = job_option(document.data, wanted.key)
     if place is None or not isinstance(wanted.value, str) or not _PLAIN.fullmatch(wanted.value):
-        raise EditRefused(say("{file} has no #SBATCH line with {key} that could be changed.", **names))
+        raise EditRefused(say("{file} sets no {key} that could be changed.", **names))
     changes.replace(0, *place, wanted.value.encode(), wanted.key)
-    line = document.data.rfind(b"\n", 0, place[0]) + 1
+    found = started_under(document.data)
+    begun = found is not None and place[0] == found.start
+    line = found.command if found is not None and begun else document.data.rfind(b"\n", 0, place[0]) + 1
     newline = b"\r\n" if document.data[line:].partition(b"\n")[0].endswith(b"\r") else b"\n"
     changes.replace(0, line, line, b"# " + comment_text(wanted.comment) + newline)

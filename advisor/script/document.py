@@ -113,7 +113,7 @@ class EditRequest(Struct, frozen=True):
     value: Value | None
     comment: str = ""
     kind: Literal["setting", "environment", "job"] = "setting"
-    """"job": an option of the batch script's own #SBATCH lines."""
+    """"job": an option of the batch script's own #SBATCH lines, or of the command that starts the run under a limit."""
     everywhere: bool = False
     """Of a variable: every launch of the script may get it. Otherwise only the launch that is edited does."""
     assigned: bool = False

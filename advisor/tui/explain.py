@@ -98,7 +98,8 @@ def arithmetic_rows(state: State, phase: Phase, width: int) -> list[Row]:
     before, after = state.plan.before or state.ledger, state.plan.after
     out = [Row(line(span(say("The arithmetic of {phase}", phase=PHASE_TITLES[phase]), "strong")))]
     for place, capacity in (GPU, before.gpu_capacity), (HOST, before.host_limit):
-        out += _place_rows(before, after, place, phase, one_place(place, show_bytes(capacity)), width)
+        room = show_bytes(capacity) if capacity is not None else ""
+        out += _place_rows(before, after, place, phase, one_place(place, room), width)
     for guess in before.assumed:
         out += labelled(say("assumed"), guess, width)
     for match in state.attribution:

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
-from advisor.given import FORMS, GivenName, text_of
+from advisor.given import FORMS, READ_AS, GivenName, text_of
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say
 from advisor.machine.inventory import Machine
@@ -119,7 +119,8 @@ def given_rows(state: State, width: int, written: GivenName | None = None) -> li
         right = line(span(cut(source, room), "dim"))
         out.append(Row(spread(line(span(pad(TITLES[name], LABEL), "title"), span(value)), right, width - 2), name))
         if name == written:
-            told = say("like {form}; {empty}", form=FORMS[name], empty=say(_EMPTY))
+            like = say("like {form}", form=FORMS[name])
+            told = clauses([like, *([say(READ_AS[name])] if name in READ_AS else []), say(_EMPTY)])
             out += [Row(row.line, name) for row in paragraph(told, width - 2, 2, "mark")]
     return out
 

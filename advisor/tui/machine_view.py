@@ -13,6 +13,7 @@ from advisor.language import Sayings, mark, say, say_count
 from advisor.machine.inventory import Machine
 from advisor.run.run import Knob, Run, Topology
 from advisor.tui.facts import gpu_words, where
+from advisor.tui.finder import FIND, FindingScreen
 from advisor.tui.gauges_view import SHM
 from advisor.tui.screen import BACK, StageScreen
 from advisor.tui.ui_state import DemoAsked, nothing_given
@@ -269,7 +270,7 @@ class MachineScreen(StageScreen):
         """Nothing lies before the machine."""
 
 
-class RunScreen(StageScreen):
+class RunScreen(FindingScreen, StageScreen):
     """Run: what the script runs, and how each fact is known."""
 
     STAGE = "run"
@@ -277,12 +278,14 @@ class RunScreen(StageScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "go_on", "the crash", tooltip="go on to the verdict"),
         BACK,
+        FIND,
     ]
 
     def panes(self) -> Iterable[Widget]:
         """The run; its knobs."""
         yield self.page(self.main_rows, "main")
         yield self.page(self.side_rows, "second")
+        yield self.finder()
 
     def main_rows(self, width: int) -> list[Row]:
         """The run."""

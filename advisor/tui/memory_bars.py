@@ -248,7 +248,7 @@ def unexplained(plan: Plan, width: int) -> list[Row]:
     ledger = plan.before or plan.after
     missing = clauses(ledger.missing) if ledger else ""
     missing = missing or say("the run or the machine is not known well enough")
-    return paragraph(say("No memory ledger could be computed: {missing}", missing=missing), width, tone="dim")
+    return paragraph(say("Memory cannot be counted; what is missing: {missing}", missing=missing), width, tone="dim")
 
 
 def fit_words(plan: Plan) -> Toned:

@@ -14,9 +14,10 @@ from advisor.plan.plan import Plan
 from advisor.tui import ui_text as words
 from advisor.tui.explain import ArithmeticView, arithmetic_rows
 from advisor.tui.facts import doubts_of_sums
+from advisor.tui.finder import FIND, FindingScreen
 from advisor.tui.memory_bars import doubt_rows, fit_words, legend, pair, phases_of, unexplained
 from advisor.tui.page import POINTER, Page
-from advisor.tui.screen import Overlay
+from advisor.tui.screen import BACK, Overlay
 from advisor.tui.ui_text import BLANK, Row, Toned, heading, line, paragraph, span
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
@@ -60,7 +61,7 @@ def words_of(row: Row) -> str:
     return "".join(part.text for part in row.line[1:])
 
 
-class MemoryView(Overlay):
+class MemoryView(FindingScreen, Overlay):
     """All phases; Enter opens the arithmetic of the marked one."""
 
     TITLE_WORDS = mark("Memory, phase by phase")
@@ -71,6 +72,8 @@ class MemoryView(Overlay):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,a", "arithmetic", "arithmetic", key_display="enter", tooltip="the formula of every cell"),
         Binding("up,down", "nothing", "phase", key_display="↑↓", tooltip="choose a phase"),
+        BACK,
+        FIND,
     ]
 
     def panes(self) -> Iterable[Widget]:
@@ -78,6 +81,7 @@ class MemoryView(Overlay):
         place = "host" if self.state.diagnosis.memory == "host" else "gpu"
         yield self.page(self.main_rows, "main", f"{place} {self.state.diagnosis.phase}")
         yield self.page(self.side_rows, "second")
+        yield self.finder()
 
     def main_rows(self, width: int) -> list[Row]:
         """Every phase."""
@@ -107,7 +111,9 @@ class MemoryView(Overlay):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without a ledger there is no arithmetic."""
-        return action not in ("arithmetic", "nothing") or bool(phases_of(self.state.plan))
+        if action in ("arithmetic", "nothing", "find") and not phases_of(self.state.plan):
+            return False
+        return super().check_action(action, parameters)
 
     def action_arithmetic(self) -> None:
         """The cells of the marked phase."""

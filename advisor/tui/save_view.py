@@ -6,20 +6,27 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from time import time
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from advisor.demo import is_bundled
+from advisor.hostile import cells
 from advisor.language import mark, say, say_count
 from advisor.tui.driver import Preview, Saved
+from advisor.tui.gauges_view import left_behind
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.screen import BaseScreen, Overlay, StageScreen
 from advisor.tui.ui_state import Copied, SaveAsked, UiState
-from advisor.tui.ui_text import BLANK, Row, Tone, Toned, labelled, line, pad, pad_left, paragraph, span
+from advisor.tui.ui_text import BLANK, Row, Tone, Toned, cut, labelled, line, pad, pad_left, paragraph, span
+
+if TYPE_CHECKING:
+    from advisor.state import State
 
 _REPORT_ONLY = mark("It explains every change and what to do by hand. {script} is not touched.")
 _BESIDE = mark("{script} itself is not touched. The report that explains every change goes beside it: {report}")
@@ -53,7 +60,7 @@ def overwrite_rows(there: Sequence[Path], width: int) -> list[Row]:
     return [row for one in there for row in paragraph(say("{file} exists already.", file=one), width, tone="strong")]
 
 
-def saved_rows(saved: Saved, width: int) -> list[Row]:
+def saved_rows(saved: Saved, width: int, state: State | None = None, left: Sequence[str] = ()) -> list[Row]:
     """Done: what to run next, and where to read why."""
     out = [*paragraph(say("Written."), width, tone="good"), BLANK]
     if saved.path != saved.report:
@@ -67,7 +74,29 @@ def saved_rows(saved: Saved, width: int) -> list[Row]:
         out += labelled("" if number else say("By hand first"), step, width, tone="warn")
     if saved.next_command:
         out += labelled(say("Next"), saved.next_command, width, tone="strong")
-    return [*out, BLANK, *paragraph(say(_ENDS), width, tone="dim")]
+    return [
+        *out,
+        *(before_start(saved, state, left, width) if state else []),
+        BLANK,
+        *paragraph(say(_ENDS), width, tone="dim"),
+    ]
+
+
+def before_start(saved: Saved, state: State, left: Sequence[str], width: int) -> list[Row]:
+    """What to look at before the run starts again, of what is known. `left`: pids that a dead run left on the cards."""
+    nodes, told = state.run.topology.nodes, []
+    if is_bundled(state.asked.script):
+        return []
+    if left:
+        told.append(say("end what the dead run left on the cards: kill {pids}", pids=" ".join(left)))
+    if nodes > 1 and saved.path != saved.report:
+        told.append(say("each of the {count} nodes must see the new file: on a shared folder, or copied", count=nodes))
+    if saved.next_command and not saved.next_command.startswith("sbatch"):
+        told.append(
+            say("to know more if it dies again: {command}", command=f"rl-oom-advisor watch -- {saved.next_command}")
+        )
+    rows = [row for one in told for row in paragraph(f"· {one}", width, 2)]
+    return [BLANK, *paragraph(say("Before you start it"), width, tone="title"), *rows] if rows else []
 
 
 def last_words(saved: Saved) -> str:
@@ -176,8 +205,9 @@ class SavedScreen(StageScreen):
 
     def main_rows(self, width: int) -> list[Row]:
         """What was written."""
-        saved = self.ui.saved
-        return saved_rows(saved, width) if saved else []
+        saved, taken = self.ui.saved, self.ui.snapshot
+        left = left_behind(taken, time(), self.ui.run_ended) if taken is not None else {}
+        return saved_rows(saved, width, self.state, [str(pid) for pid in left]) if saved else []
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Where there is no next command there is none to copy."""
@@ -191,6 +221,8 @@ class SavedScreen(StageScreen):
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _NUMBER = 5
+_PIECES = 3
+"""Terminal lines that a changed line takes at most."""
 SHIFT = 16
 """Columns that one key moves long lines."""
 _NOT_EXACT = mark("The change cannot be made exactly, so nothing would be written.")
@@ -202,14 +234,18 @@ _ENTER_WRITES_BOTH = mark(
 _ENTER_REPORTS = mark("Enter writes the report that explains this, {file}; nothing else is written.")
 
 
-def diff_rows(diff: str, shift: int = 0) -> list[Row]:
+def diff_rows(diff: str, width: int = 0, shift: int = 0) -> list[Row]:
     """A unified diff as rows: line number, sign, text. Signs carry the meaning, colours repeat it.
 
-    `shift` columns of the text are out of sight on the left.
+    What changes is in sight: a changed line that is longer than `width` goes on below, and one that is much longer
+    begins shortly before its change. `shift` columns of the text are out of sight on the left.
     """
     out: list[Row] = []
     old = new = 0
-    for text in diff.splitlines():
+    lines = diff.splitlines()
+    changes = _changes(lines) if width and not shift else {}
+    room = width - _NUMBER - 4
+    for at, text in enumerate(lines):
         hunk = _HUNK.match(text)
         if hunk is not None:
             old, new = int(hunk.group(1)), int(hunk.group(2))
@@ -224,11 +260,50 @@ def diff_rows(diff: str, shift: int = 0) -> list[Row]:
             continue
         number = old if sign == "-" else new
         tone: Tone = {"-": "removed", "+": "added"}.get(sign, "plain")  # type: ignore[assignment]
-        out.append(
-            Row(line(Toned(pad_left(str(number), _NUMBER), "dim"), span(f"  {sign or ' '} {body[shift:]}", tone)))
-        )
+        parts = _in_sight(body, room, changes[at]) if at in changes else [body[shift:]]
+        for nth, part in enumerate(parts):
+            head = f"  {sign or ' '} " if nth == 0 else "    "
+            told = pad_left("" if nth else str(number), _NUMBER)
+            out.append(Row(line(Toned(told, "dim"), span(f"{head}{part}", tone))))
         old, new = old + (sign != "+"), new + (sign != "-")
     return out
+
+
+def _changes(lines: Sequence[str]) -> dict[int, int]:
+    """Number of a removed or added line → where it begins to differ from the line of the same place that is most like
+    it; 0 where all of it is new or gone.
+    """
+    found: dict[int, int] = {}
+    at = 0
+    while at < len(lines):
+        end = at
+        while end < len(lines) and lines[end][:1] in ("-", "+"):
+            end += 1
+        block = range(at, end)
+        for one in block:
+            others = [lines[other][1:] for other in block if lines[other][0] != lines[one][0]]
+            found[one] = max((_shared(lines[one][1:], other) for other in others), default=0)
+        at = end + 1
+    return found
+
+
+def _shared(one: str, other: str) -> int:
+    """Characters with which both begin."""
+    return next((at for at, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))  # noqa: B905
+
+
+def _in_sight(text: str, room: int, change: int) -> list[str]:
+    """A changed line in pieces of `room` columns; only the stretch around its change where it has very many."""
+    if cells(text) > _PIECES * room and change > room // 2:
+        begin = text.rfind(" ", change - room // 2, change) + 1 or change - room // 4
+        return [cut(f"…{text[begin:]}", room)]
+    pieces: list[str] = []
+    while cells(text) > room and len(pieces) < _PIECES - 1:
+        most = len(cut(text, room)) - 1
+        end = text.rfind(" ", room // 2, most) + 1 or most
+        pieces.append(text[:end])
+        text = text[end:]
+    return [*pieces, cut(text, room)]
 
 
 def counts(diff: str) -> str:
@@ -255,9 +330,9 @@ def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 
         out += paragraph(_nothing_to_write(preview, script), width, tone="strong")
     else:
         target = preview.destination.name if preview.destination else say("standard output")
-        out += _file_rows(f"{preview.source or script} → {target}", preview.diff, shift)
+        out += _file_rows(f"{preview.source or script} → {target}", preview.diff, width, shift)
         if preview.launch is not None:
-            out += [BLANK, *_file_rows(f"{script} → {preview.launch.name}", preview.launch_diff, shift)]
+            out += [BLANK, *_file_rows(f"{script} → {preview.launch.name}", preview.launch_diff, width, shift)]
     if preview.by_hand:
         out += [BLANK, *paragraph(say("To be done by hand:"), width, tone="title")]
         for step in preview.by_hand:
@@ -278,9 +353,9 @@ def preview_rows(preview: Preview | None, script: str, width: int, shift: int = 
     return out
 
 
-def _file_rows(title: str, diff: str, shift: int) -> list[Row]:
+def _file_rows(title: str, diff: str, width: int, shift: int) -> list[Row]:
     """One file's changes under its names."""
-    return [Row(line(span(title, "strong"), span(f"   {counts(diff)}", "dim"))), *diff_rows(diff, shift)]
+    return [Row(line(span(title, "strong"), span(f"   {counts(diff)}", "dim"))), *diff_rows(diff, width, shift)]
 
 
 def savable(preview: Preview | None) -> Path | None:

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from advisor.language import mark, say
+from advisor.language import ENGLISH, mark, say, spoken
 from advisor.tui.screen import Overlay
-from advisor.tui.ui_state import Copied
+from advisor.tui.ui_state import Copied, UiState
 from advisor.tui.ui_text import BLANK, Row, line, paragraph, rows, span
 
 _ABOUT = mark("What a colleague or an issue needs; people, hosts and folders are left out. Read it before you send it.")
@@ -23,8 +23,26 @@ class TicketView(Overlay):
     NEEDS_RUN = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "copy", "copy", tooltip="copy it"),
+        Binding("l", "other_language", "in English", tooltip="the ticket in English, or in the language spoken"),
         Binding("s", "save", "save", tooltip="write it to a file in the present folder, and copy it"),
     ]
+
+    def __init__(self, ui: UiState) -> None:
+        super().__init__(ui)
+        self._english = spoken() == ENGLISH
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where English is spoken there is one ticket."""
+        return action != "other_language" or spoken() != ENGLISH
+
+    def words(self) -> dict[str, str]:
+        """Which language it would be in."""
+        return {"other_language": say("in the language spoken")} if self._english else {}
+
+    def action_other_language(self) -> None:
+        """The same in the other language."""
+        self._english = not self._english
+        self.reload()
 
     def main_rows(self, width: int) -> list[Row]:
         """What it is, then its lines as they are."""
@@ -35,7 +53,7 @@ class TicketView(Overlay):
     def _text(self) -> str:
         from advisor.report.ticket import ticket
 
-        return ticket(self.state)
+        return ticket(self.state, self._english)
 
     def _send(self, name: str) -> None:
         text = self._text

@@ -31,7 +31,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 def test_a_launch_of_no_dialect_has_no_ledger_and_no_shortfall(text) -> None:  # type: ignore[no-untyped-def]
     out = text(OOM, "--gpus", "8xA100-80GB", "--model", "Qwen2.5-7B")
     assert "too much on each card" not in out
-    assert "the ledger of" not in out
+    assert "the count of" not in out
     assert "generating rollouts 7" not in out
 
 

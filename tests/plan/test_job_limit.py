@@ -150,6 +150,34 @@ def test_the_limit_is_written_and_takes_a_number(asked: SessionRequest, tmp_path
     assert "160.0 → 300.0" in markdown_report(state, "dpo.fits.sbatch")
 
 
+@pytest.mark.parametrize(
+    ("started", "option"),
+    [
+        ("srun --mem=160G accelerate", "--mem"),
+        ("docker run --gpus all \\\n  -m 160g img accelerate", "-m"),
+        ("systemd-run --scope -p MemoryMax=160G accelerate", "MemoryMax"),
+    ],
+)
+def test_the_limit_of_the_command_that_starts_the_run_is_written(
+    started: str, option: str, asked: SessionRequest
+) -> None:
+    assert asked.script is not None
+    before = SCRIPT.replace("#SBATCH --mem=160G\n", "").replace("srun accelerate", started)
+    asked.script.write_text(before)
+    state = open_session(asked)
+    step = next(one for one in state.plan.steps if one.id == "raise-host-limit")
+    assert (step.kind, step.changes[0].key) == ("job", option)
+    made = patch(toggle(accept(give_number(state, step.id, "300"), ""), step.id, True))
+    assert made.refused == ""
+    new = made.rewrites[0].new.decode()
+    assert "300G" in new
+    comment = f"# rl-oom-advisor: {option.lstrip('-')} {step.changes[0].old} -> 300G\n"
+    assert new.replace(comment, "").replace("300G", step.changes[0].old or "") == before
+    asked.script.write_text(before.replace("-m 160g", "-m 160g --memory-swap 160g"))
+    tied = next(one for one in open_session(asked).plan.steps if one.id == step.id)
+    assert (tied.kind == "job") == ("docker" not in started), "docker refuses less swap than memory"
+
+
 def test_a_limit_per_gpu_is_raised_per_gpu_and_no_further_than_the_node(asked: SessionRequest) -> None:
     assert asked.script is not None
     asked.script.write_text(SCRIPT.replace("--mem=160G", "--mem-per-gpu=40G"))

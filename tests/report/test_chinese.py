@@ -18,7 +18,7 @@ from advisor.report.machine_report import machine_report
 from advisor.report.markdown_report import markdown_report
 from advisor.report.phrases import printed, savings
 from advisor.report.text_report import estimate_report, scan_report, text_report
-from advisor.report.ticket import ticket
+from advisor.report.ticket import COLUMNS, ticket
 from advisor.run_file import sizing_of
 from advisor.session import SessionRequest, open_session
 from tests.loops import each
@@ -121,6 +121,14 @@ def test_the_ticket_is_english_whatever_is_spoken():
         return text
 
     assert told("zh") == told("en")
+    speak("zh")
+    own = ticket(
+        open_session(SessionRequest(DEMO.script, (DEMO.log,), machine_files=(DEMO.machine,))), in_english=False
+    )
+    assert "可能的原因：" in own
+    assert "Changes" not in own
+    assert max(map(cells, own.splitlines())) <= COLUMNS
+    assert "10.0.4.17" not in own
 
 
 def test_the_ticket_of_a_plan_that_does_not_fit_is_english():

@@ -78,4 +78,4 @@ def test_a_sum_at_defaults_that_nobody_could_have_started_is_not_told(
     )
     changes = text.partition("Change")[2].partition("It rests on")[0]
     assert "GiB gpu" not in changes
-    assert "the ledger of" not in text
+    assert "the count of" not in text

@@ -52,7 +52,7 @@ def test_a_python_file_alone_shows_nothing_of_what_starts_it(tmp_path: Path) -> 
     text = "from trl import GRPOConfig, GRPOTrainer\nGRPOTrainer('Qwen/Qwen2.5-7B', args=GRPOConfig(num_generations=8))"
     found = topology(tmp_path, text, name="train.py")
     assert found.actor_gpus == 8
-    assert "one node with 8 GPUs is counted" in found.assumed
+    assert "all 8 of the machine are counted" in found.assumed
 
 
 def test_an_engine_with_cards_of_its_own_leaves_the_others_to_the_training(tmp_path: Path) -> None:

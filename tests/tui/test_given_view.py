@@ -49,7 +49,7 @@ async def test_what_cannot_be_is_told_and_stands_there_to_be_mended(
         await pilot.click("#main", offset=(10, 3))
         await pilot.click("#main", offset=(10, 3))
         await settle(pilot)
-        assert "like 760GB; empty: " in screen_text(pilot.app)
+        assert "like 760GB; GB is read as GiB, as free -g shows it; empty: " in screen_text(pilot.app)
         await press(pilot, "escape", "escape")
         assert isinstance(pilot.app.screen, VerdictScreen)
 

@@ -43,7 +43,7 @@ async def test_without_a_ledger_it_says_what_is_missing_and_is_no_dead_end() -> 
     state = host_crash()
     async with opened(state.with_plan(replace(state.plan, before=None, after=None))) as pilot:
         await press(pilot, "m")
-        assert "No memory ledger could be computed" in screen_text(pilot.app)
+        assert "Memory cannot be counted; what is missing" in screen_text(pilot.app)
         await press(pilot, "enter", "a")
         assert isinstance(pilot.app.screen, MemoryView)
         await press(pilot, "escape")

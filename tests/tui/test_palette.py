@@ -4,6 +4,8 @@ from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.gauges_view import GaugesView
 from advisor.tui.keys import Hint
 from advisor.tui.palette import Palette, matching
+from advisor.tui.plan_view import PlanScreen
+from advisor.tui.save_view import DiffScreen
 from advisor.tui.verdict import VerdictScreen
 
 from .screen_text import opened, press, screen_text
@@ -73,3 +75,13 @@ async def test_a_step_is_found_by_its_key_and_the_cursor_stands_on_it() -> None:
         shown = screen_text(pilot.app)
         assert "Plan ●" in shown
         assert "▸ [ ] data.rollout_batch_size" in shown
+
+
+async def test_stages_and_steps_are_found_by_their_names_and_keys() -> None:
+    async with opened() as pilot:
+        await press(pilot, ":", *"offload_params", "enter")
+        assert isinstance(pilot.app.screen, PlanScreen)
+        await press(pilot, ":", *"save", "enter")
+        assert isinstance(pilot.app.screen, DiffScreen)
+        await press(pilot, ":", *"crash", "enter")
+        assert isinstance(pilot.app.screen, VerdictScreen)

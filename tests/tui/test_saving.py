@@ -7,11 +7,20 @@ from textual.widgets import Input
 from advisor.state import State
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.plan_view import PlanScreen
-from advisor.tui.save_view import DiffScreen, OverwriteScreen, SavedScreen, SaveScreen, counts, diff_rows, last_words
+from advisor.tui.save_view import (
+    DiffScreen,
+    OverwriteScreen,
+    SavedScreen,
+    SaveScreen,
+    before_start,
+    counts,
+    diff_rows,
+    last_words,
+)
 from advisor.tui.ui_text import texts
 from tests.replacing import replace
 
-from .made_state import DIFF, MadeDriver
+from .made_state import DIFF, MadeDriver, host_crash
 from .screen_text import opened, press, screen_text
 
 TO_DIFF = ["enter", "enter"]
@@ -161,3 +170,24 @@ def test_the_last_words_name_only_what_was_written_and_what_comes_first() -> Non
 
 def test_the_last_words_can_be_copied() -> None:
     assert last_words(Saved(Path("a.fits.sh"), Path("a.fits.md"), "bash a.fits.sh")).endswith("bash a.fits.sh")
+
+
+def test_the_word_that_changes_is_never_out_of_sight() -> None:
+    short, long = "x=1 " * 18, "data.train_files=/data/a.parquet " * 20
+    diff = f"--- a\n+++ b\n@@ -1,2 +1,3 @@\n+# {'k' * 70} True -> False\n-{short}key=True\n+{short}key=False\n"
+    diff += f"-{long}key=True {long}\n+{long}key=False {long}\n"
+    rows = texts(diff_rows(diff, 80)).splitlines()
+    assert max(map(len, rows)) <= 80
+    for told, times in (("-> False", 1), ("key=True", 2), ("key=False", 2)):
+        assert sum(told in row for row in rows) == times, (told, rows)
+    assert len(rows) == 8, "a line of two pieces three times, and two that begin before their change"
+
+
+async def test_what_to_look_at_before_the_run_starts_again(tmp_path: Path) -> None:
+    saved = Saved(tmp_path / "run.fits.sh", tmp_path / "run.fits.md", "bash run.fits.sh")
+    state = host_crash()
+    topology = replace(state.run.topology, nodes=2)
+    told = texts(before_start(saved, replace(state, run=replace(state.run, topology=topology)), ["77"], 100))
+    for words in ("kill 77", "each of the 2 nodes", "rl-oom-advisor watch -- bash run.fits.sh"):
+        assert words in told
+    assert before_start(replace(saved, next_command="sbatch a.fits.slurm"), state, [], 100) == []
