@@ -38,7 +38,8 @@ from advisor.language import listed, say, sentences
 from advisor.machine.describe import named_versions
 from advisor.machine.inventory import Machine
 from advisor.machine.libraries import normalised
-from advisor.memory.attribution import attribute
+from advisor.memory.attribution import BySize, attribute, told_by_size
+from advisor.memory.batches import AT_CAP, LONGEST_ROW
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
 from advisor.memory.ledger import refuted
@@ -64,7 +65,7 @@ from advisor.run.dialect import Recognised
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
 from advisor.run.printed_sharing import printed_sharing
-from advisor.run.run import Run
+from advisor.run.run import Knob, Run
 from advisor.run.unread import accelerates_own, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
@@ -254,6 +255,11 @@ def state_of(
         doubt=sentences((earlier.said, other_limit)),
         said=_said_place(crash, answers),
     )
+    by_size = told_by_size(predictor.built(earlier.overrides).run, machine, died_at)
+    if by_size is not None:
+        crash = _in_phase_of(crash, by_size) if died_at.phase == "unknown" else crash  # else the user has told it
+        died_at = _in_phase_of(died_at, by_size)
+        predictor = predictor.told(died_at, _rows_of(by_size), by_size.of_logits)
     recipe = predictor.built().run.recipe
     speak_of(recipe.answers)
     now = predictor.predict()
@@ -376,6 +382,21 @@ def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
     """The crash in the phase that the user named, where the log shows none or another."""
     given = next((phase for phase in PHASES if phase == answers.get("phase")), None)
     return crash if given is None else replace(crash, phase=given, phase_among=())
+
+
+def _in_phase_of(crash: Crash, told: BySize) -> Crash:
+    """The crash in the phase, or among the phases, whose pass makes what was asked for, where nothing else tells it."""
+    if crash.phase != "unknown":
+        return crash
+    if len(told.phases) == 1:
+        return replace(crash, phase=told.phases[0], phase_among=(), phase_because=told.because)
+    because = crash.phase_because if crash.phase_among else told.because
+    return replace(crash, phase_among=told.phases, phase_because=because)
+
+
+def _rows_of(told: BySize) -> dict[str, Knob]:
+    """Rows at their cap, where what was asked for says so."""
+    return {LONGEST_ROW: Knob(LONGEST_ROW, AT_CAP, "log", note=told.because)} if told.at_cap else {}
 
 
 def _said_place(crash: Crash, answers: Mapping[str, str]) -> Place | None:

@@ -79,7 +79,9 @@ def as_scores(known: DiagnosisInputs, facts: Facts, made: Allocation | None) -> 
 
 def _may_be_scores(facts: Facts) -> bool:
     """Whether the failing line makes attention scores, or something beyond the card that nothing else explains."""
-    made, beyond = facts.get(FACT), facts.get("gpu.beyond_card")
+    made, beyond, exact = facts.get(FACT), facts.get("gpu.beyond_card"), facts.get("attribution")
+    if exact is not None and exact.value == "scores":
+        return False  # by heads and length of this very run
     if made is not None:
         return made.value in SCORES
     likely = facts.get("attribution.likely")

@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Reading
-from advisor.crash.holders import idle_in_pool
+from advisor.crash.holders import held_by_others, idle_in_pool
 from advisor.language import mark, say, sentences
-from advisor.memory.amount import Amount, in_bytes
+from advisor.memory.amount import Amount, in_bytes, quantity
 from advisor.memory.cells import ENGINE, Cell, Ledger, Note, Owner, PhaseSum, Place, note
 from advisor.memory.constants import DOUBTFUL_SHARE, STAYED_SHARE
 from advisor.memory.peaks import Peak
@@ -42,6 +42,10 @@ _ENGINE_STAYED = mark(
 )
 
 
+_MORE_COPIES = mark("more copies of them than are counted, by the log")
+COPIES, OTHERS = 3, 0.5
+"""Of the tensor that failed, as many copies as loss, entropy and backward pass hold beyond what is counted at the most;
+of a rest, the part that other processes hold from which on it is theirs (judgement)."""
 _IN_PIECES = 0.25
 """Part of a card in pieces from which they are no ordinary rest, which the sums count (judgement)."""
 
@@ -60,6 +64,8 @@ class Correction(Struct, frozen=True):
     """What a rest this large says about script and log, in a sentence; "" where it is an ordinary rest."""
     unexplained: int = 0
     """Bytes of it that neither a setting nor a process of the message explains, where that is no ordinary rest."""
+    logits: int = 0
+    """Bytes of logits that were predicted, where the rest is more copies of them; 0 elsewhere."""
 
     @property
     def is_level(self) -> bool:
@@ -72,18 +78,22 @@ class Correction(Struct, frozen=True):
         return round(self.amount.value)
 
 
-def corrections(ledger: Ledger, crash: Crash, said: Place | None = None) -> tuple[Correction, ...]:
+def corrections(
+    ledger: Ledger, crash: Crash, said: Place | None = None, of_logits: bool = False
+) -> tuple[Correction, ...]:
     """What the first cause proves: on the GPU, in use + asked for; on the host, in use. And what the log read in phases
     that went well, where it is more than predicted.
 
-    `said`: the memory that ran out by the user's word, where no log tells.
+    `said`: the memory that ran out by the user's word, where no log tells. `of_logits`: what was asked for is logits of
+    this run by its size, so that a rest is copies of them before it is anything else.
     """
     read = _in_use(ledger, crash)
     proven = crash.verdict == "oom" and bool(crash.evidence)
     memory = crash.memory if proven and crash.memory != "unknown" else said
     fields = crash.evidence[0].fields if proven else {}
     if memory == "gpu":
-        return (*_gpu(ledger, crash.phase, fields, proven), *read)
+        found = _gpu(ledger, crash.phase, fields, proven)
+        return (*(_as_copies(one, ledger, fields) if of_logits else one for one in found), *read)
     if memory == "host":
         return (*_host(ledger, crash, fields), *read)
     return read
@@ -143,6 +153,16 @@ def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool) -> tuple[Co
         told = {"extra": show_bytes(found.extra), "needed": show_bytes(found.measured)}
         return (replace(found, doubt=say(_DOUBT_OF_NO_PHASE, **told), unexplained=found.extra),)
     return (_doubted(found, died, fields, by_log),)
+
+
+def _as_copies(found: Correction, ledger: Ledger, fields: Fields) -> Correction:
+    """The rest as copies of the logits that failed, which follow them when settings change; as it is where it is more
+    than a few of them, or was held by other processes."""
+    phase, tried, others = ledger.phase("gpu", found.phase), _bytes(fields, "tried_bytes"), held_by_others(fields) or 0
+    logits = phase.of("logits") if phase is not None else 0
+    if not logits or found.extra > COPIES * tried or others > OTHERS * found.extra:
+        return found
+    return replace(found, logits=logits, doubt="", unexplained=0)
 
 
 def _read(name: str, size: int) -> Amount:
@@ -289,4 +309,7 @@ def corrected(ledger: Ledger, found: tuple[Correction, ...]) -> Ledger:
 def _with(phase: PhaseSum, correction: Correction) -> PhaseSum:
     if phase.phase != correction.phase and (phase.measured or not correction.every_phase):
         return phase
+    if correction.logits:
+        ratio = quantity("of the logits then", phase.of("logits") / correction.logits, "%", basis="estimated")
+        return replace(phase, cells=(*phase.cells, Cell("logits", correction.amount * ratio, note(_MORE_COPIES))))
     return replace(phase, cells=(*phase.cells, Cell("unexplained", correction.amount, correction.note)))

@@ -150,6 +150,7 @@ class Predictor:
         self.earlier = earlier or {}
         self._doubt = doubt
         self._said = said
+        self._of_logits = False
         self._built: dict[_PredictionKey, BuiltRun] = {}
         self._known: dict[_PredictionKey, Prediction] = {}
         self.proposed: dict[Hashable, tuple[object, Any]] = {}
@@ -231,7 +232,7 @@ class Predictor:
         if self.limit == "share" or nowhere:
             return MeasuredEvidence(readings, peaks)
         placed = _placed(self.crash, raw)
-        found = corrections(raw, placed, self._said)
+        found = corrections(raw, placed, self._said, self._of_logits)
         if not self._seen(run):  # nothing was said of the settings that could be wrong
             found = tuple(replace(one, doubt="") for one in found)
         elif run.unlimited_pictures:  # the sums count usual ones: larger ones are what is not explained
@@ -279,6 +280,17 @@ class Predictor:
         """The same launch with another model on this machine: nothing that a log measured counts for it."""
         other = self._again(inputs=replace(self.inputs, model_name=name), died=None)
         other.measured = MeasuredEvidence()
+        return other
+
+    def told(self, crash: Crash, knobs: Mapping[str, Knob], of_logits: bool) -> Predictor:
+        """The same of a crash of which more was found out, and of a run whose `knobs` that tells, where nobody gave
+        them; nothing is measured yet. `of_logits`: what was asked for is logits of this run."""
+        other = copy(self)
+        other.crash, other._of_logits = crash, of_logits
+        other.inputs = replace(self.inputs, knobs={**knobs, **self.inputs.knobs})
+        other._built, other._known, other.proposed = {}, {}, {}
+        for computed in ("measured", "walls", "_at_caps"):
+            other.__dict__.pop(computed, None)
         return other
 
     def _again(self, **changes: object) -> Predictor:
