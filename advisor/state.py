@@ -40,6 +40,7 @@ from advisor.machine.inventory import Machine
 from advisor.machine.libraries import normalised
 from advisor.memory.attribution import BySize, attribute, told_by_size
 from advisor.memory.batches import AT_CAP, LONGEST_ROW
+from advisor.memory.beside import own_engine
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
 from advisor.memory.ledger import refuted
@@ -255,11 +256,17 @@ def state_of(
         doubt=sentences((earlier.said, other_limit)),
         said=_said_place(crash, answers),
     )
-    by_size = told_by_size(predictor.built(earlier.overrides).run, machine, died_at)
+    seen_run = predictor.built(earlier.overrides).run
+    by_size = told_by_size(seen_run, machine, died_at)
     if by_size is not None:
         crash = _in_phase_of(crash, by_size) if died_at.phase == "unknown" else crash  # else the user has told it
         died_at = _in_phase_of(died_at, by_size)
-        predictor = predictor.told(died_at, _rows_of(by_size), by_size.of_logits)
+    engine = own_engine(seen_run, died_at)
+    if engine is not None:
+        crash, died_at = engine.named_in(crash), engine.named_in(died_at)
+    if by_size is not None or engine is not None:
+        told = {**(_rows_of(by_size) if by_size else {}), **(engine.knobs if engine else {})}
+        predictor = predictor.told(died_at, told, by_size is not None and by_size.of_logits)
     recipe = predictor.built().run.recipe
     speak_of(recipe.answers)
     now = predictor.predict()

@@ -73,6 +73,7 @@ def remarks(
         *(() if cause == LOADING else host),
         *_contradiction(crash, facts),
         *_by_own_readings(facts),
+        *_engine_there(facts, cause),
         *_resumes(facts, cause),
         *_packed_and_full(run),
         *_states_there(known.run, facts, cause),
@@ -247,6 +248,13 @@ def _by_own_readings(facts: Facts) -> Iterator[str]:
         yield say("By the log it grows: {because}.", because=facts["sleep.left_grows"].because)
     elif (left := facts.get("sleep.left")) is not None and "line.cumem-oom" in facts:
         yield say("By the log {because}: what the engine wakes to has to fit beside that.", because=left.because)
+
+
+def _engine_there(facts: Facts, cause: str) -> Iterator[str]:
+    """That the process beside the trainer is the run's own engine, where that is not the cause."""
+    engine = facts.get("gpu.others_engine")
+    if engine is not None and engine.value is True and cause != "engine-beside-trainer":
+        yield say("{because}: no stranger. A smaller share, or sleep mode in force, gives that back.", because=sentence(engine.because).rstrip("."))
 
 
 def _resumes(facts: Facts, cause: str) -> Iterator[str]:

@@ -148,7 +148,7 @@ def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool) -> tuple[Co
         return ()
     found = Correction("gpu", died.phase if died else "unknown", amount, round(needed.value), words)
     if died is None:  # which phase it corrects is not known: the rest is told, and added to none
-        if not by_log or not _is_doubtful(found.extra, found.measured, fullest):
+        if not by_log or not is_doubtful(found.extra, found.measured, fullest):
             return (found,)
         told = {"extra": show_bytes(found.extra), "needed": show_bytes(found.measured)}
         return (replace(found, doubt=say(_DOUBT_OF_NO_PHASE, **told), unexplained=found.extra),)
@@ -158,7 +158,8 @@ def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool) -> tuple[Co
 def _as_copies(found: Correction, ledger: Ledger, fields: Fields) -> Correction:
     """The rest as copies of the logits that failed, which follow them when settings change; as it is where it is more
     than a few of them, or was held by other processes."""
-    phase, tried, others = ledger.phase("gpu", found.phase), _bytes(fields, "tried_bytes"), held_by_others(fields) or 0
+    phase, tried = ledger.phase("gpu", found.phase), _bytes(fields, "tried_bytes")
+    others = (held_by_others(fields) or 0) - _bytes(fields, "engine_process_bytes")
     logits = phase.of("logits") if phase is not None else 0
     if not logits or found.extra > COPIES * tried or others > OTHERS * found.extra:
         return found
@@ -181,7 +182,7 @@ def _doubted(found: Correction, phase: PhaseSum, fields: Fields, by_log: bool) -
     What the run's own engine held beyond its due is told as such, and neither doubted nor counted a second time.
     """
     needed = found.measured
-    if not _is_doubtful(found.extra, needed, phase):
+    if not is_doubtful(found.extra, needed, phase):
         return found
     if not by_log:
         sizes = {"predicted": phase.expected, "needed": needed, "extra": found.extra}
@@ -203,12 +204,13 @@ def _doubted(found: Correction, phase: PhaseSum, fields: Fields, by_log: bool) -
         phase=PHASE_TITLES[phase.phase],
         others=show_bytes(foreign),
     )
-    doubt = sentences((stayed, told if _is_doubtful(rest, needed, phase) else ""))
+    doubt = sentences((stayed, told if is_doubtful(rest, needed, phase) else ""))
     rest -= foreign
-    return replace(found, doubt=doubt, unexplained=rest if _is_doubtful(rest, needed, phase) else 0)
+    return replace(found, doubt=doubt, unexplained=rest if is_doubtful(rest, needed, phase) else 0)
 
 
-def _is_doubtful(extra: int, needed: int, phase: PhaseSum) -> bool:
+def is_doubtful(extra: int, needed: int, phase: PhaseSum) -> bool:
+    """Whether so much beyond the prediction is no ordinary rest, which every ledger leaves out."""
     return extra > needed * DOUBTFUL_SHARE or extra > phase.expected
 
 

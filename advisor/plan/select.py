@@ -173,9 +173,11 @@ def _aimed(
     search, made = Search(situation, base, only_same_results=True), situation.facts.get("attribution")
     if made is not None and made.value == "logits":
         rows = [p for p in own if lever_of(p.remedy) == "batch" and not p.unseen]
-        for tried in ([p for p in rows if p.is_set], rows):  # the user's own number first
+        mine = [p for p in rows if p.is_set]  # the user's own numbers first, those of other passes beside them
+        beside = [p for p in elsewhere(mine, situation, base) if lever_of(p.remedy) == "batch" and p.is_set]
+        for tried, offered in ((mine, len(mine)), ([*mine, *beside], len(mine)), (rows, len(rows))):
             if found := search.cheapest(tried):
-                return _taken(found, len(tried), situation, base)
+                return _taken(found, offered, situation, base)
     found = search.cheapest(own)
     if not found or any(choice.price == "host_ram" for choice in found):
         return None

@@ -170,6 +170,8 @@ class StatementWords(Strict, frozen=True):
     """It died in the second step."""
     shared: dict[str, str]
     """How the states are shared → how a sentence says so: "fsdp", "states" (by anything)."""
+    serves: str
+    """A command of a launch that starts a server with a model of its own, beside the training."""
     in_vain: str
     """What was tried did not help."""
     lowered: str
