@@ -42,12 +42,28 @@ _ENGINE_STAYED = mark(
 )
 
 
+_AWAKE: Phase = "rollout_generate"
+_LIKE: Mapping[Owner, tuple[Owner, ...]] = {"logits": ("logits",), "kv_cache": ENGINE}
+"""What a part of a correction follows, by the owner that it is counted to."""
+_KEPT = mark("what the run's own engine had not given back, by the log")
 _MORE_COPIES = mark("more copies of them than are counted, by the log")
 COPIES, OTHERS = 3, 0.5
 """Of the tensor that failed, as many copies as loss, entropy and backward pass hold beyond what is counted at the most;
 of a rest, the part that other processes hold from which on it is theirs (judgement)."""
 _IN_PIECES = 0.25
 """Part of a card in pieces from which they are no ordinary rest, which the sums count (judgement)."""
+
+
+class Follows(Struct, frozen=True):
+    """Bytes of a correction that follow what an owner is predicted to hold: they shrink with it when settings change."""
+
+    size: int
+    owner: Owner
+    phase: Phase
+    """In which its prediction is looked at."""
+    then: int
+    """What that was, of the run that the log saw."""
+    note: Note
 
 
 class Correction(Struct, frozen=True):
@@ -64,8 +80,8 @@ class Correction(Struct, frozen=True):
     """What a rest this large says about script and log, in a sentence; "" where it is an ordinary rest."""
     unexplained: int = 0
     """Bytes of it that neither a setting nor a process of the message explains, where that is no ordinary rest."""
-    logits: int = 0
-    """Bytes of logits that were predicted, where the rest is more copies of them; 0 elsewhere."""
+    follows: Follows | None = None
+    """Copies of logits, or what an engine kept; what is left is explained by nothing."""
 
     @property
     def is_level(self) -> bool:
@@ -152,7 +168,7 @@ def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool) -> tuple[Co
             return (found,)
         told = {"extra": show_bytes(found.extra), "needed": show_bytes(found.measured)}
         return (replace(found, doubt=say(_DOUBT_OF_NO_PHASE, **told), unexplained=found.extra),)
-    return (_doubted(found, died, fields, by_log),)
+    return (_doubted(found, died, ledger, fields, by_log),)
 
 
 def _as_copies(found: Correction, ledger: Ledger, fields: Fields) -> Correction:
@@ -163,7 +179,8 @@ def _as_copies(found: Correction, ledger: Ledger, fields: Fields) -> Correction:
     logits = phase.of("logits") if phase is not None else 0
     if not logits or found.extra > COPIES * tried or others > OTHERS * found.extra:
         return found
-    return replace(found, logits=logits, doubt="", unexplained=0)
+    copies = Follows(found.extra, "logits", found.phase, logits, Note(_MORE_COPIES))
+    return replace(found, follows=copies, doubt="", unexplained=0)
 
 
 def _read(name: str, size: int) -> Amount:
@@ -176,7 +193,7 @@ def _predicted(phase: PhaseSum) -> Amount:
     return _read(mark("predicted"), phase.expected)
 
 
-def _doubted(found: Correction, phase: PhaseSum, fields: Fields, by_log: bool) -> Correction:
+def _doubted(found: Correction, phase: PhaseSum, ledger: Ledger, fields: Fields, by_log: bool) -> Correction:
     """With why the script may not be the whole story; as it is where the rest is within what a ledger leaves out.
 
     What the run's own engine held beyond its due is told as such, and neither doubted nor counted a second time.
@@ -206,6 +223,9 @@ def _doubted(found: Correction, phase: PhaseSum, fields: Fields, by_log: bool) -
     )
     doubt = sentences((stayed, told if is_doubtful(rest, needed, phase) else ""))
     rest -= foreign
+    awake = ledger.phase("gpu", _AWAKE)
+    if stayed and awake is not None and (then := awake.of(*ENGINE)):
+        found = replace(found, follows=Follows(over, "kv_cache", _AWAKE, then, Note(_KEPT)))
     return replace(found, doubt=doubt, unexplained=rest if is_doubtful(rest, needed, phase) else 0)
 
 
@@ -301,17 +321,22 @@ def corrected(ledger: Ledger, found: tuple[Correction, ...]) -> Ledger:
     """The ledger with an "unexplained" cell for each correction; it stays when settings change."""
     for correction in found:
         sums = ledger.sums(correction.place)
-        fixed = tuple(_with(s, correction) for s in sums)
+        fixed = tuple(_with(each, correction, ledger) for each in sums)
         ledger = replace(ledger, gpu=fixed) if correction.place == "gpu" else replace(ledger, host=fixed)
         if correction.doubt:
             ledger = replace(ledger, basis="estimated", doubts=(*ledger.doubts, correction.doubt))
     return ledger
 
 
-def _with(phase: PhaseSum, correction: Correction) -> PhaseSum:
+def _with(phase: PhaseSum, correction: Correction, ledger: Ledger) -> PhaseSum:
     if phase.phase != correction.phase and (phase.measured or not correction.every_phase):
         return phase
-    if correction.logits:
-        ratio = quantity("of the logits then", phase.of("logits") / correction.logits, "%", basis="estimated")
-        return replace(phase, cells=(*phase.cells, Cell("logits", correction.amount * ratio, note(_MORE_COPIES))))
-    return replace(phase, cells=(*phase.cells, Cell("unexplained", correction.amount, correction.note)))
+    rest, cells = correction.amount, phase.cells
+    if (part := correction.follows) is not None and (other := ledger.phase(correction.place, part.phase)) is not None:
+        held = other.of(*_LIKE[part.owner])
+        ratio = quantity("of what it was", held / part.then, "%", basis="estimated")
+        cells = (*cells, Cell(part.owner, in_bytes("by the log", part.size, basis="measured") * ratio, part.note))
+        rest = rest - part.size
+    if rest.value > 0:
+        cells = (*cells, Cell("unexplained", rest, correction.note))
+    return replace(phase, cells=cells)
