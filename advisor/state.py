@@ -46,6 +46,7 @@ from advisor.memory.fit import PLACES, Died, Fit
 from advisor.memory.ledger import refuted
 from advisor.memory.otherwise import otherwise
 from advisor.memory.predict import Predictor
+from advisor.memory.seen_sums import assumptions, fitting
 from advisor.plan.by_hand import elsewhere
 from advisor.plan.patch import placed
 from advisor.plan.plan import Plan
@@ -267,6 +268,10 @@ def state_of(
     if by_size is not None or engine is not None:
         told = {**(_rows_of(by_size) if by_size else {}), **(engine.knobs if engine else {})}
         predictor = predictor.told(died_at, told, by_size is not None and by_size.of_logits)
+    possible = assumptions(seen_run, knowledge.knobs, shardings)
+    if (fits := fitting(predictor, died_at, earlier.overrides, possible, _ran(crash, answers))) is not None:
+        file = fits.taken.answers(seen_run.unread)
+        predictor = predictor.told(died_at, {} if file else fits.taken.as_knobs, doubt=fits.doubt, unread=file)
     recipe = predictor.built().run.recipe
     speak_of(recipe.answers)
     now = predictor.predict()

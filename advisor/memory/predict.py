@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.language import say
+from advisor.language import say, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.batches import AT_CAP, LONGEST_ROW
 from advisor.memory.calibrate import Correction, corrected, corrections, is_doubtful, needed_on_gpu, overcount
@@ -30,7 +30,7 @@ from advisor.memory.peaks import Peak, with_peaks
 from advisor.memory.readings import Replaced, replaced_by, with_readings
 from advisor.memory.squeeze import Squeeze, squeeze_of
 from advisor.run.build import BuiltRun, RunInputs, build_run
-from advisor.run.run import Knob, Run
+from advisor.run.run import Knob, Run, Unread
 from advisor.run.topology import gpus_missing
 from advisor.units import show_bytes
 from advisor.words import Full, Phase
@@ -287,12 +287,22 @@ class Predictor:
         other.measured = MeasuredEvidence()
         return other
 
-    def told(self, crash: Crash, knobs: Mapping[str, Knob], of_logits: bool) -> Predictor:
+    def told(
+        self,
+        crash: Crash,
+        knobs: Mapping[str, Knob],
+        of_logits: bool = False,
+        doubt: str = "",
+        unread: Unread | None = None,
+    ) -> Predictor:
         """The same of a crash of which more was found out, and of a run whose `knobs` that tells, where nobody gave
-        them; nothing is measured yet. `of_logits`: what was asked for is logits of this run."""
+        them; nothing is measured yet. `of_logits`: what was asked for is logits of this run. `doubt`: a sentence.
+        `unread`: what the missing file most likely says."""
         other = copy(self)
-        other.crash, other._of_logits = crash, of_logits
-        other.inputs = replace(self.inputs, knobs={**knobs, **self.inputs.knobs})
+        other.crash, other._of_logits = crash, self._of_logits or of_logits
+        other._doubt = sentences((self._doubt, doubt))
+        seen = {**self.inputs.observed, **knobs}
+        other.inputs = replace(self.inputs, observed=seen, unread=unread or self.inputs.unread)
         other._built, other._known, other.proposed = {}, {}, {}
         for computed in ("measured", "walls", "_at_caps"):
             other.__dict__.pop(computed, None)

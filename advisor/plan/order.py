@@ -116,7 +116,7 @@ class Grounds(Struct, frozen=True):
             stage,
             self._behind(step, remedy, found=finding < len(self.found)),
             finding,
-            self._aside(remedy),
+            self._aside(step, remedy),
             self._price(step, remedy),
             not self._enough(step),
             remedy is None or remedy.phases != (phase,),
@@ -199,9 +199,9 @@ class Grounds(Struct, frozen=True):
         perhaps = needs_engine(remedy, self.situation) == "unseen" or self.situation.needs_more(remedy)
         return rare or newer or perhaps
 
-    def _aside(self, remedy: Remedy | None) -> bool:
-        if remedy is None or remedy.id in self.usual:
-            return False
+    def _aside(self, step: PlanStep, remedy: Remedy | None) -> bool:
+        if remedy is None or remedy.id in self.usual or self._enough(step):
+            return False  # what is enough by the count is no aside, whatever it relieves
         if self.holder_named in ("pass", "rows"):
             return not touches(remedy, self.situation) or remedy.relieves not in ("pass", "rows")
         return self.cause.id not in GUESSED and remedy.id not in self.cause.remedies

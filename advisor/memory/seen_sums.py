@@ -1,0 +1,143 @@
+"""Chooses, among what a launch leaves open, the assumption under which the sums meet what the crash printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.crash.evidence import Crash
+from advisor.knowledge.schema import KnobFact, Scalar, Sharding
+from advisor.language import clauses, say, sentences
+from advisor.memory.calibrate import needed_on_gpu
+from advisor.memory.cells import ENGINE, Ledger
+from advisor.memory.ledger import build_ledger, refuted
+from advisor.memory.predict import Overrides, Predictor
+from advisor.run.run import Knob, Run, Unread
+from advisor.units import show_bytes
+from advisor.words import NOW_AND_THEN
+
+FAR, NEARER = 0.25, 3
+"""Part of what was needed by which sums miss it that do not meet it; and how many times nearer another assumption has to
+come (judgement: the first is what unseen rows make of a pass)."""
+OPEN = ("default", "assumed", "derived")
+"""What gave a knob that no launch, log or user states."""
+MOST = 2
+"""Assumptions that are told."""
+
+
+class Assumption(Struct, frozen=True):
+    """What a launch leaves open, taken otherwise than its defaults have it."""
+
+    knobs: Mapping[str, Scalar | None]
+    says: str
+    """A clause."""
+    sharding: Sharding | None = None
+    """The way to share the states that it is."""
+
+    @property
+    def as_knobs(self) -> dict[str, Knob]:
+        """What it says of the run."""
+        note = say("by the sizes of the log")
+        return {name: Knob(name, value, "assumed", note=note) for name, value in self.knobs.items() if value is not None}
+
+    def answers(self, unread: Unread | None) -> Unread | None:
+        """The missing file with what the sums say of it; None where none is missing, or that is beside the point."""
+        if unread is None or self.sharding is None:
+            return None
+        chosen = {"choice": self.sharding.id, "title": self.says, "knobs": self.sharding.knobs}
+        return replace(unread, told_by="sums", against="", **chosen)
+
+
+class Fitting(Struct, frozen=True):
+    """The assumption under which the sums meet the log."""
+
+    taken: Assumption
+    doubt: str
+    """What the log fits and what it does not, in a sentence."""
+
+
+def assumptions(run: Run, knobs: Sequence[KnobFact], shardings: Sequence[Sharding]) -> Iterator[Assumption]:
+    """Everything that may be otherwise here: ways to share the states that a file or nobody says, and knobs that no
+    launch states."""
+    shared = run.topology.actor_gpus > 1 and run.mechanics.trainer in ("deepspeed", "ddp")
+    named = run.unread.choice.partition("_")[0] if run.unread is not None else ""  # by the file's own name
+    for one in shardings if shared else ():
+        if one.id.startswith(named):
+            yield Assumption(one.knobs, one.title, one)
+    for fact in knobs:
+        for other in fact.instead:
+            yield Assumption(other.knobs, other.says)
+
+
+def fitting(
+    predictor: Predictor,
+    crash: Crash,
+    earlier: Overrides,
+    possible: Iterable[Assumption],
+    ran: bool,
+) -> Fitting | None:
+    """The assumption that meets what was in use and asked for, where the settings as seen do not; None where they do,
+    where the crash printed no sizes, and where none meets it."""
+    fields = crash.evidence[0].fields if crash.evidence and crash.verdict == "oom" and crash.memory == "gpu" else {}
+    amount, others = needed_on_gpu(fields), fields.get("other_process_bytes")
+    run = predictor.built(earlier).run
+    if amount is None or run.model is None or run.framework == "unknown":
+        return None
+    needed, beside = round(amount.value), others if isinstance(others, int) else 0
+
+    def count(seen: Run) -> tuple[Ledger, int, float]:
+        ledger = build_ledger(seen, predictor.machine, crash)
+        return ledger, *_nearest(ledger, crash, needed, beside)
+
+    ledger, seen, missed = count(run)
+    impossible = refuted(ledger, ran)
+    if not ledger.gpu or (missed <= FAR and not impossible):
+        return None
+    found: list[tuple[float, int, Assumption]] = []
+    for one in possible:
+        if not _open(run, one.knobs):
+            continue
+        other = predictor.built(earlier, knobs=one.as_knobs).run
+        sums, size, off = count(other)
+        if off <= min(FAR, missed / NEARER) and not refuted(sums, ran):
+            found.append((off, size, one))
+    if not found:
+        return None
+    found.sort(key=lambda each: each[0])
+    _, size, best = found[0]
+    told = {"needed": show_bytes(needed), "seen": show_bytes(seen), "says": best.says, "size": show_bytes(size)}
+    doubt = say("By the log {needed} were needed: that fits {says} ({size} by count), not the settings as they were seen ({seen}); it is counted so.", **told)
+    if more := [say("{says} ({size})", says=one.says, size=show_bytes(each)) for _, each, one in found[1:MOST]]:
+        doubt = sentences((doubt, say("As near would be {ways}.", ways=clauses(more))))
+    if run.unread is not None and best.sharding is not None:
+        file = run.unread
+        absent = say("The file {file} ({key}) {absent}.", file=file.file, key=file.key, absent=file.absent)
+        doubt = sentences((absent, doubt))
+    return Fitting(best, doubt)
+
+
+def _nearest(ledger: Ledger, crash: Crash, needed: int, beside: int) -> tuple[int, float]:
+    """What the phase that died takes by count, with rows as long as brings it nearest to what was needed, and by which
+    part of that it misses; the fullest phase of a step where none is told."""
+    died = ledger.phase("gpu", crash.phase)
+    phases = [died] if died is not None else [one for one in ledger.gpu if one.phase not in NOW_AND_THEN]
+    tried = [(abs(size - here) / here, size) for one in phases
+             for here in [max(1, needed - max(0, beside - one.of(*ENGINE)))]
+             for size in (one.expected, one.by_data[1])]  # fmt: skip
+    if died is None and tried:  # the fullest of them
+        largest = max(one.expected for one in phases)
+        tried = [each for each, one in zip(tried, [one for one in phases for _ in range(2)], strict=True) if one.expected == largest]
+    off, size = min(tried, default=(0.0, 0))
+    return size, off
+
+
+def _open(run: Run, knobs: Mapping[str, Scalar | None]) -> bool:
+    """Whether no launch, log or user states any of these, and one of them is otherwise here."""
+    here = [knob for name in knobs if (knob := run.knobs.get(name)) is not None]
+    unread = {knob.key for knob in here if knob.value is None}
+    stated = [knob for knob in here if knob.source not in OPEN and knob.key not in unread]
+    return not stated and any(run.value(name) != value for name, value in knobs.items() if value is not None)
+
+
