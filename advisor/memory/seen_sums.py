@@ -108,13 +108,21 @@ def fitting(
     found.sort(key=lambda each: each[0])
     _, size, best = found[0]
     told = {"needed": show_bytes(needed), "seen": show_bytes(seen), "says": best.says, "size": show_bytes(size)}
-    doubt = say("By the log {needed} were needed: that fits {says} ({size} by count), not the settings as they were seen ({seen}); it is counted so.", **told)
+    if run.unread is not None and best.sharding is not None:
+        told |= {"file": run.unread.file, "key": run.unread.key, "absent": run.unread.absent}
+        doubt = say(
+            "The file {file} ({key}) {absent}: the {needed} that were needed by the log fit {says} ({size} by count), "
+            "not the settings as they were seen ({seen}), and it is counted so.",
+            **told,
+        )
+    else:
+        doubt = say(
+            "The {needed} that were needed by the log fit {says} ({size} by count), not the settings as they were seen "
+            "({seen}), and it is counted so.",
+            **told,
+        )
     if more := [say("{says} ({size})", says=one.says, size=show_bytes(each)) for _, each, one in found[1:MOST]]:
         doubt = sentences((doubt, say("As near would be {ways}.", ways=clauses(more))))
-    if run.unread is not None and best.sharding is not None:
-        file = run.unread
-        absent = say("The file {file} ({key}) {absent}.", file=file.file, key=file.key, absent=file.absent)
-        doubt = sentences((absent, doubt))
     return Fitting(best, doubt)
 
 

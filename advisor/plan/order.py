@@ -58,14 +58,16 @@ class Precedence(NamedTuple):
     price: int
     alone: bool
     """By the count it is not enough alone."""
+    changed: bool
+    """It changes results, where the sums show what is missing: shorter rows come after what leaves them alone."""
+    saving: int
+    """Bytes, negative; 0 where the sums do not show what is missing, and so cannot say what is worth most."""
     general: bool
     """Not for this phase alone."""
     stated: bool
     """Not in the user's own files: what they set comes before what they never wrote."""
     reports: int
     """On a host of which nobody knows what filled it: less the more documented reports it helped."""
-    saving: int
-    """Bytes, negative; 0 where the sums do not show what is missing, and so cannot say what is worth most."""
     order: int
     """Its place in the cause's own list, then among the candidates."""
 
@@ -110,7 +112,7 @@ class Grounds(Struct, frozen=True):
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
         if stage != TRY:
-            return Precedence(stage, 0, 0, False, 0, False, False, False, 0, 0, order)
+            return Precedence(stage, 0, 0, False, 0, False, False, 0, False, False, 0, order)
         finding = self.found.get(step.id, len(self.found))
         return Precedence(
             stage,
@@ -119,10 +121,11 @@ class Grounds(Struct, frozen=True):
             self._aside(step, remedy),
             self._price(step, remedy),
             not self._enough(step),
+            self.missing > 0 and step.results == "changed",
+            -self.saving(step) if self.missing else 0,
             remedy is None or remedy.phases != (phase,),
             not stated(step),
             -self.helped[step.id],
-            -self.saving(step) if self.missing else 0,
             self.own.get("version" if step.kind == "version" else step.id, len(self.own) + order),
         )
 
