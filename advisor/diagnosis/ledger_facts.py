@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.saved_modules import saved_facts
 from advisor.language import Sayings, say
 from advisor.memory.attribution import beyond_weights, completes, tried_bytes
+from advisor.memory.batches import LENGTHS
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
 from advisor.memory.constants import FP32
 from advisor.memory.inputs import unread_parts
@@ -32,6 +33,8 @@ TIGHT = 0.9
 """Of a card: what is counted to take more may as well have run out (judgement)."""
 SMALL = 0.35
 """Of a card: what lasts and takes less does not fill it, should it be half as much again (judgement)."""
+SMALL_PASS = 0.1
+"""Of a card: a pass that takes less with its longest rows fills no card by them (judgement)."""
 MUCH = 0.15
 """Of a card: what one tensor of a pass takes of it is logits, unless attention is not fused (judgement)."""
 OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
@@ -51,8 +54,9 @@ def ledger_facts(
     facts: dict[str, Fact] = {}
     if run.framework == "unknown" or not (run.settings or crash.settings):
         return _tensor(attribution, run, crash, ran)  # a ledger of nothing but defaults says nothing of this run
+    facts.update(_small_pass(ledger, run))
     if implausible(run, ledger) or refuted(ledger, ran):
-        return _tensor(attribution, run, crash, ran)
+        return {**facts, **_tensor(attribution, run, crash, ran)}
     fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
     phase = ledger.phase("gpu", crash.phase) or fullest
     if phase is not None:
@@ -113,6 +117,24 @@ def ledger_facts(
             facts["ledger.host_share"] = Fact(round(explained, 3), "script", "")
     facts.update(_tensor(attribution, run, crash, ran))
     return facts
+
+
+def _small_pass(ledger: Ledger, run: Run) -> dict[str, Fact]:
+    """That a pass of the update is small with rows as long as they may be: no long row fills the card then."""
+    update, capacity = ledger.phase("gpu", "actor_update"), ledger.gpu_capacity
+    if update is None or capacity is None or not any(stated_length(run)) or run.unlimited_pictures:
+        return {}
+    of_pass = round(sum(cell.by_data[1] for cell in update.cells if cell.owner in owners_of("batch")))
+    told = {"size": show_bytes(of_pass), "total": show_bytes(capacity)}
+    because = say("with rows at their cap a pass of the update takes {size} of {total}", **told)
+    return {"pass.small": Fact(of_pass < SMALL_PASS * capacity, "script", because)}
+
+
+def stated_length(run: Run) -> Iterator[bool]:
+    """Whether somebody states how long rows are, for each setting that may."""
+    for name in LENGTHS:
+        knob = run.knobs.get(name)
+        yield knob is not None and knob.value is not None and knob.source in ("script", "log", "user")
 
 
 def _left_to_pass(ledger: Ledger, phase: PhaseSum, lasting: int) -> dict[str, Fact]:

@@ -40,7 +40,7 @@ FACTS = frozenset({
     "ledger.states_of_phase", "ledger.states_share", "ledger.unexplained_share", "log_prob_pass", "logits.least_share",
     "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "modules.saved",
     "nothing_given",
-    "one_process", "optimizer.card_share", "phase", "pictures.unlimited", "platform", "prequantised", "ran", "ran_with",
+    "one_process", "optimizer.card_share", "pass.small", "phase", "pictures.unlimited", "platform", "prequantised", "ran", "ran_with",
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "samples.bind",
     "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",

@@ -83,7 +83,7 @@ def fitting(
     fields = crash.evidence[0].fields if crash.evidence and crash.verdict == "oom" and crash.memory == "gpu" else {}
     amount, others = needed_on_gpu(fields), fields.get("other_process_bytes")
     run = predictor.built(earlier).run
-    if amount is None or run.model is None or run.framework == "unknown":
+    if amount is None or run.model is None or run.framework == "unknown" or not run.settings:
         return None
     needed, beside = round(amount.value), others if isinstance(others, int) else 0
 

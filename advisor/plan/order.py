@@ -96,6 +96,8 @@ class Grounds(Struct, frozen=True):
     largest: int
     """The most that a step which leaves the results alone saves where it counts."""
     missing: int
+    dark: int
+    """Bytes of a card that nothing explains, whichever phase it was."""
     holder_named: str
     """What the cause says held the card; a pass that only scores keeps neither gradients nor moments."""
     back: str
@@ -188,8 +190,12 @@ class Grounds(Struct, frozen=True):
             return ELSEWHERE
         if found or step.kind in ("machine", "job") or self._enough(step):
             return ORDINARY
-        sure = self.missing > 0 or remedy is None or remedy.relieves not in ("pass", "rows")  # rows may be any length
-        if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * self.missing):
+        small = self.situation.facts.get("pass.small")
+        short = small is not None and small.value is True and not self.missing
+        sure = self.missing > 0 or short or remedy is None or remedy.relieves not in ("pass", "rows")  # rows may be any length
+        if short and remedy is not None and remedy.relieves == "rows":
+            return LITTLE_GIVEN
+        if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * (self.missing or self.dark)):
             return LITTLE_GIVEN
         return UNSURE if self._unsure(step, remedy) else ORDINARY
 
@@ -278,6 +284,7 @@ def grounds(
         helped=helped or Counter(),
         largest=max((worth(step) for step in steps if step.results == "unchanged"), default=0),
         missing=missing,
+        dark=sum(one.unexplained for one in situation.predictor.measured.corrections if one.place == situation.place),
         back=back,
         holder_named="pass" if scoring else holder_of(cause, situation),
         open=holder_unknown(situation, cause) and not scoring,
