@@ -268,7 +268,7 @@ def state_of(
     if by_size is not None or engine is not None:
         told = {**(_rows_of(by_size) if by_size else {}), **(engine.knobs if engine else {})}
         predictor = predictor.told(died_at, told, by_size is not None and by_size.of_logits)
-    possible = assumptions(seen_run, knowledge.knobs, shardings)
+    possible = assumptions(seen_run, knowledge.knobs, shardings, knowledge.advisories)
     if (fits := fitting(predictor, died_at, earlier.overrides, possible, _ran(crash, answers))) is not None:
         file = fits.taken.answers(seen_run.unread)
         predictor = predictor.told(died_at, {} if file else fits.taken.as_knobs, doubt=fits.doubt, unread=file)

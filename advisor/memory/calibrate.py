@@ -266,7 +266,7 @@ def overcount(ledger: Ledger, crash: Crash, seen: bool) -> Overcount | None:
     if needed is None or phase.expected <= needed.value:
         return None
     size, used = round(needed.value), round(needed.value) - tried
-    held = _held(phase, crash)
+    held = held_by_then(phase, crash)
     if seen and held <= used * (1 + DOUBTFUL_SHARE):
         return None
     where = say("the message, {place}", place=f"{cause.file}:{cause.line}")
@@ -276,13 +276,14 @@ def overcount(ledger: Ledger, crash: Crash, seen: bool) -> Overcount | None:
     return Overcount(Peak("gpu", phase.phase, size, where, predicted=phase.expected), doubt)
 
 
-def _held(phase: PhaseSum, crash: Crash) -> int:
-    """The least that was on the card when the phase failed: all of it in a backward pass, or where steps went well;
-    nothing while the model loads, which arrives tensor by tensor."""
+def held_by_then(phase: PhaseSum, crash: Crash, ran: bool = False, surely: bool = True) -> int:
+    """What was on the card when the phase failed, at the least where `surely`: all of it in a backward pass, or where
+    steps went well (`ran`); nothing while the model loads, which arrives tensor by tensor."""
     if phase.phase == "model_load":
         return 0
-    whole = bool(crash.steps_done) or any(frame.function in _IN_BACKWARD for frame in crash.frames)
-    return sum(cell.low for cell in phase.cells if whole or cell.owner in _LASTING)
+    whole = ran or bool(crash.steps_done) or any(frame.function in _IN_BACKWARD for frame in crash.frames)
+    lasting = (*_LASTING, "gradients") if phase.phase == "optimizer_step" else _LASTING
+    return sum(cell.low if surely else cell.expected for cell in phase.cells if whole or cell.owner in lasting)
 
 
 def _bytes(fields: Fields, name: str) -> int:

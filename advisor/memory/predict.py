@@ -287,6 +287,10 @@ class Predictor:
         other.measured = MeasuredEvidence()
         return other
 
+    def leaks(self, overrides: Overrides) -> bool:
+        """Whether a bad library version holds memory in that form of the run, which the sums do not know."""
+        return self._leaks is not None and bool(self._leaks(self.built(overrides).run))
+
     def told(
         self,
         crash: Crash,

@@ -8,12 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.knowledge.schema import KnobFact, Scalar, Sharding
+from advisor.knowledge.schema import Advisory, KnobFact, Scalar, Sharding
 from advisor.language import clauses, say, sentences
-from advisor.memory.calibrate import needed_on_gpu
-from advisor.memory.cells import ENGINE, Ledger
+from advisor.memory.beside import SLEEPS
+from advisor.memory.calibrate import held_by_then, needed_on_gpu
+from advisor.memory.cells import ENGINE, Ledger, PhaseSum
 from advisor.memory.ledger import build_ledger, refuted
 from advisor.memory.predict import Overrides, Predictor
+from advisor.rules.functions import version_in
 from advisor.run.run import Knob, Run, Unread
 from advisor.units import show_bytes
 from advisor.words import NOW_AND_THEN
@@ -21,6 +23,8 @@ from advisor.words import NOW_AND_THEN
 FAR, NEARER = 0.25, 3
 """Part of what was needed by which sums miss it that do not meet it; and how many times nearer another assumption has to
 come (judgement: the first is what unseen rows make of a pass)."""
+STATES_ERR = 0.1
+"""Part by which what lasts may be more than what was in use: it is bytes per parameter (judgement)."""
 OPEN = ("default", "assumed", "derived")
 """What gave a knob that no launch, log or user states."""
 MOST = 2
@@ -58,16 +62,24 @@ class Fitting(Struct, frozen=True):
     """What the log fits and what it does not, in a sentence."""
 
 
-def assumptions(run: Run, knobs: Sequence[KnobFact], shardings: Sequence[Sharding]) -> Iterator[Assumption]:
+def assumptions(
+    run: Run, knobs: Sequence[KnobFact], shardings: Sequence[Sharding], faults: Sequence[Advisory]
+) -> Iterator[Assumption]:
     """Everything that may be otherwise here: ways to share the states that a file or nobody says, and knobs that no
-    launch states."""
+    launch states, unless a library here has a fault by which an engine keeps memory as it sleeps (`faults`: all)."""
+    libraries = run.libraries
+    keeps = any(
+        one.library in libraries and version_in(one.versions, libraries[one.library])
+        for one in faults
+        if any(rule.text == "sleep" for rule in one.when)
+    )
     shared = run.topology.actor_gpus > 1 and run.mechanics.trainer in ("deepspeed", "ddp")
     named = run.unread.choice.partition("_")[0] if run.unread is not None else ""  # by the file's own name
     for one in shardings if shared else ():
         if one.id.startswith(named):
             yield Assumption(one.knobs, one.title, one)
     for fact in knobs:
-        for other in fact.instead:
+        for other in () if keeps and fact.id == SLEEPS else fact.instead:
             yield Assumption(other.knobs, other.says)
 
 
@@ -92,8 +104,12 @@ def fitting(
         return ledger, *_nearest(ledger, crash, needed, beside)
 
     ledger, seen, missed = count(run)
-    impossible = refuted(ledger, ran)
-    if not ledger.gpu or (missed <= FAR and not impossible):
+    tried = fields.get("tried_bytes")
+    used = needed - (tried if isinstance(tried, int) else 0)
+    there = max((held_by_then(one, crash, ran, surely=False) for one in _phases(ledger, crash)), default=0)
+    too_much = refuted(ledger, ran) or there > used * (1 + STATES_ERR)
+    too_little = seen < needed and missed > FAR and not predictor.leaks(earlier)
+    if not ledger.gpu or not (too_much or too_little):
         return None
     found: list[tuple[float, int, Assumption]] = []
     for one in possible:
@@ -129,16 +145,19 @@ def fitting(
 def _nearest(ledger: Ledger, crash: Crash, needed: int, beside: int) -> tuple[int, float]:
     """What the phase that died takes by count, with rows as long as brings it nearest to what was needed, and by which
     part of that it misses; the fullest phase of a step where none is told."""
-    died = ledger.phase("gpu", crash.phase)
-    phases = [died] if died is not None else [one for one in ledger.gpu if one.phase not in NOW_AND_THEN]
+    phases = _phases(ledger, crash)
     tried = [(abs(size - here) / here, size) for one in phases
              for here in [max(1, needed - max(0, beside - one.of(*ENGINE)))]
              for size in (one.expected, one.by_data[1])]  # fmt: skip
-    if died is None and tried:  # the fullest of them
-        largest = max(one.expected for one in phases)
-        tried = [each for each, one in zip(tried, [one for one in phases for _ in range(2)], strict=True) if one.expected == largest]
     off, size = min(tried, default=(0.0, 0))
     return size, off
+
+
+def _phases(ledger: Ledger, crash: Crash) -> Sequence[PhaseSum]:
+    """The phase that died; the fullest of a step where none is told."""
+    died = ledger.phase("gpu", crash.phase)
+    in_steps = [one for one in ledger.gpu if one.phase not in NOW_AND_THEN]
+    return [died] if died is not None else sorted(in_steps, key=lambda one: one.expected)[-1:]
 
 
 def _open(run: Run, knobs: Mapping[str, Scalar | None]) -> bool:

@@ -56,16 +56,16 @@ class Precedence(NamedTuple):
     aside: bool
     """The cause names another holder, or other remedies: it is ordinary room in this phase."""
     price: int
-    alone: bool
-    """By the count it is not enough alone."""
     changed: bool
     """It changes results, where the sums show what is missing: shorter rows come after what leaves them alone."""
-    saving: int
-    """Bytes, negative; 0 where the sums do not show what is missing, and so cannot say what is worth most."""
+    alone: bool
+    """By the count it is not enough alone."""
     general: bool
     """Not for this phase alone."""
     stated: bool
     """Not in the user's own files: what they set comes before what they never wrote."""
+    saving: int
+    """Bytes, negative; 0 where the sums do not show what is missing, and so cannot say what is worth most."""
     reports: int
     """On a host of which nobody knows what filled it: less the more documented reports it helped."""
     order: int
@@ -114,7 +114,7 @@ class Grounds(Struct, frozen=True):
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
         if stage != TRY:
-            return Precedence(stage, 0, 0, False, 0, False, False, 0, False, False, 0, order)
+            return Precedence(stage, 0, 0, False, 0, False, False, False, False, 0, 0, order)
         finding = self.found.get(step.id, len(self.found))
         return Precedence(
             stage,
@@ -122,11 +122,11 @@ class Grounds(Struct, frozen=True):
             finding,
             self._aside(step, remedy),
             self._price(step, remedy),
-            not self._enough(step),
             self.missing > 0 and step.results == "changed",
-            -self.saving(step) if self.missing else 0,
+            not self._enough(step),
             remedy is None or remedy.phases != (phase,),
             not stated(step),
+            -self.saving(step) if self.missing else 0,
             -self.helped[step.id],
             self.own.get("version" if step.kind == "version" else step.id, len(self.own) + order),
         )
@@ -209,8 +209,9 @@ class Grounds(Struct, frozen=True):
         return rare or newer or perhaps
 
     def _aside(self, step: PlanStep, remedy: Remedy | None) -> bool:
-        if remedy is None or remedy.id in self.usual or self._enough(step):
-            return False  # what is enough by the count is no aside, whatever it relieves
+        enough = self._enough(step) and step.results == "unchanged"  # by the count: whatever it relieves
+        if remedy is None or remedy.id in self.usual or enough:
+            return False
         if self.holder_named in ("pass", "rows"):
             return not touches(remedy, self.situation) or remedy.relieves not in ("pass", "rows")
         return self.cause.id not in GUESSED and remedy.id not in self.cause.remedies
@@ -257,7 +258,8 @@ def grounds(
     usual = [
         one for one in remedies.values() if one.leads_when and all_hold(one.leads_when, situation.facts) is not None
     ]
-    shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
+    rows = holder_of(cause, situation) != "states"
+    shown = [one.id for one in usual if one.relieves != "rows" or (rows and _endless(one, situation))]
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
