@@ -9,16 +9,20 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.crash.holders import is_empty
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.saved_modules import saved_facts
 from advisor.language import Sayings, say
+from advisor.memory.allocator import can_mean
 from advisor.memory.attribution import beyond_weights, completes, tried_bytes
 from advisor.memory.batches import LENGTHS
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
-from advisor.memory.constants import FP32
+from advisor.memory.constants import BF16, FP32
 from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import implausible, refuted
+from advisor.run.natives import last_part
 from advisor.run.run import Run
+from advisor.run.values import parse_value
 from advisor.units import show_bytes, show_params
 from advisor.words import PHASE_NAMES, when
 
@@ -35,6 +39,8 @@ SMALL = 0.35
 """Of a card: what lasts and takes less does not fill it, should it be half as much again (judgement)."""
 SMALL_PASS = 0.1
 """Of a card: a pass that takes less with its longest rows fills no card by them (judgement)."""
+USUAL_BUCKET = 5e8
+"""Numbers in a bucket of ZeRO unless a file says otherwise (deepspeedai/DeepSpeed docs/_pages/config-json.md)."""
 MUCH = 0.15
 """Of a card: what one tensor of a pass takes of it is logits, unless attention is not fused (judgement)."""
 OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
@@ -194,6 +200,8 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> 
     is, or may be, of weights in fp32. It is the logits only where no other tensor of that phase, or of any where none
     is known, has the size, too.
     """
+    if bucket := _bucket(run, crash):
+        return bucket
     best = next((match for match in attribution if match.matches), None)
     weights = next((match for match in attribution if match.parameters), None)
     if best is None and weights is not None and weights.shape.startswith(FP32_SHAPE):
@@ -216,6 +224,27 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> 
     if kind == "tensor" and best.of_logits and all(match.of_logits or match.of_scores for match in here):
         facts["attribution.likely"] = Fact("logits", "log", because, (0,))  # attention is seldom unfused
     return facts
+
+
+_OF_BUCKET: dict[str, bool | str] = {"attribution": "bucket", "frame.bucket": True}
+
+
+def _bucket(run: Run, crash: Crash) -> dict[str, Fact]:
+    """That a bucket of ZeRO was asked for: as many numbers as its size says, in 2 or 4 bytes, where DeepSpeed trains."""
+    tried = tried_bytes(crash)
+    shown = backend_facts(crash.frames).get("trainer")
+    trains = run.number("actor.zero_stage") or (shown is not None and shown.value == "deepspeed")
+    if tried is None or not trains or crash.memory != "gpu":
+        return {}
+    stated = [number for one in run.settings if last_part(one.key) in ("reduce_bucket_size", "allgather_bucket_size")
+              and isinstance(number := parse_value(one.text, "float"), float) and number > 0]  # fmt: skip
+    for numbers in stated or [USUAL_BUCKET]:
+        for width in (BF16, FP32):
+            if can_mean(tried, round(numbers * width)):
+                told = {"size": show_bytes(tried), "numbers": f"{numbers:,.0f}", "bytes": width}
+                because = say("{size} is a bucket of ZeRO: {numbers} numbers of {bytes} bytes", **told)
+                return {name: Fact(value, "log", because, (0,)) for name, value in _OF_BUCKET.items()}
+    return {}
 
 
 def _whole_model(run: Run, crash: Crash) -> dict[str, Fact]:

@@ -34,7 +34,7 @@ def size_remarks(known: DiagnosisInputs, facts: Facts, cause: str, made: Allocat
     yield from _beyond_any_card(facts)
     yield from as_scores(known, facts, None) if made is None else ()
     yield from _one_pass(known.run) if _in_a_pass(facts) else ()
-    yield from _in_tokens(known.run, known.attribution if _may_be_logits(facts) else [])
+    yield from _in_tokens(known.run, known.attribution if _may_be_logits(facts) else [], cause)
     yield from _as_weights(known, facts, cause)
 
 
@@ -121,20 +121,21 @@ def _one_pass(run: Run) -> Iterator[str]:
         )
 
 
-def _in_tokens(run: Run, matches: Sequence[Match]) -> Iterator[str]:
-    """How many tokens the size asked for would be, where no model is named or they are more than the run's budget."""
+def _in_tokens(run: Run, matches: Sequence[Match], cause: str) -> Iterator[str]:
+    """How many tokens the size asked for would be, where no model is named, they are more than the run's budget, or
+    logits are the cause and no pass of the run as it was seen has so many."""
     of_logits = next((match for match in matches if match.of_logits and not match.matches), None)
     if run.model is not None and (exact := [one for one in matches if one.of_logits and not one.matches and one.round]):
         yield _exactly(exact, run.model.vocab)
         return
     bounds = run.is_on("actor.dynamic_batch")
     budget = run.knobs.get("actor.tokens_per_gpu") if bounds else None
-    if of_logits is None or (run.model is not None and budget is None):
+    if of_logits is None or (run.model is not None and budget is None and cause != LOGITS):
         return
     told = {"tried": show_bytes(of_logits.bytes), "formula": of_logits.formula}
-    if run.model is None:
+    if run.model is None or budget is None:
         yield say("The {tried} asked for, counted as logits: {formula}. Hold that against your lengths.", **told)
-    elif budget is not None and isinstance(budget.value, (int, float)) and of_logits.tokens > budget.value:
+    elif isinstance(budget.value, (int, float)) and of_logits.tokens > budget.value:
         told |= {"key": budget.key, "budget": f"{budget.value:g}"}
         yield say(
             "The {tried} asked for, counted as logits: {formula}. That is above {key} = {budget}: one sample alone is "

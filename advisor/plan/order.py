@@ -258,8 +258,9 @@ def grounds(
     usual = [
         one for one in remedies.values() if one.leads_when and all_hold(one.leads_when, situation.facts) is not None
     ]
-    rows = holder_of(cause, situation) != "states"
-    shown = [one.id for one in usual if one.relieves != "rows" or (rows and _endless(one, situation))]
+    if holder_of(cause, situation) == "states":  # no row is short enough
+        usual = [one for one in usual if one.relieves not in ("rows", "pass")]
+    shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
