@@ -67,7 +67,7 @@ from advisor.run.dialect import Recognised
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
 from advisor.run.printed_sharing import printed_sharing
-from advisor.run.run import Knob, Run
+from advisor.run.run import Knob, KnobValue, Run
 from advisor.run.unread import accelerates_own, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
@@ -75,6 +75,7 @@ from advisor.words import GENERATING, PHASES, Full, speak_of, spoken_of_now
 
 OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
 """Questions of which an answer says that the run died."""
+FUSED = "actor.fused_loss"
 MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
 
@@ -266,7 +267,7 @@ def state_of(
     if engine is not None:
         crash, died_at = engine.named_in(crash), engine.named_in(died_at)
     if by_size is not None or engine is not None:
-        told = {**(_rows_of(by_size) if by_size else {}), **(engine.knobs if engine else {})}
+        told = {**(_knobs_of(by_size, seen_run) if by_size else {}), **(engine.knobs if engine else {})}
         predictor = predictor.told(died_at, told, by_size is not None and by_size.of_logits)
     possible = assumptions(seen_run, knowledge.knobs, shardings, knowledge.advisories)
     if (fits := fitting(predictor, died_at, earlier.overrides, possible, _ran(crash, answers))) is not None:
@@ -406,9 +407,11 @@ def _in_phase_of(crash: Crash, told: BySize) -> Crash:
     return replace(crash, phase_among=told.phases, phase_because=because)
 
 
-def _rows_of(told: BySize) -> dict[str, Knob]:
-    """Rows at their cap, where what was asked for says so."""
-    return {LONGEST_ROW: Knob(LONGEST_ROW, AT_CAP, "log", note=told.because)} if told.at_cap else {}
+def _knobs_of(told: BySize, run: Run) -> dict[str, Knob]:
+    """Rows at their cap, and full logits in spite of a fused loss, where what was asked for says so."""
+    knobs = {LONGEST_ROW: AT_CAP} if told.at_cap else {}
+    whole: dict[str, KnobValue] = {FUSED: False} if told.of_logits and run.is_on(FUSED) else {}
+    return {name: Knob(name, value, "log", note=told.because) for name, value in {**knobs, **whole}.items()}
 
 
 def _said_place(crash: Crash, answers: Mapping[str, str]) -> Place | None:
@@ -423,7 +426,8 @@ def _died(crash: Crash, diagnosis: Diagnosis, said: Place | None) -> Died | None
     if not (by_log or said) or diagnosis.memory in ("none", "unknown"):
         return None
     place = next((place for place in PLACES if place == diagnosis.memory), None)
-    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, bool(crash.steps_done) or crash.stepped)
+    stepped = bool(crash.steps_done) or crash.stepped
+    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, stepped, crash.phase_among)
 
 
 def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done: Diagnosed) -> Situation:

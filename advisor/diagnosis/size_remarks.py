@@ -128,6 +128,11 @@ def _in_tokens(run: Run, matches: Sequence[Match], cause: str) -> Iterator[str]:
     if run.model is not None and (exact := [one for one in matches if one.of_logits and not one.matches and one.round]):
         yield _exactly(exact, run.model.vocab)
         return
+    if run.model is not None and not run.settings:
+        inverse = [one for one in matches if one.of_logits and not one.matches]
+        if inverse and cause == LOGITS:
+            yield _exactly(inverse, run.model.vocab)
+        return
     bounds = run.is_on("actor.dynamic_batch")
     budget = run.knobs.get("actor.tokens_per_gpu") if bounds else None
     if of_logits is None or (run.model is not None and budget is None and cause != LOGITS):
@@ -145,10 +150,11 @@ def _in_tokens(run: Run, matches: Sequence[Match], cause: str) -> Iterator[str]:
 
 
 def _exactly(found: Sequence[Match], words: int) -> str:
-    """That a size is of the logits of a round number of tokens, fp32 first: a loss computes in it."""
+    """That a size is of the logits of so many tokens, a round number where it is one, fp32 first: a loss computes in it."""
+    step = ROUND if all(one.round for one in found) else 1
     ways = sorted(((FP32 if one.shape.startswith("fp32") else BF16), one.tokens) for one in found)[::-1]
     each = [
-        say("{tokens:,} tokens in {bytes} bytes", tokens=-(-tokens // ROUND) * ROUND, bytes=width)
+        say("{tokens:,} tokens in {bytes} bytes", tokens=-(-tokens // step) * step, bytes=width)
         for width, tokens in ways
     ]
     told = {"tried": show_bytes(found[0].bytes), "words": f"{words:,}", "ways": clauses(each)}

@@ -46,7 +46,7 @@ LEAST_WEIGHTS = 256 << 20
 """Bytes: smaller sizes are matrices of many models (judgement)."""
 USUAL_VOCABULARIES = 2
 """How many of the commonest vocabularies of models.yaml are tried."""
-PRECISE = 0.005
+PRECISE = 0.006
 """Part of a size within which it is printed, from which on the some fifty tensors of a run seldom meet it by chance."""
 _MOST_ROWS = 64
 """Of a pass in which a round number of tokens is looked for (judgement)."""
