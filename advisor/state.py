@@ -75,7 +75,7 @@ from advisor.words import GENERATING, PHASES, Full, speak_of, spoken_of_now
 
 OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
 """Questions of which an answer says that the run died."""
-FUSED = "actor.fused_loss"
+FUSED, FLASH = "actor.fused_loss", "actor.flash_attention"
 MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
 
@@ -408,10 +408,13 @@ def _in_phase_of(crash: Crash, told: BySize) -> Crash:
 
 
 def _knobs_of(told: BySize, run: Run) -> dict[str, Knob]:
-    """Rows at their cap, and full logits in spite of a fused loss, where what was asked for says so."""
-    knobs = {LONGEST_ROW: AT_CAP} if told.at_cap else {}
-    whole: dict[str, KnobValue] = {FUSED: False} if told.of_logits and run.is_on(FUSED) else {}
-    return {name: Knob(name, value, "log", note=told.because) for name, value in {**knobs, **whole}.items()}
+    """Rows at their cap, full logits in spite of a fused loss, and attention that is not fused, where what was asked
+    for says so."""
+    knobs: dict[str, KnobValue] = {LONGEST_ROW: AT_CAP} if told.at_cap else {}
+    switch = FUSED if told.of_logits else FLASH
+    if run.is_on(switch, not told.of_logits):
+        knobs[switch] = False
+    return {name: Knob(name, value, "log", note=told.because) for name, value in knobs.items()}
 
 
 def _said_place(crash: Crash, answers: Mapping[str, str]) -> Place | None:

@@ -230,7 +230,7 @@ _OF_BUCKET: dict[str, bool | str] = {"attribution": "bucket", "frame.bucket": Tr
 
 
 def _bucket(run: Run, crash: Crash) -> dict[str, Fact]:
-    """That a bucket of ZeRO was asked for: as many numbers as its size says, in 2 or 4 bytes, where DeepSpeed trains."""
+    """That a bucket of ZeRO was asked for, where DeepSpeed trains: as many numbers as it holds, in 2 or 4 bytes."""
     tried = tried_bytes(crash)
     shown = backend_facts(crash.frames).get("trainer")
     trains = run.number("actor.zero_stage") or (shown is not None and shown.value == "deepspeed")

@@ -203,7 +203,13 @@ def with_sharding(
 
 
 def _sharding_question(unread: Unread, known: Sequence[Sharding]) -> QuestionStep:
-    source: dict[str, AnsweredBy] = {"user": "user", "name": "script", "option": "script", "sums": "log", "nothing": "unknown"}
+    source: dict[str, AnsweredBy] = {
+        "user": "user",
+        "name": "script",
+        "option": "script",
+        "sums": "log",
+        "nothing": "unknown",
+    }
     because = {
         "user": say("you said so"),
         "name": say("{file} {absent}; its name says so", file=unread.file, absent=unread.absent)

@@ -254,7 +254,10 @@ def _engine_there(facts: Facts, cause: str) -> Iterator[str]:
     """That the process beside the trainer is the run's own engine, where that is not the cause."""
     engine = facts.get("gpu.others_engine")
     if engine is not None and engine.value is True and cause != "engine-beside-trainer":
-        yield say("{because}: no stranger. A smaller share, or sleep mode in force, gives that back.", because=sentence(engine.because).rstrip("."))
+        yield say(
+            "{because}: no stranger. A smaller share, or sleep mode in force, gives that back.",
+            because=sentence(engine.because).rstrip("."),
+        )
 
 
 def _resumes(facts: Facts, cause: str) -> Iterator[str]:

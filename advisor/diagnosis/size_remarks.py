@@ -150,7 +150,7 @@ def _in_tokens(run: Run, matches: Sequence[Match], cause: str) -> Iterator[str]:
 
 
 def _exactly(found: Sequence[Match], words: int) -> str:
-    """That a size is of the logits of so many tokens, a round number where it is one, fp32 first: a loss computes in it."""
+    """That a size is of the logits of so many tokens, a round number where it is one; fp32 first, as losses compute."""
     step = ROUND if all(one.round for one in found) else 1
     ways = sorted(((FP32 if one.shape.startswith("fp32") else BF16), one.tokens) for one in found)[::-1]
     each = [

@@ -229,8 +229,8 @@ def candidates(run: Run, shape: ModelShape) -> list[Candidate]:
 
 
 def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int, bool]]:
-    """Token counts a pass may have, with words, how likely each is to be the one that failed, and whether its rows are as
-    long as they may be."""
+    """Token counts a pass may have, with words, how likely each is to be the one that failed, and whether its rows are
+    as long as they may be."""
     seen: set[int] = set()
     longest = {step.sequences * step.length}
     part = step.logits_part(run.mechanics.logits_scope)

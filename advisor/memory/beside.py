@@ -1,4 +1,4 @@
-"""Finds out whether the process beside the trainer on its card is the run's own rollout engine, and whether it sleeps."""
+"""Finds out whether the process beside the trainer on its card is the run's own rollout engine, and is awake."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PID = re.compile(r"\(pid (\d+)\)")
 LEAST = 0.1
 """Part of a card from which on another process of it is worth a word (judgement)."""
 AS_ITS_SHARE = 0.2
-"""Part by which what an engine holds may miss its share: a context more, graphs, or a cache in whole blocks (judgement)."""
+"""Part by which what an engine holds may miss its share: a context, graphs, a cache in whole blocks (judgement)."""
 RANKS = 2
 """Processes that hold as much as the one that failed: ranks that were sent to one card, no engine (judgement)."""
 OF_TRAINER: tuple[Phase, ...] = ("log_prob", "actor_update", "critic_update", "optimizer_step", "checkpoint")
@@ -62,7 +62,12 @@ def own_engine(run: Run, crash: Crash) -> OwnEngine | None:
     share = run.number(SHARE)
     due = share * total if share else 0
     awake = bool(due) and abs(held - due) <= AS_ITS_SHARE * due
-    told = {"size": show_bytes(held), "total": show_bytes(total), "share": f"{share or 0:g}", "due": show_bytes(round(due))}
+    told = {
+        "size": show_bytes(held),
+        "total": show_bytes(total),
+        "share": f"{share or 0:g}",
+        "due": show_bytes(round(due)),
+    }
     because = (
         say("another process holds {size} of {total}, as much as the engine's share ({share}: {due})", **told)
         if awake

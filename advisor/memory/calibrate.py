@@ -55,7 +55,7 @@ _IN_PIECES = 0.25
 
 
 class Follows(Struct, frozen=True):
-    """Bytes of a correction that follow what an owner is predicted to hold: they shrink with it when settings change."""
+    """Bytes of a correction that follow what an owner is predicted to hold: they shrink with it as settings change."""
 
     size: int
     owner: Owner

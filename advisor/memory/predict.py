@@ -338,7 +338,9 @@ def _nearer_at_cap(died: PhaseSum, needed: int, others: int) -> dict[str, Knob]:
     if not is_doubtful(needed - usual, needed, died) or abs(needed - longest) >= needed - usual:
         return {}
     told = {"needed": show_bytes(needed), "usual": show_bytes(usual), "longest": show_bytes(longest)}
-    why = say("{needed} were needed: {usual} with rows of usual length, {longest} with rows as long as their cap", **told)
+    why = say(
+        "{needed} were needed: {usual} with rows of usual length, {longest} with rows as long as their cap", **told
+    )
     return {LONGEST_ROW: Knob(LONGEST_ROW, AT_CAP, "assumed", note=why)}
 
 

@@ -21,8 +21,8 @@ from advisor.units import show_bytes
 from advisor.words import NOW_AND_THEN
 
 FAR, NEARER = 0.25, 3
-"""Part of what was needed by which sums miss it that do not meet it; and how many times nearer another assumption has to
-come (judgement: the first is what unseen rows make of a pass)."""
+"""Part of what was needed by which sums miss it that do not meet it; and how many times nearer another assumption has
+to come (judgement: the first is what unseen rows make of a pass)."""
 STATES_ERR = 0.1
 """Part by which what lasts may be more than what was in use: it is bytes per parameter (judgement)."""
 OPEN = ("default", "assumed", "derived")
@@ -44,7 +44,9 @@ class Assumption(Struct, frozen=True):
     def as_knobs(self) -> dict[str, Knob]:
         """What it says of the run."""
         note = say("by the sizes of the log")
-        return {name: Knob(name, value, "assumed", note=note) for name, value in self.knobs.items() if value is not None}
+        return {
+            name: Knob(name, value, "assumed", note=note) for name, value in self.knobs.items() if value is not None
+        }
 
     def answers(self, unread: Unread | None) -> Unread | None:
         """The missing file with what the sums say of it; None where none is missing, or that is beside the point."""
@@ -166,5 +168,3 @@ def _open(run: Run, knobs: Mapping[str, Scalar | None]) -> bool:
     unread = {knob.key for knob in here if knob.value is None}
     stated = [knob for knob in here if knob.source not in OPEN and knob.key not in unread]
     return not stated and any(run.value(name) != value for name, value in knobs.items() if value is not None)
-
-

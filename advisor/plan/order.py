@@ -192,7 +192,9 @@ class Grounds(Struct, frozen=True):
             return ORDINARY
         small = self.situation.facts.get("pass.small")
         short = small is not None and small.value is True and not self.missing
-        sure = self.missing > 0 or short or remedy is None or remedy.relieves not in ("pass", "rows")  # rows may be any length
+        sure = (
+            self.missing > 0 or short or remedy is None or remedy.relieves not in ("pass", "rows")
+        )  # rows may be any length
         if short and remedy is not None and remedy.relieves == "rows":
             return LITTLE_GIVEN
         if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * (self.missing or self.dark)):

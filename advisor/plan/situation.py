@@ -104,8 +104,8 @@ class Situation(Struct, frozen=True):
 
     @property
     def engine_asleep(self) -> bool:
-        """The rollout engine has given its memory back where the run died, as far as its framework says and no process of
-        its own is seen there."""
+        """The rollout engine has given its memory back where the run died, as far as its framework says and no process
+        of its own is seen there."""
         run, seen = self.now.run, self.facts.get("gpu.others_engine")
         if seen is not None and seen.value is True:
             return False
