@@ -15,7 +15,7 @@ from advisor.diagnosis.saved_modules import saved_facts
 from advisor.language import Sayings, say
 from advisor.memory.allocator import can_mean
 from advisor.memory.attribution import beyond_weights, completes, tried_bytes
-from advisor.memory.batches import LENGTHS
+from advisor.memory.batches import LENGTHS, Assumptions, sequence_length
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.inputs import unread_parts
@@ -37,6 +37,8 @@ TIGHT = 0.9
 """Of a card: what is counted to take more may as well have run out (judgement)."""
 SMALL = 0.35
 """Of a card: what lasts and takes less does not fill it, should it be half as much again (judgement)."""
+LONG_ROW = 4096
+"""Tokens: a longer row may hold what no sum counts, attention that is not fused or a cache (judgement)."""
 SMALL_PASS = 0.1
 """Of a card: a pass that takes less with its longest rows fills no card by them (judgement)."""
 USUAL_BUCKET = 5e8
@@ -128,7 +130,9 @@ def ledger_facts(
 def _small_pass(ledger: Ledger, run: Run) -> dict[str, Fact]:
     """That a pass of the update is small with rows as long as they may be: no long row fills the card then."""
     update, capacity = ledger.phase("gpu", "actor_update"), ledger.gpu_capacity
-    if update is None or capacity is None or not any(stated_length(run)) or run.unlimited_pictures:
+    length, _ = sequence_length(run, Assumptions())
+    counted = any(stated_length(run)) and length <= LONG_ROW and not run.unlimited_pictures
+    if update is None or capacity is None or not counted:
         return {}
     of_pass = round(sum(cell.by_data[1] for cell in update.cells if cell.owner in owners_of("batch")))
     told = {"size": show_bytes(of_pass), "total": show_bytes(capacity)}

@@ -236,7 +236,7 @@ def is_doubtful(extra: int, needed: int, phase: PhaseSum) -> bool:
 
 _IN_BACKWARD = ("backward", "_engine_run_backward")
 """Functions of torch below which the whole forward pass is held."""
-_LASTING: tuple[Owner, ...] = ("weights", "reference", "critic", "engine_weights")
+LASTING: tuple[Owner, ...] = ("weights", "reference", "critic", "engine_weights")
 """Owners that are on a GPU from a phase's first moment, whatever has been computed."""
 _TOO_MUCH = mark(
     "By the settings {phase} takes {predicted}, of which at least {held} must have been there when it failed, but only "
@@ -266,7 +266,7 @@ def overcount(ledger: Ledger, crash: Crash, seen: bool) -> Overcount | None:
     if needed is None or phase.expected <= needed.value:
         return None
     size, used = round(needed.value), round(needed.value) - tried
-    held = held_by_then(phase, crash)
+    held = _held(phase, crash)
     if seen and held <= used * (1 + DOUBTFUL_SHARE):
         return None
     where = say("the message, {place}", place=f"{cause.file}:{cause.line}")
@@ -276,14 +276,13 @@ def overcount(ledger: Ledger, crash: Crash, seen: bool) -> Overcount | None:
     return Overcount(Peak("gpu", phase.phase, size, where, predicted=phase.expected), doubt)
 
 
-def held_by_then(phase: PhaseSum, crash: Crash, ran: bool = False, surely: bool = True) -> int:
-    """What was on the card when the phase failed, at the least where `surely`: all of it in a backward pass, or where
-    steps went well (`ran`); nothing while the model loads, which arrives tensor by tensor."""
+def _held(phase: PhaseSum, crash: Crash) -> int:
+    """The least that was on the card when the phase failed: all of it in a backward pass, or where steps went well;
+    nothing while the model loads, which arrives tensor by tensor."""
     if phase.phase == "model_load":
         return 0
-    whole = ran or bool(crash.steps_done) or any(frame.function in _IN_BACKWARD for frame in crash.frames)
-    lasting = (*_LASTING, "gradients") if phase.phase == "optimizer_step" else _LASTING
-    return sum(cell.low if surely else cell.expected for cell in phase.cells if whole or cell.owner in lasting)
+    whole = bool(crash.steps_done) or any(frame.function in _IN_BACKWARD for frame in crash.frames)
+    return sum(cell.low for cell in phase.cells if whole or cell.owner in LASTING)
 
 
 def _bytes(fields: Fields, name: str) -> int:

@@ -11,7 +11,7 @@ from advisor.crash.evidence import Crash
 from advisor.knowledge.schema import Advisory, KnobFact, Scalar, Sharding
 from advisor.language import clauses, say, sentences
 from advisor.memory.beside import SLEEPS
-from advisor.memory.calibrate import held_by_then, needed_on_gpu
+from advisor.memory.calibrate import LASTING, needed_on_gpu
 from advisor.memory.cells import ENGINE, Ledger, PhaseSum
 from advisor.memory.ledger import build_ledger, refuted
 from advisor.memory.predict import Overrides, Predictor
@@ -56,7 +56,7 @@ class Assumption(Struct, frozen=True):
         return replace(unread, told_by="sums", against="", **chosen)
 
 
-class Fitting(Struct, frozen=True):
+class InLog(Struct, frozen=True):
     """The assumption under which the sums meet the log."""
 
     taken: Assumption
@@ -91,7 +91,7 @@ def fitting(
     earlier: Overrides,
     possible: Iterable[Assumption],
     ran: bool,
-) -> Fitting | None:
+) -> InLog | None:
     """The assumption that meets what was in use and asked for, where the settings as seen do not; None where they do,
     where the crash printed no sizes, and where none meets it."""
     fields = crash.evidence[0].fields if crash.evidence and crash.verdict == "oom" and crash.memory == "gpu" else {}
@@ -108,7 +108,7 @@ def fitting(
     ledger, seen, missed = count(run)
     tried = fields.get("tried_bytes")
     used = needed - (tried if isinstance(tried, int) else 0)
-    there = max((held_by_then(one, crash, ran, surely=False) for one in _phases(ledger, crash)), default=0)
+    there = max((_lasting(one, ran) for one in _phases(ledger, crash)), default=0)
     too_much = refuted(ledger, ran) or there > used * (1 + STATES_ERR)
     too_little = seen < needed and missed > FAR and not predictor.leaks(earlier)
     if not ledger.gpu or not (too_much or too_little):
@@ -141,7 +141,15 @@ def fitting(
         )
     if more := [say("{says} ({size})", says=one.says, size=show_bytes(each)) for _, each, one in found[1:MOST]]:
         doubt = sentences((doubt, say("As near would be {ways}.", ways=clauses(more))))
-    return Fitting(best, doubt)
+    return InLog(best, doubt)
+
+
+def _lasting(phase: PhaseSum, ran: bool) -> int:
+    """Bytes that lay there when the phase failed, whatever of its pass was made by then: the optimizer's only where
+    steps were done, as some make it in the first."""
+    owners = (*LASTING, "optimizer") if ran else LASTING
+    owners = (*owners, "gradients") if phase.phase == "optimizer_step" else owners
+    return 0 if phase.phase == "model_load" else phase.of(*owners)
 
 
 def _nearest(ledger: Ledger, crash: Crash, needed: int, beside: int) -> tuple[int, float]:

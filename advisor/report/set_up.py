@@ -1,4 +1,4 @@
-"""Says what trains and what generates, and on whose cards, or that nobody told it."""
+"""Tells which backend trains, which engine generates, and whether they share cards."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from typing import TYPE_CHECKING
 
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnose import WAKING
-from advisor.language import Sayings, clauses, mark, say
+from advisor.language import clauses, mark, say
 from advisor.memory.trainer import has_engine, stage_of, trainer_of
 from advisor.words import sentence
 
 if TYPE_CHECKING:
     from advisor.state import State
 
-_TRAINS: Sayings[str] = Sayings(
-    {
-        "fsdp": mark("FSDP trains"),
-        "megatron": mark("Megatron trains"),
-        "deepspeed": mark("DeepSpeed trains (ZeRO stage {stage})"),
-        "ddp": mark("each card trains a whole copy"),
-    }
-)
+_TRAINS = {
+    "fsdp": mark("FSDP trains"),
+    "megatron": mark("Megatron trains"),
+    "deepspeed": mark("DeepSpeed trains (ZeRO stage {stage})"),
+    "ddp": mark("each card trains a whole copy"),
+}
 _ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 
 
