@@ -261,7 +261,8 @@ def state_of(
     seen_run = predictor.built(earlier.overrides).run
     by_size = told_by_size(seen_run, machine, died_at)
     if by_size is not None:
-        crash = _in_phase_of(crash, by_size) if died_at.phase == "unknown" else crash  # else the user has told it
+        user_told = "phase" in answers and not by_size.instead
+        crash = crash if user_told else _in_phase_of(crash, by_size)
         died_at = _in_phase_of(died_at, by_size)
     engine = own_engine(seen_run, died_at)
     if engine is not None:
@@ -399,7 +400,7 @@ def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
 
 def _in_phase_of(crash: Crash, told: BySize) -> Crash:
     """The crash in the phase, or among the phases, whose pass makes what was asked for, where nothing else tells it."""
-    if crash.phase != "unknown":
+    if crash.phase != "unknown" and not told.instead:
         return crash
     if len(told.phases) == 1:
         return replace(crash, phase=told.phases[0], phase_among=(), phase_because=told.because)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from math import isqrt
@@ -22,7 +23,7 @@ from advisor.memory.cells import Match
 from advisor.memory.ledger import build_ledger
 from advisor.memory.lora import tile_rows
 from advisor.memory.megatron import Split, expert_parameters, split_of
-from advisor.memory.trainer import shards_of, tensor_ways
+from advisor.memory.trainer import has_engine, shards_of, tensor_ways
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
 from advisor.words import Phase
@@ -48,6 +49,9 @@ USUAL_VOCABULARIES = 2
 """How many of the commonest vocabularies of models.yaml are tried."""
 PRECISE = 0.006
 """Part of a size within which it is printed, from which on the some fifty tensors of a run seldom meet it by chance."""
+_LEAST_SCORES = 2 << 30
+"""Bytes: a sampler of 1024 sequences and 250 000 words asks for half of it in fp32."""
+_IN_ENGINE = re.compile(r"(?:^|/)(?:vllm|sglang)/")
 _MOST_ROWS = 64
 """Of a pass in which a round number of tokens is looked for (judgement)."""
 ROUND = 512
@@ -134,6 +138,8 @@ class BySize(Struct, frozen=True):
     """Rows were as long as they may be."""
     of_logits: bool
     because: str
+    instead: bool = False
+    """Of another phase than the one that the log names."""
 
 
 def told_by_size(run: Run, machine: Machine, crash: Crash) -> BySize | None:
@@ -142,6 +148,8 @@ def told_by_size(run: Run, machine: Machine, crash: Crash) -> BySize | None:
     tried = tried_bytes(crash)
     if tried is None or crash.memory != "gpu" or crash.verdict != "oom":
         return None
+    if scores := _scored_while_generating(run, crash, tried):
+        return scores
     least, most = elements_window(tried, 1)
     found = [match for match in attribute(run, crash) if match.matches]
     sure = most - least <= tried * PRECISE and all(match.of_logits or match.of_scores for match in found)
@@ -158,6 +166,22 @@ def told_by_size(run: Run, machine: Machine, crash: Crash) -> BySize | None:
     because = say("{size} is the size of {tensor}: {formula}", **told)
     phases = tuple(dict.fromkeys(match.phase for match in alike))
     return BySize(phases, all(match.at_cap for match in alike), best.of_logits, because)
+
+
+def _scored_while_generating(run: Run, crash: Crash, tried: int) -> BySize | None:
+    """The pass that scores the answers, where a call that generates fails in one softmax outside of the engine: the
+    engine's sampler has a row for each sequence at once, which is never so much."""
+    inside = any(_IN_ENGINE.search(frame.file) for frame in crash.frames)
+    softmax = any("softmax" in f"{frame.function} {frame.text}" for frame in crash.failing)
+    elsewhere = crash.phase != "rollout_generate" or inside or not softmax or tried < _LEAST_SCORES
+    if elsewhere or run.model is None or not has_engine(run):
+        return None
+    because = say(
+        "{size} in one softmax outside of the engine, whose sampler has a row for each sequence: the pass that scores "
+        "the answers, which this version makes inside of generate_sequences",
+        size=show_bytes(tried),
+    )
+    return BySize(("log_prob",), False, True, because, instead=True)
 
 
 def beyond_weights(run: Run, tried: int) -> bool:

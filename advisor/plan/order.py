@@ -212,7 +212,8 @@ class Grounds(Struct, frozen=True):
 
     def _aside(self, step: PlanStep, remedy: Remedy | None) -> bool:
         enough = self._enough(step) and step.results == "unchanged"  # by the count: whatever it relieves
-        if remedy is None or remedy.id in self.usual or enough:
+        kept = remedy is not None and remedy.relieves == "engine" and self.situation.engine_kept
+        if remedy is None or remedy.id in self.usual or enough or kept:
             return False
         if self.holder_named in ("pass", "rows"):
             return not touches(remedy, self.situation) or remedy.relieves not in ("pass", "rows")

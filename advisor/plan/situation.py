@@ -112,6 +112,13 @@ class Situation(Struct, frozen=True):
         return run.is_on("rollout.sleeps", run.mechanics.engine_sleeps) and self.phase not in AWAKE
 
     @property
+    def engine_kept(self) -> bool:
+        """The launch or the log says that the engine keeps its memory while the trainer works."""
+        sleeps = self.now.run.knobs.get("rollout.sleeps")
+        stated = sleeps is not None and sleeps.value is False and sleeps.source in ("script", "log")
+        return stated and self.now.run.topology.colocated and self.phase not in AWAKE
+
+    @property
     def leak_assumed(self) -> bool:
         """The user says that a library here is one of the versions that leak."""
         return self.faults is not None and self.faults.assumed
