@@ -151,7 +151,8 @@ class Predictor:
         self.earlier = earlier or {}
         self._doubt = doubt
         self._said = said
-        self._of_logits = False
+        self.of_logits = False
+        """What was asked for is logits of this run, by its size."""
         self._built: dict[_PredictionKey, BuiltRun] = {}
         self._known: dict[_PredictionKey, Prediction] = {}
         self.proposed: dict[Hashable, tuple[object, Any]] = {}
@@ -237,7 +238,7 @@ class Predictor:
         if self.limit == "share" or nowhere:
             return MeasuredEvidence(readings, peaks)
         placed = _placed(self.crash, raw)
-        found = corrections(raw, placed, self._said, self._of_logits)
+        found = corrections(raw, placed, self._said, self.of_logits)
         if not self._seen(run):  # nothing was said of the settings that could be wrong
             found = tuple(replace(one, doubt="") for one in found)
         elif run.unlimited_pictures:  # the sums count usual ones: larger ones are what is not explained
@@ -303,7 +304,7 @@ class Predictor:
         them; nothing is measured yet. `of_logits`: what was asked for is logits of this run. `doubt`: a sentence.
         `unread`: what the missing file most likely says."""
         other = copy(self)
-        other.crash, other._of_logits = crash, self._of_logits or of_logits
+        other.crash, other.of_logits = crash, self.of_logits or of_logits
         other._doubt = sentences((self._doubt, doubt))
         seen = {**self.inputs.observed, **knobs}
         other.inputs = replace(self.inputs, observed=seen, unread=unread or self.inputs.unread)

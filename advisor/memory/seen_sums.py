@@ -8,10 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
+from advisor.crash.holders import held_by_others
 from advisor.knowledge.schema import Advisory, KnobFact, Scalar, Sharding
 from advisor.language import clauses, say, sentences
-from advisor.memory.beside import SLEEPS
-from advisor.memory.calibrate import LASTING, needed_on_gpu
+from advisor.memory.beside import SLEEPS, stands_apart
+from advisor.memory.calibrate import COPIES, LASTING, needed_on_gpu
 from advisor.memory.cells import ENGINE, Ledger, PhaseSum
 from advisor.memory.ledger import build_ledger, refuted
 from advisor.memory.predict import Overrides, Predictor
@@ -111,11 +112,14 @@ def fitting(
     there = max((_lasting(one, ran) for one in _phases(ledger, crash)), default=0)
     too_much = refuted(ledger, ran) or there > used * (1 + STATES_ERR)
     too_little = seen < needed and missed > FAR and not predictor.leaks(earlier)
+    # more copies of the logits that failed explain it nearer
+    too_little = too_little and not (predictor.of_logits and needed - seen <= COPIES * (needed - used))
     if not ledger.gpu or not (too_much or too_little):
         return None
+    alone = stands_apart(run) is True and not held_by_others(fields)  # no engine's process is on the card
     found: list[tuple[float, int, Assumption]] = []
     for one in possible:
-        if not _open(run, one.knobs):
+        if not _open(run, one.knobs) or (SLEEPS in one.knobs and alone):
             continue
         other = predictor.built(earlier, knobs=one.as_knobs).run
         sums, size, off = count(other)
