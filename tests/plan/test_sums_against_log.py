@@ -1,4 +1,4 @@
-"""What the sizes of a crash decide: which pass it was, whose process lies beside it, and what the launch leaves open."""
+"""What the sizes of a crash decide: which pass it was, whose process lies beside it, what the launch leaves open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ SFT = (
     "--finetuning_type full --dataset x --template qwen --cutoff_len 4096 --per_device_train_batch_size 1 "
     "--gradient_accumulation_steps 8 --bf16 --output_dir o {more}\n"
 )
-STEPS = "{'loss': 1.23, 'grad_norm': 2.1, 'learning_rate': 1e-05, 'epoch': 0.01}\n  1%|          | 5/500 [02:10<3:20:11, 24.2s/it]\n"
+STEPS = (
+    "{'loss': 1.23, 'grad_norm': 2.1, 'learning_rate': 1e-05, 'epoch': 0.01}\n"
+    "  1%|          | 5/500 [02:10<3:20:11, 24.2s/it]\n"
+)
 
 
 def died(folder: Path, launch: str, tried: str, free: float, beside: str = "", before: str = "") -> State:
@@ -30,8 +33,8 @@ def died(folder: Path, launch: str, tried: str, free: float, beside: str = "", b
     own = f"Process 7 has {79.15 - free - (23.73 if beside else 0):.2f} GiB memory in use. "
     line = (
         f"{before}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried}. GPU 0 has a total capacity of "
-        f"79.15 GiB of which {free} GiB is free. {beside}{own}Of the allocated memory 44.11 GiB is allocated by PyTorch, "
-        "and 2.00 GiB is reserved by PyTorch but unallocated.\n"
+        f"79.15 GiB of which {free} GiB is free. {beside}{own}Of the allocated memory 44.11 GiB is allocated by "
+        "PyTorch, and 2.00 GiB is reserved by PyTorch but unallocated.\n"
     )
     (folder / "train.log").write_text(line)
     asked = SessionRequest(folder / "run.sh", logs=(folder / "train.log",), gpus="8xA100-80GB")
