@@ -25,7 +25,7 @@ _ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 def set_up(state: State) -> str:
     """Of a run that generates its answers: what trains, which engine generates, and whether they share cards."""
     run, facts = state.run, state.situation.facts if state.situation is not None else {}
-    if run.framework == "unknown" or run.recipe.answers != "generated" or state.crash.memory == "none":
+    if run.framework == "unknown" or run.recipe.answers != "generated" or state.diagnosis.memory != "gpu":
         return ""
     shown = backend_facts(state.crash.frames).get("trainer")
     named = next((one for one in state.knowledge.frameworks if one.framework == run.framework), None)
