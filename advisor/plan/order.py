@@ -262,7 +262,7 @@ def grounds(
         one for one in remedies.values() if one.leads_when and all_hold(one.leads_when, situation.facts) is not None
     ]
     if holder_of(cause, situation) == "states":  # no row is short enough
-        usual = [one for one in usual if one.relieves not in ("rows", "pass")]
+        usual = [one for one in usual if lever_of(one) != "length"]
     shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
     alike = [name for name in documented_alike(situation)[1] if name not in little]
