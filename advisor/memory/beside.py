@@ -57,11 +57,12 @@ def own_engine(run: Run, crash: Crash) -> OwnEngine | None:
     ranks = isinstance(alike, int) and alike >= RANKS
     shared = run.topology.colocated or not run.topology.known
     apart = has_engine(run) and stands_apart(run) is not False
-    if held < LEAST * total or ranks or crash.phase not in OF_TRAINER or not shared or not apart:
-        return None
     share = run.number(SHARE)
     due = share * total if share else 0
     awake = bool(due) and abs(held - due) <= AS_ITS_SHARE * due
+    fails = crash.phase in OF_TRAINER or (awake and crash.phase == "unknown")  # it is the trainer that does
+    if held < LEAST * total or ranks or not fails or not shared or not apart:
+        return None
     told = {
         "size": show_bytes(held),
         "total": show_bytes(total),

@@ -8,7 +8,6 @@ from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.diagnose import WAKING
 from advisor.language import clauses, mark, say
 from advisor.memory.trainer import has_engine, stage_of, trainer_of
-from advisor.words import sentence
 
 if TYPE_CHECKING:
     from advisor.state import State
@@ -39,7 +38,7 @@ def set_up(state: State) -> str:
     elif several:
         parts.append(say("FSDP or Megatron trains, which is not told: their settings have other names"))
     if not has_engine(run):
-        return sentence(clauses(parts)) if run.settings and parts else ""
+        return say("Set-up: {parts}.", parts=clauses(parts)) if run.settings and parts else ""
     seen = facts.get("frame.engine")
     name = str(run.value("rollout.engine") or (seen.value if seen is not None else "")).lower()
     engine = _ENGINES.get(name, say("the engine"))
@@ -52,4 +51,4 @@ def set_up(state: State) -> str:
         told = say("{engine} generates on the same cards", engine=engine)
     else:
         told = say("{engine} generates on cards of its own", engine=engine)
-    return sentence(clauses([*parts, told]))
+    return say("Set-up: {parts}.", parts=clauses([*parts, told]))
