@@ -411,6 +411,7 @@ def gives_little(step: PlanStep, remedy: Remedy | None, situation: Situation) ->
     if low is None or not isinstance(old, float) or not isinstance(new, float):
         return False
     missing = situation.facts.get("gpu.missing_share")
-    return (old <= low and stated(step)) or (
+    kept = situation.engine_kept and situation.cause == "engine-beside-trainer"  # however low, it is what lies there
+    return (old <= low and stated(step) and not kept) or (
         missing is not None and isinstance(missing.value, float) and old - new < missing.value
     )

@@ -116,7 +116,9 @@ class Situation(Struct, frozen=True):
         """The launch or the log says that the engine keeps its memory while the trainer works."""
         sleeps = self.now.run.knobs.get("rollout.sleeps")
         stated = sleeps is not None and sleeps.value is False and sleeps.source in ("script", "log")
-        return stated and self.now.run.topology.colocated and self.phase not in AWAKE
+        seen = self.facts.get("gpu.others_engine")
+        trains = self.phase not in AWAKE or (seen is not None and seen.value is True)
+        return stated and self.now.run.topology.colocated and trains
 
     @property
     def leak_assumed(self) -> bool:
