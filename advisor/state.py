@@ -38,12 +38,15 @@ from advisor.language import listed, say, sentences
 from advisor.machine.describe import named_versions
 from advisor.machine.inventory import Machine
 from advisor.machine.libraries import normalised
-from advisor.memory.attribution import attribute
+from advisor.memory.attribution import BySize, attribute, told_by_size
+from advisor.memory.batches import AT_CAP, LONGEST_ROW
+from advisor.memory.beside import own_engine
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
 from advisor.memory.ledger import refuted
 from advisor.memory.otherwise import otherwise
 from advisor.memory.predict import Predictor
+from advisor.memory.seen_sums import assumptions, fitting
 from advisor.plan.by_hand import elsewhere
 from advisor.plan.patch import placed
 from advisor.plan.plan import Plan
@@ -64,7 +67,7 @@ from advisor.run.dialect import Recognised
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
 from advisor.run.printed_sharing import printed_sharing
-from advisor.run.run import Run
+from advisor.run.run import Knob, KnobValue, Run
 from advisor.run.unread import accelerates_own, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
@@ -72,6 +75,7 @@ from advisor.words import GENERATING, PHASES, Full, speak_of, spoken_of_now
 
 OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
 """Questions of which an answer says that the run died."""
+FUSED, FLASH = "actor.fused_loss", "actor.flash_attention"
 MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
 
@@ -254,6 +258,22 @@ def state_of(
         doubt=sentences((earlier.said, other_limit)),
         said=_said_place(crash, answers),
     )
+    seen_run = predictor.built(earlier.overrides).run
+    by_size = told_by_size(seen_run, machine, died_at)
+    if by_size is not None:
+        user_told = "phase" in answers and not by_size.instead
+        crash = crash if user_told else _in_phase_of(crash, by_size)
+        died_at = _in_phase_of(died_at, by_size)
+    engine = own_engine(seen_run, died_at)
+    if engine is not None:
+        crash, died_at = engine.named_in(crash), engine.named_in(died_at)
+    if by_size is not None or engine is not None:
+        told = {**(_knobs_of(by_size, seen_run) if by_size else {}), **(engine.knobs if engine else {})}
+        predictor = predictor.told(died_at, told, by_size is not None and by_size.of_logits)
+    possible = assumptions(seen_run, knowledge.knobs, shardings, knowledge.advisories)
+    if (fits := fitting(predictor, died_at, earlier.overrides, possible, _ran(crash, answers))) is not None:
+        file = fits.taken.answers(seen_run.unread)
+        predictor = predictor.told(died_at, {} if file else fits.taken.as_knobs, doubt=fits.doubt, unread=file)
     recipe = predictor.built().run.recipe
     speak_of(recipe.answers)
     now = predictor.predict()
@@ -378,6 +398,26 @@ def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
     return crash if given is None else replace(crash, phase=given, phase_among=())
 
 
+def _in_phase_of(crash: Crash, told: BySize) -> Crash:
+    """The crash in the phase, or among the phases, whose pass makes what was asked for, where nothing else tells it."""
+    if crash.phase != "unknown" and not told.instead:
+        return crash
+    if len(told.phases) == 1:
+        return replace(crash, phase=told.phases[0], phase_among=(), phase_because=told.because)
+    because = crash.phase_because if crash.phase_among else told.because
+    return replace(crash, phase_among=told.phases, phase_because=because)
+
+
+def _knobs_of(told: BySize, run: Run) -> dict[str, Knob]:
+    """Rows at their cap, full logits in spite of a fused loss, and attention that is not fused, where what was asked
+    for says so."""
+    knobs: dict[str, KnobValue] = {LONGEST_ROW: AT_CAP} if told.at_cap else {}
+    switch = FUSED if told.of_logits else FLASH
+    if run.is_on(switch, not told.of_logits):
+        knobs[switch] = False
+    return {name: Knob(name, value, "log", note=told.because) for name, value in knobs.items()}
+
+
 def _said_place(crash: Crash, answers: Mapping[str, str]) -> Place | None:
     """The memory that ran out by the user's answer; None where the log says that none did."""
     given = answers.get("memory")
@@ -390,7 +430,8 @@ def _died(crash: Crash, diagnosis: Diagnosis, said: Place | None) -> Died | None
     if not (by_log or said) or diagnosis.memory in ("none", "unknown"):
         return None
     place = next((place for place in PLACES if place == diagnosis.memory), None)
-    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, bool(crash.steps_done) or crash.stepped)
+    stepped = bool(crash.steps_done) or crash.stepped
+    return Died(place, diagnosis.phase, crash.steps_done == 0, by_log, stepped, crash.phase_among)
 
 
 def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done: Diagnosed) -> Situation:

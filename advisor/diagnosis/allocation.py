@@ -24,15 +24,27 @@ HEADED = ("batch-too-big", "states-too-big")
 FACT = "frame.allocation"
 
 
-def allocation_facts(crash: Crash, known: Sequence[Allocation]) -> dict[str, Fact]:
-    """frame.allocation, the cause it leads to (frame.cause), and what else its frame proves; {} where none is known."""
+def allocation_facts(crash: Crash, known: Sequence[Allocation], facts: Facts) -> dict[str, Fact]:
+    """frame.allocation, the cause it leads to (frame.cause), and what else its frame proves; {} where none is known.
+
+    Where no frame names it, the size that was asked for may.
+    """
     found = _found(crash.failing, known) if crash.memory in ("gpu", "unknown") else None
     if found is None:
-        return {}
+        return _by_size(facts.get("attribution"), known)
     one, frame = found
     because = frame_words(frame)
     facts = {FACT: Fact(one.id, "log", because), **{name: Fact(to, "log", because) for name, to in one.sets.items()}}
     return {**facts, "frame.cause": Fact(one.cause, "log", because)} if one.cause else facts
+
+
+def _by_size(made: Fact | None, known: Sequence[Allocation]) -> dict[str, Fact]:
+    """The same of an allocation whose size was asked for."""
+    one = next((one for one in known if made is not None and one.of_size == made.value), None)
+    if one is None or made is None:
+        return {}
+    told = {FACT: Fact(one.id, "log", made.because, made.evidence)}
+    return {**told, "frame.cause": Fact(one.cause, "log", made.because, made.evidence)} if one.cause else told
 
 
 def allocation_of(facts: Facts, knowledge: Knowledge) -> Allocation | None:

@@ -11,10 +11,21 @@ from advisor.diagnosis.fact import Fact
 
 _TRAINERS = (
     ("deepspeed", re.compile(r"(?:^|/)deepspeed/(?:runtime|ops)/")),
-    ("megatron", re.compile(r"(?:^|/)megatron/core/")),
-    ("fsdp", re.compile(r"(?:^|/)torch/distributed/(?:fsdp|_composable/fsdp)/")),
+    (
+        "megatron",
+        re.compile(
+            r"(?:^|/)megatron/core/|/megatron_(?:workers|actor|critic)\.py$|/(?:engine/megatron|backends/megatron_utils)/"
+        ),
+    ),
+    (
+        "fsdp",
+        re.compile(
+            r"(?:^|/)torch/distributed/(?:fsdp|_composable/fsdp)/|/(?:fsdp_workers|dp_actor|dp_critic)\.py$|/(?:engine/fsdp|backends/fsdp_utils)/"
+        ),
+    ),
 )
-"""Trainer → code of its own that runs only where it trains (deepspeedai/DeepSpeed, NVIDIA/Megatron-LM, pytorch)."""
+"""Trainer → code of its own that runs only where it trains (deepspeedai/DeepSpeed, NVIDIA/Megatron-LM, pytorch;
+verl-project/verl@v0.7.0 verl/workers, THUDM/slime@v0.3.1 slime/backends)."""
 _STAGES = (
     (True, re.compile(r"/zero/(?:stage3|partition_parameters|partitioned_param_coordinator|parameter_offload)\.py$")),
     (False, re.compile(r"/zero/stage_1_and_2\.py$")),

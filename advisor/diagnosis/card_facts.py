@@ -152,7 +152,10 @@ def _engine_beside(name: object, held: int | None, others: int, where: str) -> d
     if held is None:
         return {}
     because = say(
-        "{size} of that held by the run's own engine, {name} ({line})", size=show_bytes(held), name=name, line=where
+        "{size} of the card are held by the run's own engine, {name} ({line})",
+        size=show_bytes(held),
+        name=name,
+        line=where,
     )
     return {"gpu.others_engine": Fact(held > others * DOMINATES, "log", because, (0,))}
 

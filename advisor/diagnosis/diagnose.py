@@ -62,7 +62,8 @@ def diagnose(
 ) -> Diagnosed:
     """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
     check_answers(knowledge.tree, answers)
-    facts = {**gather_facts(known), **allocation_facts(known.crash, knowledge.allocations)}
+    gathered = gather_facts(known)
+    facts = {**gathered, **allocation_facts(known.crash, knowledge.allocations, gathered)}
     answers = _by_the_line(answers, facts)
     proved = dict(facts)
     ending = next((answers[name] for name in ENDINGS if answers.get(name, UNKNOWN) != UNKNOWN), None)

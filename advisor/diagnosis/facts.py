@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.attention_facts import attention_facts
@@ -34,6 +35,7 @@ from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
+from advisor.memory.beside import stands_apart
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.otherwise import Otherwise
@@ -58,6 +60,8 @@ BELOW_RAM = 0.95
 OF_LOGITS = 2 * GIB
 """Bytes: an MLP of the usual models takes 30 to 60 KB a token, so this much would be 36 thousand tokens or more; logits
 of 150 thousand words take it for 3500 (judgement)."""
+OF_A_PASS = ("logits", "scores")
+"""Tensors that only a pass makes."""
 DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "disk-told", "file-write-failed", "disk-nearly-full")
 """Signatures of a disk that is full, or nearly."""
 WRITTEN = (
@@ -136,22 +140,42 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if (vendor := vendor_of(known.crash, known.machine, load_knowledge().gpus, known.text)) != "nvidia":
         facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))
     facts.update(part_facts(known.run, known.crash, known.text, known.generates, facts))
+    facts.update(_served(known))
     if known.ran or known.crash.steps_seen:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
     if known.ran_with:
         told = listed(f"{library} {version}" for library, version in known.ran_with.items())
         facts["ran_with"] = Fact(True, "user", say("it fitted with {versions}, you said", versions=told))
+    if (beside := facts.get("gpu.others_engine")) is not None and beside.value is True:
+        facts["colocated"] = replace(beside, value=True)
     model = known.run.model
     crash, parameters = known.crash, model.parameters if model is not None else None
     in_use = crash.evidence[0].fields.get("node_used_bytes") if crash.evidence else None
     used = in_use if isinstance(in_use, int) else None
     facts.update(host_user_facts(crash.top_users, parameters, crash.users_cut, used))
     facts.update(ledger_facts(known.ledger, known.run, known.crash, known.attribution, known.ran))
+    if beside is not None and beside.value is True and (made := facts.get("attribution")) is not None:
+        # what a pass asks for by its size says more than the run's own engine beside it
+        facts["gpu.others_aside"] = replace(made, value=made.value in OF_A_PASS)
     if (whole := facts.get("weights.whole")) is not None:
         facts.setdefault("phase", Fact("model_load", "log", whole.because, whole.evidence))
     if not known.crash.lines_read and known.run.framework == "unknown" and not known.run.settings:
         facts["nothing_given"] = Fact(True, "script", say("neither a log nor a launch script was given"))
     return facts
+
+
+def _served(known: DiagnosisInputs) -> dict[str, Fact]:
+    """What a server is to this run that its own launch file starts: its engine, where that is another command's, else a
+    judge or reward model."""
+    words = load_knowledge().signatures.statements
+    lines = enumerate(known.text.splitlines(), 1)
+    found = [(number, one[0]) for number, line in lines if words and not line.lstrip().startswith("#")
+             and (one := re.search(words.serves, line))]  # fmt: skip
+    if not found:
+        return {}
+    number, command = found[0]
+    because = say("line {line} of the launch file starts {command}", line=number, command=command)
+    return {"served": Fact("engine" if known.run.topology.engine_elsewhere else "judge", "script", because)}
 
 
 def scored(facts: Facts) -> dict[str, Fact]:
@@ -324,6 +348,8 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     if checkpointing is not None and isinstance(checkpointing.value, bool):
         add("gradient_checkpointing", checkpointing.value, checkpointing.key or checkpointing.note)
     add("colocated", run.topology.colocated, say("the launch's topology"))
+    if (apart := stands_apart(run)) is not None:
+        add("engine.apart", apart, say("how {framework} starts its engine", framework=run.title))
     full = run.knobs.get("actor.full_finetuning")
     add("lora", run.trains_adapters, full.note if full and full.source == "log" else say("the launch's settings"))
     add("sleep", sleeping, say("the launch's settings"))

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.crash.holders import is_empty
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.saved_modules import saved_facts
 from advisor.language import Sayings, say
+from advisor.memory.allocator import can_mean
 from advisor.memory.attribution import beyond_weights, completes, tried_bytes
+from advisor.memory.batches import LENGTHS, Assumptions, sequence_length
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
-from advisor.memory.constants import FP32
+from advisor.memory.constants import BF16, FP32
 from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import implausible, refuted
+from advisor.run.natives import last_part
 from advisor.run.run import Run
+from advisor.run.values import parse_value
 from advisor.units import show_bytes, show_params
 from advisor.words import PHASE_TITLES, when
 
@@ -32,6 +37,12 @@ TIGHT = 0.9
 """Of a card: what is counted to take more may as well have run out (judgement)."""
 SMALL = 0.35
 """Of a card: what lasts and takes less does not fill it, should it be half as much again (judgement)."""
+LONG_ROW = 4096
+"""Tokens: a longer row may hold what no sum counts, attention that is not fused or a cache (judgement)."""
+SMALL_PASS = 0.1
+"""Of a card: a pass that takes less with its longest rows fills no card by them (judgement)."""
+USUAL_BUCKET = 5e8
+"""Numbers in a bucket of ZeRO unless a file says otherwise (deepspeedai/DeepSpeed docs/_pages/config-json.md)."""
 MUCH = 0.15
 """Of a card: what one tensor of a pass takes of it is logits, unless attention is not fused (judgement)."""
 OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
@@ -51,8 +62,9 @@ def ledger_facts(
     facts: dict[str, Fact] = {}
     if run.framework == "unknown" or not (run.settings or crash.settings):
         return _tensor(attribution, run, crash, ran)  # a ledger of nothing but defaults says nothing of this run
+    facts.update(_small_pass(ledger, run))
     if implausible(run, ledger) or refuted(ledger, ran):
-        return _tensor(attribution, run, crash, ran)
+        return {**facts, **_tensor(attribution, run, crash, ran)}
     fullest = ledger.peak("gpu") if run.topology.colocated else ledger.crowded("gpu")
     phase = ledger.phase("gpu", crash.phase) or fullest
     if phase is not None:
@@ -115,6 +127,26 @@ def ledger_facts(
     return facts
 
 
+def _small_pass(ledger: Ledger, run: Run) -> dict[str, Fact]:
+    """That a pass of the update is small with rows as long as they may be: no long row fills the card then."""
+    update, capacity = ledger.phase("gpu", "actor_update"), ledger.gpu_capacity
+    length, _ = sequence_length(run, Assumptions())
+    counted = any(stated_length(run)) and length <= LONG_ROW and not run.unlimited_pictures
+    if update is None or capacity is None or not counted:
+        return {}
+    of_pass = round(sum(cell.by_data[1] for cell in update.cells if cell.owner in owners_of("batch")))
+    told = {"size": show_bytes(of_pass), "total": show_bytes(capacity)}
+    because = say("with rows at their cap a pass of the update takes {size} of {total}", **told)
+    return {"pass.small": Fact(of_pass < SMALL_PASS * capacity, "script", because)}
+
+
+def stated_length(run: Run) -> Iterator[bool]:
+    """Whether somebody states how long rows are, for each setting that may."""
+    for name in LENGTHS:
+        knob = run.knobs.get(name)
+        yield knob is not None and knob.value is not None and knob.source in ("script", "log", "user")
+
+
 def _left_to_pass(ledger: Ledger, phase: PhaseSum, lasting: int) -> dict[str, Fact]:
     """That what lies on the card before any pass is a small part of it: what fills it then comes with a pass."""
     capacity = ledger.gpu_capacity
@@ -172,6 +204,8 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> 
     is, or may be, of weights in fp32. It is the logits only where no other tensor of that phase, or of any where none
     is known, has the size, too.
     """
+    if bucket := _bucket(run, crash):
+        return bucket
     best = next((match for match in attribution if match.matches), None)
     weights = next((match for match in attribution if match.parameters), None)
     if best is None and weights is not None and weights.shape.startswith(FP32_SHAPE):
@@ -194,6 +228,27 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> 
     if kind == "tensor" and best.of_logits and all(match.of_logits or match.of_scores for match in here):
         facts["attribution.likely"] = Fact("logits", "log", because, (0,))  # attention is seldom unfused
     return facts
+
+
+_OF_BUCKET: dict[str, bool | str] = {"attribution": "bucket", "frame.bucket": True}
+
+
+def _bucket(run: Run, crash: Crash) -> dict[str, Fact]:
+    """That a bucket of ZeRO was asked for, where DeepSpeed trains: as many numbers as it holds, in 2 or 4 bytes."""
+    tried = tried_bytes(crash)
+    shown = backend_facts(crash.frames).get("trainer")
+    trains = run.number("actor.zero_stage") or (shown is not None and shown.value == "deepspeed")
+    if tried is None or not trains or crash.memory != "gpu":
+        return {}
+    stated = [number for one in run.settings if last_part(one.key) in ("reduce_bucket_size", "allgather_bucket_size")
+              and isinstance(number := parse_value(one.text, "float"), float) and number > 0]  # fmt: skip
+    for numbers in stated or [USUAL_BUCKET]:
+        for width in (BF16, FP32):
+            if can_mean(tried, round(numbers * width)):
+                told = {"size": show_bytes(tried), "numbers": f"{numbers:,.0f}", "bytes": width}
+                because = say("{size} is a bucket of ZeRO: {numbers} numbers of {bytes} bytes", **told)
+                return {name: Fact(value, "log", because, (0,)) for name, value in _OF_BUCKET.items()}
+    return {}
 
 
 def _whole_model(run: Run, crash: Crash) -> dict[str, Fact]:

@@ -229,7 +229,13 @@ def with_sharding(
 
 
 def _sharding_question(unread: Unread, known: Sequence[Sharding]) -> QuestionStep:
-    source: dict[str, AnsweredBy] = {"user": "user", "name": "script", "option": "script", "nothing": "unknown"}
+    source: dict[str, AnsweredBy] = {
+        "user": "user",
+        "name": "script",
+        "option": "script",
+        "sums": "log",
+        "nothing": "unknown",
+    }
     because = {
         "user": say("you said so"),
         "name": say("{file} {absent}; its name says so", file=unread.file, absent=unread.absent)
@@ -241,6 +247,7 @@ def _sharding_question(unread: Unread, known: Sequence[Sharding]) -> QuestionSte
             frame=unread.against,
         ),
         "option": unread.key,
+        "sums": say("the sizes of the log fit it"),
         "nothing": "",
     }
     return QuestionStep(
@@ -260,5 +267,5 @@ def _sharding_question(unread: Unread, known: Sequence[Sharding]) -> QuestionSte
             "In the file: zero_stage (accelerate), zero_optimization.stage (DeepSpeed), distributed_type: FSDP. Beside "
             "the script, where the launch names it, the file is read."
         ),
-        guess=unread.told_by == "name",
+        guess=unread.told_by in ("name", "sums"),
     )

@@ -31,7 +31,8 @@ from advisor.run.shape import packed_by_name
 from advisor.units import show_bytes, show_params
 from advisor.words import PHASE_TITLES, sentence, when
 
-SAID_ALREADY = ("not-in-the-settings", "not-memory", "nothing-failed", "unclear")
+ELSEWHERE = "not-in-the-settings"
+SAID_ALREADY = (ELSEWHERE, "not-memory", "nothing-failed", "unclear")
 """Causes that say so themselves, or without a shortage."""
 OF_A_PASS = (*OPEN, "logits-too-big", "evaluation-too-big", "room-lost", "gpu-growth")
 """Causes to which the pictures of a batch may belong."""
@@ -73,6 +74,7 @@ def remarks(
         *(() if cause == LOADING else host),
         *_contradiction(crash, facts),
         *_by_own_readings(facts),
+        *_engine_there(facts, cause),
         *_resumes(facts, cause),
         *_packed_and_full(run),
         *_states_there(known.run, facts, cause),
@@ -120,7 +122,8 @@ def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     """That what can be counted fits all the same, where the run died of that memory, and in which way it would not."""
     crash, ledger, memory = known.crash, known.ledger, facts.get("memory")
     place: Place | None = next((one for one in PLACES if memory is not None and memory.value == one), None)
-    if place is None or memory is None or memory.source == "script" or cause in SAID_ALREADY:
+    elsewhere = cause == ELSEWHERE
+    if place is None or memory is None or memory.source == "script" or (cause in SAID_ALREADY and not elsewhere):
         return
     phase, room = ledger.phase(place, crash.phase) or ledger.crowded(place), capacity_of(ledger, place)
     if phase is None or not room or phase.expected > room * FILLED or ledger.missing:
@@ -130,6 +133,12 @@ def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     told = {"size": show_bytes(phase.expected), "total": show_bytes(room), "when": when(phase.phase)}
     first = facts.get("first_step")
     ways = known.otherwise(first is not None and first.value is False) if place == "gpu" and known.otherwise else ()
+    if elsewhere:
+        if ways:
+            yield say(
+                "What would fill {total}: {ways}.", total=told["total"], ways=clauses(w.clause for w in ways[:WAYS])
+            )
+        return
     if ways:
         yield say("By what is counted {size} of {total} are in use {when}, too little to run out.", **told)
         told["ways"] = clauses(way.clause for way in ways[:WAYS])
@@ -247,6 +256,16 @@ def _by_own_readings(facts: Facts) -> Iterator[str]:
         yield say("By the log it grows: {because}.", because=facts["sleep.left_grows"].because)
     elif (left := facts.get("sleep.left")) is not None and "line.cumem-oom" in facts:
         yield say("By the log {because}: what the engine wakes to has to fit beside that.", because=left.because)
+
+
+def _engine_there(facts: Facts, cause: str) -> Iterator[str]:
+    """That the process beside the trainer is the run's own engine, where that is not the cause."""
+    engine = facts.get("gpu.others_engine")
+    if engine is not None and engine.value is True and cause != "engine-beside-trainer":
+        yield say(
+            "{because}: no stranger. A smaller share, or sleep mode in force, gives that back.",
+            because=sentence(engine.because).rstrip("."),
+        )
 
 
 def _resumes(facts: Facts, cause: str) -> Iterator[str]:

@@ -27,6 +27,7 @@ RESTORED = re.compile(r"torch\.load\([^)]*(?:resum|ckpt|checkpoint|optim)|optimi
 """Source lines of a program's own that do so."""
 NOT_A_RUN = re.compile(
     r":(?:from_pretrained|_?load_pretrained_model|train|fit|step|resume_\w*(?:memory|occupation)\w*|wake_up)$"
+    r"|(?:torch_memory_saver|vllm|sglang)\w*/"
 )
 """Functions that load a model from its files, take an engine's memory back, or train."""
 KEYS = re.compile(r"(?:^|[./_-])(?:resume(?:[._-]?(?:from|path|dir|mode|training|checkpoint)\w*)*|load_checkpoint)$")

@@ -34,7 +34,7 @@ def size_remarks(known: DiagnosisInputs, facts: Facts, cause: str, made: Allocat
     yield from _beyond_any_card(facts)
     yield from as_scores(known, facts, None) if made is None else ()
     yield from _one_pass(known.run) if _in_a_pass(facts) else ()
-    yield from _in_tokens(known.run, known.attribution if _may_be_logits(facts) else [])
+    yield from _in_tokens(known.run, known.attribution if _may_be_logits(facts) else [], cause)
     yield from _as_weights(known, facts, cause)
 
 
@@ -79,7 +79,9 @@ def as_scores(known: DiagnosisInputs, facts: Facts, made: Allocation | None) -> 
 
 def _may_be_scores(facts: Facts) -> bool:
     """Whether the failing line makes attention scores, or something beyond the card that nothing else explains."""
-    made, beyond = facts.get(FACT), facts.get("gpu.beyond_card")
+    made, beyond, exact = facts.get(FACT), facts.get("gpu.beyond_card"), facts.get("attribution")
+    if exact is not None and exact.value == "scores":
+        return False  # by heads and length of this very run
     if made is not None:
         return made.value in SCORES
     likely = facts.get("attribution.likely")
@@ -119,20 +121,26 @@ def _one_pass(run: Run) -> Iterator[str]:
         )
 
 
-def _in_tokens(run: Run, matches: Sequence[Match]) -> Iterator[str]:
-    """How many tokens the size asked for would be, where no model is named or they are more than the run's budget."""
+def _in_tokens(run: Run, matches: Sequence[Match], cause: str) -> Iterator[str]:
+    """How many tokens the size asked for would be, where no model is named, they are more than the run's budget, or
+    logits are the cause and no pass of the run as it was seen has so many."""
     of_logits = next((match for match in matches if match.of_logits and not match.matches), None)
     if run.model is not None and (exact := [one for one in matches if one.of_logits and not one.matches and one.round]):
         yield _exactly(exact, run.model.vocab)
         return
+    if run.model is not None and not run.settings:
+        inverse = [one for one in matches if one.of_logits and not one.matches]
+        if inverse and cause == LOGITS:
+            yield _exactly(inverse, run.model.vocab)
+        return
     bounds = run.is_on("actor.dynamic_batch")
     budget = run.knobs.get("actor.tokens_per_gpu") if bounds else None
-    if of_logits is None or (run.model is not None and budget is None):
+    if of_logits is None or (run.model is not None and budget is None and cause != LOGITS):
         return
     told = {"tried": show_bytes(of_logits.bytes), "formula": of_logits.formula}
-    if run.model is None:
+    if run.model is None or budget is None:
         yield say("The {tried} asked for, counted as logits: {formula}. Hold that against your lengths.", **told)
-    elif budget is not None and isinstance(budget.value, (int, float)) and of_logits.tokens > budget.value:
+    elif isinstance(budget.value, (int, float)) and of_logits.tokens > budget.value:
         told |= {"key": budget.key, "budget": f"{budget.value:g}"}
         yield say(
             "The {tried} asked for, counted as logits: {formula}. That is above {key} = {budget}: one sample alone is "
@@ -142,10 +150,11 @@ def _in_tokens(run: Run, matches: Sequence[Match]) -> Iterator[str]:
 
 
 def _exactly(found: Sequence[Match], words: int) -> str:
-    """That a size is of the logits of a round number of tokens, fp32 first: a loss computes in it."""
+    """That a size is of the logits of so many tokens, a round number where it is one; fp32 first, as losses compute."""
+    step = ROUND if all(one.round for one in found) else 1
     ways = sorted(((FP32 if one.shape.startswith("fp32") else BF16), one.tokens) for one in found)[::-1]
     each = [
-        say("{tokens:,} tokens in {bytes} bytes", tokens=-(-tokens // ROUND) * ROUND, bytes=width)
+        say("{tokens:,} tokens in {bytes} bytes", tokens=-(-tokens // step) * step, bytes=width)
         for width, tokens in ways
     ]
     told = {"tried": show_bytes(found[0].bytes), "words": f"{words:,}", "ways": clauses(each)}

@@ -21,7 +21,7 @@ RUN_NAMES = frozenset({
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
     "advisory.checked", "algorithm", "attention.eager", "attention.unsure", "attribution", "attribution.likely",
-    "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended", "engine.free_share", "engine.share",
+    "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended", "engine.apart", "engine.free_share", "engine.share",
     "engine.weights_share", "era", "eval.due", "eval.first", "eval.metrics", "events", "experts", "failed",
     "first_step", "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects",
     "frame.data_parallel", "frame.engine", "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.loads",
@@ -29,7 +29,8 @@ FACTS = frozenset({
     "frame.resumes", "frame.to_card", "frame.torch_load", "frame.wakes", "framework", "gathered_weights.share",
     "fsdp2",
     "gpu.absurd_request", "gpu.allocated_share", "gpu.beyond_card", "gpu.empty", "gpu.fragmented",
-    "gpu.free_exceeds_request", "gpu.grows", "gpu.missing_share", "gpu.name", "gpu.others_alike", "gpu.others_bytes",
+    "gpu.free_exceeds_request", "gpu.grows", "gpu.missing_share", "gpu.name", "gpu.others_alike", "gpu.others_aside",
+    "gpu.others_bytes",
     "gpu.others_dominate", "gpu.others_engine", "gpu.others_minor", "gpu.others_most", "gpu.others_share",
     "gpu.peak_of_pass", "gpu.scattered", "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing",
     "has_critic", "has_engine", "host.beyond_states", "host.driver_large", "host.grows", "host.held_by", "host.largest",
@@ -40,11 +41,12 @@ FACTS = frozenset({
     "ledger.states_of_phase", "ledger.states_share", "ledger.unexplained_share", "log_prob_pass", "logits.least_share",
     "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "modules.saved",
     "nothing_given",
-    "one_process", "optimizer.card_share", "phase", "pictures.unlimited", "platform", "prequantised", "ran", "ran_with",
+    "one_process", "optimizer.card_share", "pass.small", "phase", "pictures.unlimited", "platform", "prequantised",
+    "ran", "ran_with",
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "samples.bind",
     "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",
-    "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "stated.card", "states.if_full_share",
+    "served", "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "stated.card", "states.if_full_share",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "trigger", "vendor", "verdict",
     "weights.fp32", "weights.least_share", "weights.whole", "zero3",
 })  # fmt: skip

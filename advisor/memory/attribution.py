@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from math import isqrt
@@ -13,15 +14,18 @@ from advisor.crash.allocations import Made, made
 from advisor.crash.evidence import Crash
 from advisor.knowledge import load_knowledge
 from advisor.language import mark, say
+from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
 from advisor.memory.allocator import can_mean, elements_window, identifies_nothing
 from advisor.memory.amount import Amount, in_bytes, quantity
 from advisor.memory.batches import Assumptions, Pass, critic_pass, scoring_pass, sequences_held, update_pass
 from advisor.memory.cells import Match
+from advisor.memory.ledger import build_ledger
 from advisor.memory.lora import tile_rows
 from advisor.memory.megatron import Split, expert_parameters, split_of
-from advisor.memory.trainer import shards_of, tensor_ways
+from advisor.memory.trainer import has_engine, shards_of, tensor_ways
 from advisor.run.run import ModelShape, Run
+from advisor.units import show_bytes
 from advisor.words import Phase
 
 MATCHES_KEPT = 8
@@ -43,6 +47,11 @@ LEAST_WEIGHTS = 256 << 20
 """Bytes: smaller sizes are matrices of many models (judgement)."""
 USUAL_VOCABULARIES = 2
 """How many of the commonest vocabularies of models.yaml are tried."""
+PRECISE = 0.006
+"""Part of a size within which it is printed, from which on the some fifty tensors of a run seldom meet it by chance."""
+_LEAST_SCORES = 2 << 30
+"""Bytes: a sampler of 1024 sequences and 250 000 words asks for half of it in fp32."""
+_IN_ENGINE = re.compile(r"(?:^|/)(?:vllm|sglang)/")
 _MOST_ROWS = 64
 """Of a pass in which a round number of tokens is looked for (judgement)."""
 ROUND = 512
@@ -83,6 +92,8 @@ class Candidate(Struct, frozen=True):
     words: str = ""
     """How its tokens were counted."""
     of_weights: bool = False
+    at_cap: bool = False
+    """Its rows are as long as they may be."""
 
     @property
     def made(self) -> Made:
@@ -116,6 +127,61 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     told = made(crash.failing) or ("weights" if completes(crash, run.model.parameters) else "")
     ranked = sorted(found, key=lambda x: (bool(told) and x.made != told, _distance(x, crash.phase), -x.weight))
     return tuple(_match(x, _phase_of(x, crash.phase), True) for x in ranked[:MATCHES_KEPT])
+
+
+class BySize(Struct, frozen=True):
+    """What the size that was asked for tells of a pass where nothing else does."""
+
+    phases: tuple[Phase, ...]
+    """Those whose pass makes a tensor of that size."""
+    at_cap: bool
+    """Rows were as long as they may be."""
+    of_logits: bool
+    because: str
+    instead: bool = False
+    """Of another phase than the one that the log names."""
+
+
+def told_by_size(run: Run, machine: Machine, crash: Crash) -> BySize | None:
+    """Which passes make a tensor of the size that was asked for; None where none does, the size is printed too coarsely
+    to tell, or weights have it as well."""
+    tried = tried_bytes(crash)
+    if tried is None or crash.memory != "gpu" or crash.verdict != "oom":
+        return None
+    if scores := _scored_while_generating(run, crash, tried):
+        return scores
+    least, most = elements_window(tried, 1)
+    found = [match for match in attribute(run, crash) if match.matches]
+    sure = most - least <= tried * PRECISE and all(match.of_logits or match.of_scores for match in found)
+    if not found or not sure:
+        return None
+    counted = {one.phase for one in build_ledger(run, machine, crash).gpu} or {match.phase for match in found}
+    among = crash.phase_among or ((crash.phase,) if crash.phase != "unknown" else counted)
+    here = [match for match in found if match.phase in among]
+    if not here:
+        return None
+    best = here[0]
+    alike = [match for match in here if match.of_logits == best.of_logits]
+    told = {"size": show_bytes(tried), "tensor": best.tensor, "formula": best.formula}
+    because = say("{size} is the size of {tensor}: {formula}", **told)
+    phases = tuple(dict.fromkeys(match.phase for match in alike))
+    return BySize(phases, all(match.at_cap for match in alike), best.of_logits, because)
+
+
+def _scored_while_generating(run: Run, crash: Crash, tried: int) -> BySize | None:
+    """The pass that scores the answers, where a call that generates fails in one softmax outside of the engine: the
+    engine's sampler has a row for each sequence at once, which is never so much."""
+    inside = any(_IN_ENGINE.search(frame.file) for frame in crash.frames)
+    softmax = any("softmax" in f"{frame.function} {frame.text}" for frame in crash.failing)
+    elsewhere = crash.phase != "rollout_generate" or inside or not softmax or tried < _LEAST_SCORES
+    if elsewhere or run.model is None or not has_engine(run):
+        return None
+    because = say(
+        "{size} in one softmax outside of the engine, whose sampler has a row for each sequence: the pass that scores "
+        "the answers, which this version makes inside of generate_sequences",
+        size=show_bytes(tried),
+    )
+    return BySize(("log_prob",), False, True, because, instead=True)
 
 
 def beyond_weights(run: Run, tried: int) -> bool:
@@ -186,9 +252,11 @@ def candidates(run: Run, shape: ModelShape) -> list[Candidate]:
     return list(found.values())
 
 
-def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int]]:
-    """Token counts a pass may have, with words and how likely each is to be the one that failed."""
+def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int, bool]]:
+    """Token counts a pass may have, with words, how likely each is to be the one that failed, and whether its rows are
+    as long as they may be."""
     seen: set[int] = set()
+    longest = {step.sequences * step.length}
     part = step.logits_part(run.mechanics.logits_scope)
     most = step.high * max(1, run.topology.sequence_parallel)
     options: list[tuple[int, str, int]] = [
@@ -202,6 +270,7 @@ def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int]]:
         alone = say("{sequences} x response tokens", sequences=step.sequences)
         options.append((step.sequences * step.response, alone, 7))
         options.append((step.response, say("one response"), 5))
+        longest |= {step.sequences * step.response, step.sequences * (step.response + 1)}
     budget = run.number("actor.tokens_per_gpu")
     if budget:
         options.append((round(budget), say("token budget {budget:.0f}", budget=budget), 7))
@@ -212,7 +281,7 @@ def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int]]:
     for tokens, words, weight in options:
         if tokens > 0 and tokens not in seen:
             seen.add(tokens)
-            yield tokens, words, weight
+            yield tokens, words, weight, tokens in longest
 
 
 def _in_each_type(
@@ -235,11 +304,12 @@ def _logits(run: Run, shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) 
         counts = list(_token_counts(run, step))
         if run.mechanics.logits_tile_bytes:  # log-probabilities never see full logits
             rows = tile_rows(run.mechanics.logits_tile_bytes, shape.vocab, step.tokens.value)
-            counts = [(rows, say("one tile"), 9)]
-        for tokens, words, weight in counts:
+            counts = [(rows, say("one tile"), 9, False)]
+        for tokens, words, weight, at_cap in counts:
             dimensions = {mark("tokens"): tokens, name: vocab}
-            whole, copies = _in_each_type(_LOGITS, dimensions, (phase,), weight + 20, role, words)
-            yield from (whole, replace(copies, tensor=_COPIES))
+            for each in _in_each_type(_LOGITS, dimensions, (phase,), weight + 20, role, words):
+                wide = each.shape.startswith("fp32")
+                yield replace(each, tensor=_COPIES if wide else _LOGITS, at_cap=at_cap)
 
 
 def _vocabulary(run: Run, shape: ModelShape) -> tuple[int, int]:
@@ -268,7 +338,7 @@ def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> It
             mark("tokens of the queries"): step.length,
             mark("tokens of the keys"): step.length,
         }
-        yield from _in_each_type(_SCORES, scores, (phase,), 12, role)
+        yield from (replace(one, at_cap=True) for one in _in_each_type(_SCORES, scores, (phase,), 12, role))
 
 
 def _weights(run: Run, shape: ModelShape) -> Iterator[Candidate]:
@@ -475,4 +545,4 @@ def _match(candidate: Candidate, phase: Phase, matches: bool) -> Match:
     if candidate.words:
         formula = say("{formula} ({words})", formula=formula, words=candidate.words)
     found = Match(tensor, candidate.bytes, candidate.shape, formula, phase, matches, of_logits, of_scores=of_scores)
-    return replace(found, of_weights=candidate.of_weights)
+    return replace(found, of_weights=candidate.of_weights, at_cap=candidate.at_cap)

@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Reading
-from advisor.crash.holders import idle_in_pool
+from advisor.crash.holders import held_by_others, idle_in_pool
 from advisor.language import mark, say, sentences
-from advisor.memory.amount import Amount, in_bytes
+from advisor.memory.amount import Amount, in_bytes, quantity
 from advisor.memory.cells import ENGINE, Cell, Ledger, Note, Owner, PhaseSum, Place, note
 from advisor.memory.constants import DOUBTFUL_SHARE, STAYED_SHARE
 from advisor.memory.peaks import Peak
@@ -42,8 +42,28 @@ _ENGINE_STAYED = mark(
 )
 
 
+_AWAKE: Phase = "rollout_generate"
+_LIKE: Mapping[Owner, tuple[Owner, ...]] = {"logits": ("logits",), "kv_cache": ENGINE}
+"""What a part of a correction follows, by the owner that it is counted to."""
+_KEPT = mark("what the run's own engine had not given back, by the log")
+_MORE_COPIES = mark("more copies of them than are counted, by the log")
+COPIES, OTHERS = 3, 0.5
+"""Of the tensor that failed, as many copies as loss, entropy and backward pass hold beyond what is counted at the most;
+of a rest, the part that other processes hold from which on it is theirs (judgement)."""
 _IN_PIECES = 0.25
 """Part of a card in pieces from which they are no ordinary rest, which the sums count (judgement)."""
+
+
+class Follows(Struct, frozen=True):
+    """Bytes of a correction that follow what an owner is predicted to hold: they shrink with it as settings change."""
+
+    size: int
+    owner: Owner
+    phase: Phase
+    """In which its prediction is looked at."""
+    then: int
+    """What that was, of the run that the log saw."""
+    note: Note
 
 
 class Correction(Struct, frozen=True):
@@ -60,6 +80,8 @@ class Correction(Struct, frozen=True):
     """What a rest this large says about script and log, in a sentence; "" where it is an ordinary rest."""
     unexplained: int = 0
     """Bytes of it that neither a setting nor a process of the message explains, where that is no ordinary rest."""
+    follows: Follows | None = None
+    """Copies of logits, or what an engine kept; what is left is explained by nothing."""
 
     @property
     def is_level(self) -> bool:
@@ -72,18 +94,22 @@ class Correction(Struct, frozen=True):
         return round(self.amount.value)
 
 
-def corrections(ledger: Ledger, crash: Crash, said: Place | None = None) -> tuple[Correction, ...]:
+def corrections(
+    ledger: Ledger, crash: Crash, said: Place | None = None, of_logits: bool = False
+) -> tuple[Correction, ...]:
     """What the first cause proves: on the GPU, in use + asked for; on the host, in use. And what the log read in phases
     that went well, where it is more than predicted.
 
-    `said`: the memory that ran out by the user's word, where no log tells.
+    `said`: the memory that ran out by the user's word, where no log tells. `of_logits`: what was asked for is logits of
+    this run by its size, so that a rest is copies of them before it is anything else.
     """
     read = _in_use(ledger, crash)
     proven = crash.verdict == "oom" and bool(crash.evidence)
     memory = crash.memory if proven and crash.memory != "unknown" else said
     fields = crash.evidence[0].fields if proven else {}
     if memory == "gpu":
-        return (*_gpu(ledger, crash.phase, fields, proven), *read)
+        found = _gpu(ledger, crash.phase, fields, proven)
+        return (*(_as_copies(one, ledger, fields) if of_logits else one for one in found), *read)
     if memory == "host":
         return (*_host(ledger, crash, fields), *read)
     return read
@@ -138,11 +164,23 @@ def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool) -> tuple[Co
         return ()
     found = Correction("gpu", died.phase if died else "unknown", amount, round(needed.value), words)
     if died is None:  # which phase it corrects is not known: the rest is told, and added to none
-        if not by_log or not _is_doubtful(found.extra, found.measured, fullest):
+        if not by_log or not is_doubtful(found.extra, found.measured, fullest):
             return (found,)
         told = {"extra": show_bytes(found.extra), "needed": show_bytes(found.measured)}
         return (replace(found, doubt=say(_DOUBT_OF_NO_PHASE, **told), unexplained=found.extra),)
-    return (_doubted(found, died, fields, by_log),)
+    return (_doubted(found, died, ledger, fields, by_log),)
+
+
+def _as_copies(found: Correction, ledger: Ledger, fields: Fields) -> Correction:
+    """The rest as copies of the logits that failed, which follow them when settings change; as it is where it is more
+    than a few of them, or was held by other processes."""
+    phase, tried = ledger.phase("gpu", found.phase), _bytes(fields, "tried_bytes")
+    others = (held_by_others(fields) or 0) - _bytes(fields, "engine_process_bytes")
+    logits = phase.of("logits") if phase is not None else 0
+    if not logits or found.extra > COPIES * tried or others > OTHERS * found.extra:
+        return found
+    copies = Follows(found.extra, "logits", found.phase, logits, Note(_MORE_COPIES))
+    return replace(found, follows=copies, doubt="", unexplained=0)
 
 
 def _read(name: str, size: int) -> Amount:
@@ -155,13 +193,13 @@ def _predicted(phase: PhaseSum) -> Amount:
     return _read(mark("predicted"), phase.expected)
 
 
-def _doubted(found: Correction, phase: PhaseSum, fields: Fields, by_log: bool) -> Correction:
+def _doubted(found: Correction, phase: PhaseSum, ledger: Ledger, fields: Fields, by_log: bool) -> Correction:
     """With why the script may not be the whole story; as it is where the rest is within what a ledger leaves out.
 
     What the run's own engine held beyond its due is told as such, and neither doubted nor counted a second time.
     """
     needed = found.measured
-    if not _is_doubtful(found.extra, needed, phase):
+    if not is_doubtful(found.extra, needed, phase):
         return found
     if not by_log:
         sizes = {"predicted": phase.expected, "needed": needed, "extra": found.extra}
@@ -183,18 +221,22 @@ def _doubted(found: Correction, phase: PhaseSum, fields: Fields, by_log: bool) -
         phase=PHASE_TITLES[phase.phase],
         others=show_bytes(foreign),
     )
-    doubt = sentences((stayed, told if _is_doubtful(rest, needed, phase) else ""))
+    doubt = sentences((stayed, told if is_doubtful(rest, needed, phase) else ""))
     rest -= foreign
-    return replace(found, doubt=doubt, unexplained=rest if _is_doubtful(rest, needed, phase) else 0)
+    awake = ledger.phase("gpu", _AWAKE)
+    if stayed and awake is not None and (then := awake.of(*ENGINE)):
+        found = replace(found, follows=Follows(over, "kv_cache", _AWAKE, then, Note(_KEPT)))
+    return replace(found, doubt=doubt, unexplained=rest if is_doubtful(rest, needed, phase) else 0)
 
 
-def _is_doubtful(extra: int, needed: int, phase: PhaseSum) -> bool:
+def is_doubtful(extra: int, needed: int, phase: PhaseSum) -> bool:
+    """Whether so much beyond the prediction is no ordinary rest, which every ledger leaves out."""
     return extra > needed * DOUBTFUL_SHARE or extra > phase.expected
 
 
 _IN_BACKWARD = ("backward", "_engine_run_backward")
 """Functions of torch below which the whole forward pass is held."""
-_LASTING: tuple[Owner, ...] = ("weights", "reference", "critic", "engine_weights")
+LASTING: tuple[Owner, ...] = ("weights", "reference", "critic", "engine_weights")
 """Owners that are on a GPU from a phase's first moment, whatever has been computed."""
 _TOO_MUCH = mark(
     "By the settings {phase} takes {predicted}, of which at least {held} must have been there when it failed, but only "
@@ -240,7 +282,7 @@ def _held(phase: PhaseSum, crash: Crash) -> int:
     if phase.phase == "model_load":
         return 0
     whole = bool(crash.steps_done) or any(frame.function in _IN_BACKWARD for frame in crash.frames)
-    return sum(cell.low for cell in phase.cells if whole or cell.owner in _LASTING)
+    return sum(cell.low for cell in phase.cells if whole or cell.owner in LASTING)
 
 
 def _bytes(fields: Fields, name: str) -> int:
@@ -279,14 +321,22 @@ def corrected(ledger: Ledger, found: tuple[Correction, ...]) -> Ledger:
     """The ledger with an "unexplained" cell for each correction; it stays when settings change."""
     for correction in found:
         sums = ledger.sums(correction.place)
-        fixed = tuple(_with(s, correction) for s in sums)
+        fixed = tuple(_with(each, correction, ledger) for each in sums)
         ledger = replace(ledger, gpu=fixed) if correction.place == "gpu" else replace(ledger, host=fixed)
         if correction.doubt:
             ledger = replace(ledger, basis="estimated", doubts=(*ledger.doubts, correction.doubt))
     return ledger
 
 
-def _with(phase: PhaseSum, correction: Correction) -> PhaseSum:
+def _with(phase: PhaseSum, correction: Correction, ledger: Ledger) -> PhaseSum:
     if phase.phase != correction.phase and (phase.measured or not correction.every_phase):
         return phase
-    return replace(phase, cells=(*phase.cells, Cell("unexplained", correction.amount, correction.note)))
+    rest, cells = correction.amount, phase.cells
+    if (part := correction.follows) is not None and (other := ledger.phase(correction.place, part.phase)) is not None:
+        held = other.of(*_LIKE[part.owner])
+        ratio = quantity("of what it was", held / part.then, "%", basis="estimated")
+        cells = (*cells, Cell(part.owner, in_bytes("by the log", part.size, basis="measured") * ratio, part.note))
+        rest = rest - part.size
+    if rest.value > 0:
+        cells = (*cells, Cell("unexplained", rest, correction.note))
+    return replace(phase, cells=cells)

@@ -341,6 +341,8 @@ class Match(Struct, frozen=True):
     of_scores: bool = False
     """Of attention that is not fused: heads x length x length."""
     of_weights: bool = False
+    at_cap: bool = False
+    """Of a pass whose rows are as long as they may be."""
     round: bool = False
     """Of logits that do not match: a round number of tokens has that size, which few sizes are by chance."""
 

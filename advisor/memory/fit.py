@@ -85,6 +85,8 @@ class Died(Struct, frozen=True):
     """False: only the user says so, which proves of no phase that the run passed it."""
     stepped: bool = True
     """A whole step was done before, so each of its phases was passed once."""
+    among: tuple[Phase, ...] = ()
+    """The phases that the log leaves open, where it shows some: what comes before all of them was passed."""
 
 
 class Walls(Struct, frozen=True):
@@ -503,7 +505,8 @@ def _lived(now: PhaseSum, walls: Walls) -> bool:
         cell.owner in ("optimizer", "offloaded_optimizer") and cell.expected for cell in now.cells
     ):
         return False
-    earlier = died.phase != "unknown" and _rank(now.phase) < _rank(died.phase)
+    among = (died.phase,) if died.phase != "unknown" else died.among
+    earlier = bool(among) and all(_rank(now.phase) < _rank(phase) for phase in among)
     alike = now.phase in (*_ALIKE, *ONCE) and now.phase != died.phase  # in each step that was done, or before it
     return earlier or (died.stepped and (alike or died.place != now.place))
 

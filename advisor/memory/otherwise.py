@@ -17,6 +17,8 @@ from advisor.words import Phase
 
 FILLED = 0.9
 """Of a card; what is expected to take more is no contradiction to a crash (judgement)."""
+BEYOND = 4
+"""Times a card: nobody's run gets anywhere with so much (judgement)."""
 _BUILT_IN = ("default", "derived")
 """What the framework sees to by itself, whatever the launch says."""
 
@@ -59,7 +61,7 @@ def otherwise(seen: Prediction, phase: Phase, knobs: Sequence[KnobFact], ran: bo
         off = replace(run, knobs={**run.knobs, **less})
         found.append(Otherwise(doubt.says, _fullest(seen.ledger_of(off), phase), doubt.check))
     ways = (longest, *sorted(found, key=lambda one: -one.size))
-    return tuple(one for one in ways if one.size > room * FILLED)
+    return tuple(one for one in ways if room * FILLED < one.size < room * BEYOND)
 
 
 def _by_rows(ledger: Ledger, phase: Phase, room: int) -> Otherwise | None:

@@ -17,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.language import say
+from advisor.language import say, sentences
 from advisor.machine.inventory import Machine
 from advisor.memory.batches import AT_CAP, LONGEST_ROW
-from advisor.memory.calibrate import Correction, corrected, corrections, needed_on_gpu, overcount
-from advisor.memory.cells import Ledger, Place
+from advisor.memory.calibrate import Correction, corrected, corrections, is_doubtful, needed_on_gpu, overcount
+from advisor.memory.cells import ENGINE, Ledger, PhaseSum, Place
 from advisor.memory.data_sets import row_lengths
 from advisor.memory.fit import Died, Fit, Walls, fit_of, unfit
 from advisor.memory.inputs import unread_parts
@@ -30,8 +30,9 @@ from advisor.memory.peaks import Peak, with_peaks
 from advisor.memory.readings import Replaced, replaced_by, with_readings
 from advisor.memory.squeeze import Squeeze, squeeze_of
 from advisor.run.build import BuiltRun, RunInputs, build_run
-from advisor.run.run import Knob, Run
+from advisor.run.run import Knob, Run, Unread
 from advisor.run.topology import gpus_missing
+from advisor.units import show_bytes
 from advisor.words import Full, Phase
 
 Overrides = Mapping[str, str | None]
@@ -150,6 +151,8 @@ class Predictor:
         self.earlier = earlier or {}
         self._doubt = doubt
         self._said = said
+        self.of_logits = False
+        """What was asked for is logits of this run, by its size."""
         self._built: dict[_PredictionKey, BuiltRun] = {}
         self._known: dict[_PredictionKey, Prediction] = {}
         self.proposed: dict[Hashable, tuple[object, Any]] = {}
@@ -198,11 +201,12 @@ class Predictor:
 
     @cached_property
     def _at_caps(self) -> Mapping[str, Knob]:
-        """Rows as long as their cap, where a card ran out that rows of usual length leave with room, and the crash
-        printed no sizes by which the count could be put right."""
+        """Rows as long as their cap, where a card ran out that rows of usual length leave with room; where the crash
+        printed its sizes, if they come nearer to what was needed."""
         ran_out = self.crash.memory == "gpu" if self.crash.verdict == "oom" else self._said == "gpu"
         fields = self.crash.evidence[0].fields if self.crash.verdict == "oom" and self.crash.evidence else {}
-        if not ran_out or self.limit != "card" or needed_on_gpu(fields) is not None:
+        needed = needed_on_gpu(fields)
+        if not ran_out or self.limit != "card":
             return {}
         merged = {**self.inputs.overrides, **self.earlier}
         run = build_run(replace(self.inputs, overrides=merged)).run
@@ -211,6 +215,9 @@ class Predictor:
         ledger = build_ledger(run, self.machine, self.crash)
         died = ledger.phase("gpu", self.crash.phase)
         phases, room = [died] if died is not None else ledger.sums("gpu"), ledger.gpu_capacity
+        if needed is not None:
+            others = fields.get("other_process_bytes")
+            return _nearer_at_cap(died, round(needed.value), others if isinstance(others, int) else 0) if died else {}
         fits = room is not None and all(one.expected <= room for one in phases)
         if not fits or all(one.by_data[1] <= one.expected for one in phases):
             return {}
@@ -231,7 +238,7 @@ class Predictor:
         if self.limit == "share" or nowhere:
             return MeasuredEvidence(readings, peaks)
         placed = _placed(self.crash, raw)
-        found = corrections(raw, placed, self._said)
+        found = corrections(raw, placed, self._said, self.of_logits)
         if not self._seen(run):  # nothing was said of the settings that could be wrong
             found = tuple(replace(one, doubt="") for one in found)
         elif run.unlimited_pictures:  # the sums count usual ones: larger ones are what is not explained
@@ -281,6 +288,31 @@ class Predictor:
         other.measured = MeasuredEvidence()
         return other
 
+    def leaks(self, overrides: Overrides) -> bool:
+        """Whether a bad library version holds memory in that form of the run, which the sums do not know."""
+        return self._leaks is not None and bool(self._leaks(self.built(overrides).run))
+
+    def told(
+        self,
+        crash: Crash,
+        knobs: Mapping[str, Knob],
+        of_logits: bool = False,
+        doubt: str = "",
+        unread: Unread | None = None,
+    ) -> Predictor:
+        """The same of a crash of which more was found out, and of a run whose `knobs` that tells, where nobody gave
+        them; nothing is measured yet. `of_logits`: what was asked for is logits of this run. `doubt`: a sentence.
+        `unread`: what the missing file most likely says."""
+        other = copy(self)
+        other.crash, other.of_logits = crash, self.of_logits or of_logits
+        other._doubt = sentences((self._doubt, doubt))
+        seen = {**self.inputs.observed, **knobs}
+        other.inputs = replace(self.inputs, observed=seen, unread=unread or self.inputs.unread)
+        other._built, other._known, other.proposed = {}, {}, {}
+        for computed in ("measured", "walls", "_at_caps"):
+            other.__dict__.pop(computed, None)
+        return other
+
     def _again(self, **changes: object) -> Predictor:
         other = copy(self)
         other.measured = self.measured
@@ -297,6 +329,20 @@ class Predictor:
         ledger = replace(ledger, doubts=(*ledger.doubts, *found.doubts)) if found.doubts else ledger
         read = with_peaks(with_readings(ledger, found.readings), found.peaks)
         return corrected(read, found.corrections)
+
+
+def _nearer_at_cap(died: PhaseSum, needed: int, others: int) -> dict[str, Knob]:
+    """Rows as long as their cap, where what was needed is doubtfully much for usual ones and nearer to that. `others`:
+    what other processes held of it, of which an engine's part is counted."""
+    usual, longest = died.expected, died.by_data[1]
+    needed -= max(0, others - died.of(*ENGINE))
+    if not is_doubtful(needed - usual, needed, died) or abs(needed - longest) >= needed - usual:
+        return {}
+    told = {"needed": show_bytes(needed), "usual": show_bytes(usual), "longest": show_bytes(longest)}
+    why = say(
+        "{needed} were needed: {usual} with rows of usual length, {longest} with rows as long as their cap", **told
+    )
+    return {LONGEST_ROW: Knob(LONGEST_ROW, AT_CAP, "assumed", note=why)}
 
 
 def _placed(crash: Crash, ledger: Ledger) -> Crash:

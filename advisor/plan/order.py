@@ -56,16 +56,18 @@ class Precedence(NamedTuple):
     aside: bool
     """The cause names another holder, or other remedies: it is ordinary room in this phase."""
     price: int
+    changed: bool
+    """It changes results, where the sums show what is missing: shorter rows come after what leaves them alone."""
     alone: bool
     """By the count it is not enough alone."""
     general: bool
     """Not for this phase alone."""
     stated: bool
     """Not in the user's own files: what they set comes before what they never wrote."""
-    reports: int
-    """On a host of which nobody knows what filled it: less the more documented reports it helped."""
     saving: int
     """Bytes, negative; 0 where the sums do not show what is missing, and so cannot say what is worth most."""
+    reports: int
+    """On a host of which nobody knows what filled it: less the more documented reports it helped."""
     order: int
     """Its place in the cause's own list, then among the candidates."""
 
@@ -94,6 +96,8 @@ class Grounds(Struct, frozen=True):
     largest: int
     """The most that a step which leaves the results alone saves where it counts."""
     missing: int
+    dark: int
+    """Bytes of a card that nothing explains, whichever phase it was."""
     holder_named: str
     """What the cause says held the card; a pass that only scores keeps neither gradients nor moments."""
     back: str
@@ -110,19 +114,20 @@ class Grounds(Struct, frozen=True):
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
         if stage != TRY:
-            return Precedence(stage, 0, 0, False, 0, False, False, False, 0, 0, order)
+            return Precedence(stage, 0, 0, False, 0, False, False, False, False, 0, 0, order)
         finding = self.found.get(step.id, len(self.found))
         return Precedence(
             stage,
             self._behind(step, remedy, found=finding < len(self.found)),
             finding,
-            self._aside(remedy),
+            self._aside(step, remedy),
             self._price(step, remedy),
+            self.missing > 0 and step.results == "changed",
             not self._enough(step),
             remedy is None or remedy.phases != (phase,),
             not stated(step),
-            -self.helped[step.id],
             -self.saving(step) if self.missing else 0,
+            -self.helped[step.id],
             self.own.get("version" if step.kind == "version" else step.id, len(self.own) + order),
         )
 
@@ -185,8 +190,14 @@ class Grounds(Struct, frozen=True):
             return ELSEWHERE
         if found or step.kind in ("machine", "job") or self._enough(step):
             return ORDINARY
-        sure = self.missing > 0 or remedy is None or remedy.relieves not in ("pass", "rows")  # rows may be any length
-        if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * self.missing):
+        small = self.situation.facts.get("pass.small")
+        short = small is not None and small.value is True and not self.missing
+        sure = (
+            self.missing > 0 or short or remedy is None or remedy.relieves not in ("pass", "rows")
+        )  # rows may be any length
+        if short and remedy is not None and remedy.relieves == "rows":
+            return LITTLE_GIVEN
+        if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * (self.missing or self.dark)):
             return LITTLE_GIVEN
         return UNSURE if self._unsure(step, remedy) else ORDINARY
 
@@ -199,8 +210,10 @@ class Grounds(Struct, frozen=True):
         perhaps = needs_engine(remedy, self.situation) == "unseen" or self.situation.needs_more(remedy)
         return rare or newer or perhaps
 
-    def _aside(self, remedy: Remedy | None) -> bool:
-        if remedy is None or remedy.id in self.usual:
+    def _aside(self, step: PlanStep, remedy: Remedy | None) -> bool:
+        enough = self._enough(step) and step.results == "unchanged"  # by the count: whatever it relieves
+        kept = remedy is not None and remedy.relieves == "engine" and self.situation.engine_kept
+        if remedy is None or remedy.id in self.usual or enough or kept:
             return False
         if self.holder_named in ("pass", "rows"):
             return not touches(remedy, self.situation) or remedy.relieves not in ("pass", "rows")
@@ -248,6 +261,8 @@ def grounds(
     usual = [
         one for one in remedies.values() if one.leads_when and all_hold(one.leads_when, situation.facts) is not None
     ]
+    if holder_of(cause, situation) == "states":  # no row is short enough
+        usual = [one for one in usual if lever_of(one) != "length"]
     shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
     alike = [name for name in documented_alike(situation)[1] if name not in little]
@@ -275,6 +290,7 @@ def grounds(
         helped=helped or Counter(),
         largest=max((worth(step) for step in steps if step.results == "unchanged"), default=0),
         missing=missing,
+        dark=sum(one.unexplained for one in situation.predictor.measured.corrections if one.place == situation.place),
         back=back,
         holder_named="pass" if scoring else holder_of(cause, situation),
         open=holder_unknown(situation, cause) and not scoring,
@@ -395,6 +411,7 @@ def gives_little(step: PlanStep, remedy: Remedy | None, situation: Situation) ->
     if low is None or not isinstance(old, float) or not isinstance(new, float):
         return False
     missing = situation.facts.get("gpu.missing_share")
-    return (old <= low and stated(step)) or (
+    kept = situation.engine_kept and situation.cause == "engine-beside-trainer"  # however low, it is what lies there
+    return (old <= low and stated(step) and not kept) or (
         missing is not None and isinstance(missing.value, float) and old - new < missing.value
     )

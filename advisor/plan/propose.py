@@ -57,6 +57,11 @@ class Proposal(Struct, frozen=True):
         return bool(settings) and all(one.source == "assumed" for one in settings)
 
     @property
+    def is_set(self) -> bool:
+        """The user's own files or the log have one of the settings that it changes."""
+        return any(one.given for one in self.present.values())
+
+    @property
     def blind(self) -> bool:
         """Unseen, and it may be a step back: a switch is on once it is set, a number may have been lower already."""
         return self.unseen and not next(iter(self.present.values())).switch

@@ -165,9 +165,20 @@ def _decisive(
 def _aimed(
     proposals: Sequence[Proposal], situation: Situation, cause: Cause, base: Overrides
 ) -> list[tuple[Proposal, bool]] | None:
-    """The cheapest set of what the cause itself names, where one fits that costs neither results nor RAM."""
+    """The cheapest set of what the cause itself names, where one fits that costs neither results nor RAM.
+
+    Where the size that was asked for names the pass, its rows come first: they are what it is made of.
+    """
     own = [p for p in proposals if p.remedy.id in cause.remedies]
-    found = Search(situation, base, only_same_results=True).cheapest(own)
+    search, made = Search(situation, base, only_same_results=True), situation.facts.get("attribution")
+    if made is not None and made.value == "logits":
+        rows = [p for p in own if lever_of(p.remedy) == "batch" and not p.unseen]
+        mine = [p for p in rows if p.is_set]  # the user's own numbers first, those of other passes beside them
+        beside = [p for p in elsewhere(mine, situation, base) if lever_of(p.remedy) == "batch" and p.is_set]
+        for tried, offered in ((mine, len(mine)), ([*mine, *beside], len(mine)), (rows, len(rows))):
+            if found := search.cheapest(tried):
+                return _taken(found, offered, situation, base)
+    found = search.cheapest(own)
     if not found or any(choice.price == "host_ram" for choice in found):
         return None
     return _taken(found, len(own), situation, base)

@@ -104,9 +104,21 @@ class Situation(Struct, frozen=True):
 
     @property
     def engine_asleep(self) -> bool:
-        """The rollout engine has given its memory back where the run died, as far as its framework says."""
-        run = self.now.run
+        """The rollout engine has given its memory back where the run died, as far as its framework says and no process
+        of its own is seen there."""
+        run, seen = self.now.run, self.facts.get("gpu.others_engine")
+        if seen is not None and seen.value is True:
+            return False
         return run.is_on("rollout.sleeps", run.mechanics.engine_sleeps) and self.phase not in AWAKE
+
+    @property
+    def engine_kept(self) -> bool:
+        """The launch or the log says that the engine keeps its memory while the trainer works."""
+        sleeps = self.now.run.knobs.get("rollout.sleeps")
+        stated = sleeps is not None and sleeps.value is False and sleeps.source in ("script", "log")
+        seen = self.facts.get("gpu.others_engine")
+        trains = self.phase not in AWAKE or (seen is not None and seen.value is True)
+        return stated and self.now.run.topology.colocated and trains
 
     @property
     def leak_assumed(self) -> bool:

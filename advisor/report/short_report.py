@@ -21,6 +21,7 @@ from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.machine_line import machine_line
 from advisor.report.memory_section import memory_section
+from advisor.report.set_up import set_up
 from advisor.report.short_changes import Most, ShownSteps, and_more, brief, changes_of
 from advisor.units import show_bytes
 from advisor.words import BASIS_TITLES, sentence
@@ -103,7 +104,8 @@ def _head(state: State) -> list[str]:
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
     run = f"{phrases.subject(state.run)} · {machine_line(state.machine, state.run.topology, state.crash.platform)}"
     told = [line for sentence in state.run.told_first for line in wrap(sentence, 2, 4)]
-    return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *told]
+    how = wrap(set_up(state), 2, 4)
+    return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *how, *told]
 
 
 def _proving(entry: Evidence) -> tuple[int, int]:

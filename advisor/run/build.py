@@ -51,6 +51,8 @@ class RunInputs(Struct, frozen=True):
     overrides: Mapping[str, str | None] = field(default_factory=dict)
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """Knobs known from elsewhere (an advisory's leak); they win."""
+    observed: Mapping[str, Knob] = field(default_factory=dict)
+    """Knobs that a crash shows; where a change sets the same, the change wins."""
     sized: bool = False
     """A run file: where its settings count no GPUs, all of the machine's train; its knobs may choose the trainer."""
     counts: Mapping[CountName, int] = field(default_factory=dict)
@@ -114,6 +116,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     by_launch = cards_of(launch, started(launch, inputs.counts)) if framework is None and launch is not None else None
     topology = _topology(natives, inputs, spreads, by_launch)
     topology = replace(topology, assumed="") if launch is not None and launch.hints else topology
+    inputs = replace(inputs, knobs={**_observed(inputs, natives), **inputs.knobs})
     told = inputs.knobs.get("algorithm.estimator")
     prose = inputs.prose if launch is None or not launch.program else ()
     missed = (inputs.launch.hints, inputs.launch.missing) if inputs.launch is not None else ()
@@ -225,6 +228,16 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         unlimited_rows=recipe.answers == "given" and _unlimited(natives, shows_all),
     )
     return BuiltRun(run, natives)
+
+
+def _observed(inputs: RunInputs, natives: Natives) -> dict[str, Knob]:
+    """What a crash shows of the run, as far as no change moves it."""
+    changed = {native(key) for key in inputs.overrides}
+    return {
+        name: knob
+        for name, knob in inputs.observed.items()
+        if not any(native(one.key) in changed for one in natives.carriers(name))
+    }
 
 
 def _topology(natives: Natives, inputs: RunInputs, spreads: str, by_launch: Cards | None) -> Topology:

@@ -139,8 +139,8 @@ class Unread(Struct, frozen=True):
     choice: str = ""
     """A Sharding's id; "": nothing suggests one."""
     title: str = ""
-    told_by: Literal["name", "option", "user", "nothing"] = "nothing"
-    """option: only one kind of sharding has such a file."""
+    told_by: Literal["name", "option", "user", "sums", "nothing"] = "nothing"
+    """option: only one kind of sharding has such a file. sums: the log's sizes fit it."""
     knobs: Mapping[str, Scalar] = field(default_factory=dict)
     choices: tuple[str, ...] = ()
     """Ids of what such a file can choose."""

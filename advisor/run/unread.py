@@ -114,6 +114,8 @@ def _why(unread: Unread) -> str:
         return say("{choice}, as you said", **told)
     if unread.told_by == "option":
         return say("{choice}, by {key}", **told)
+    if unread.told_by == "sums":
+        return say("{choice}, by the sizes of the log", **told)
     return say("{choice}, by the name of {file}", **told)
 
 
@@ -137,7 +139,7 @@ def doubts_of(missing: Sequence[NotFound], unread: Unread | None) -> tuple[str, 
         )
         for one in own
     ]
-    return (*([_doubt(unread)] if unread is not None else []), *whole)
+    return (*([_doubt(unread)] if unread is not None and unread.told_by != "sums" else []), *whole)
 
 
 def _doubt(unread: Unread) -> str:

@@ -170,6 +170,8 @@ class StatementWords(Strict, frozen=True):
     """It died in the second step."""
     shared: dict[str, str]
     """How the states are shared → how a sentence says so: "fsdp", "states" (by anything)."""
+    serves: str
+    """A command of a launch that starts a server with a model of its own, beside the training."""
     in_vain: str
     """What was tried did not help."""
     lowered: str
@@ -209,6 +211,8 @@ class Allocation(Strict, frozen=True, kw_only=True):
     """Remedies that stand before all others, best first."""
     sets: dict[str, bool] = {}
     """Facts that the frame proves."""
+    of_size: Literal["", "scores", "bucket"] = ""
+    """What of a run has the size that was asked for, where no frame names it."""
     heads: int | None = None
     """Attention heads, where it is attention of a part whose models all have as many."""
     patch: int | None = None

@@ -130,6 +130,15 @@ class NotInForce(Strict, frozen=True):
     check: str
 
 
+class Instead(Strict, frozen=True):
+    """What a knob may be where no launch states it, and the sums say that it is not as it is taken."""
+
+    knobs: dict[str, Scalar]
+    """It and whatever goes with it."""
+    says: str
+    """A clause: "weights kept in bf16"."""
+
+
 class KnobFact(Strict, frozen=True):
     """A canonical knob: one vocabulary for remedies, tree and ledger."""
 
@@ -144,6 +153,8 @@ class KnobFact(Strict, frozen=True):
     """False: nothing of the ledger depends on it; an estimate of a run that sets it says so."""
     not_in_force: NotInForce | None = None
     """None: a launch that sets it has it."""
+    instead: tuple[Instead, ...] = ()
+    """What it may be where no launch states it, the likeliest first."""
 
 
 class NewestRead(Strict, frozen=True):

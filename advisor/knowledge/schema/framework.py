@@ -194,6 +194,9 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     """Times both where a run of a `deepspeed` trainer goes without it: accelerate then hands out the logits in fp32."""
     engine_pool: bool = True
     """It sleeps in an allocator's pool of its own (vLLM from 0.7, SGLang), which refuses expandable segments."""
+    engine_inside: bool = False
+    """The engine runs inside the trainer's process: what another process of the card holds is not the engine's. SGLang
+    starts processes of its own wherever it is."""
     expandable_segments: bool = False
     """Torch's segments are expandable while the trainer works, whatever the environment says: it switches them on."""
     sleep_residue_bytes: int = 2_000_000_000

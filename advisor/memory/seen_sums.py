@@ -1,0 +1,182 @@
+"""Chooses, among what a launch leaves open, the assumption under which the sums meet what the crash printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.crash.evidence import Crash
+from advisor.crash.holders import held_by_others
+from advisor.knowledge.schema import Advisory, KnobFact, Scalar, Sharding
+from advisor.language import clauses, say, sentences
+from advisor.memory.beside import SLEEPS, stands_apart
+from advisor.memory.calibrate import COPIES, LASTING, needed_on_gpu
+from advisor.memory.cells import ENGINE, Ledger, PhaseSum
+from advisor.memory.ledger import build_ledger, refuted
+from advisor.memory.predict import Overrides, Predictor
+from advisor.rules.functions import version_in
+from advisor.run.run import Knob, Run, Unread
+from advisor.units import show_bytes
+from advisor.words import NOW_AND_THEN
+
+FAR, NEARER = 0.25, 3
+"""Part of what was needed by which sums miss it that do not meet it; and how many times nearer another assumption has
+to come (judgement: the first is what unseen rows make of a pass)."""
+STATES_ERR = 0.1
+"""Part by which what lasts may be more than what was in use: it is bytes per parameter (judgement)."""
+OPEN = ("default", "assumed", "derived")
+"""What gave a knob that no launch, log or user states."""
+MOST = 2
+"""Assumptions that are told."""
+
+
+class Assumption(Struct, frozen=True):
+    """What a launch leaves open, taken otherwise than its defaults have it."""
+
+    knobs: Mapping[str, Scalar | None]
+    says: str
+    """A clause."""
+    sharding: Sharding | None = None
+    """The way to share the states that it is."""
+
+    @property
+    def as_knobs(self) -> dict[str, Knob]:
+        """What it says of the run."""
+        note = say("by the sizes of the log")
+        return {
+            name: Knob(name, value, "assumed", note=note) for name, value in self.knobs.items() if value is not None
+        }
+
+    def answers(self, unread: Unread | None) -> Unread | None:
+        """The missing file with what the sums say of it; None where none is missing, or that is beside the point."""
+        if unread is None or self.sharding is None:
+            return None
+        chosen = {"choice": self.sharding.id, "title": self.says, "knobs": self.sharding.knobs}
+        return replace(unread, told_by="sums", against="", **chosen)
+
+
+class InLog(Struct, frozen=True):
+    """The assumption under which the sums meet the log."""
+
+    taken: Assumption
+    doubt: str
+    """What the log fits and what it does not, in a sentence."""
+
+
+def assumptions(
+    run: Run, knobs: Sequence[KnobFact], shardings: Sequence[Sharding], faults: Sequence[Advisory]
+) -> Iterator[Assumption]:
+    """Everything that may be otherwise here: ways to share the states that a file or nobody says, and knobs that no
+    launch states, unless a library here has a fault by which an engine keeps memory as it sleeps (`faults`: all)."""
+    libraries = run.libraries
+    keeps = any(
+        one.library in libraries and version_in(one.versions, libraries[one.library])
+        for one in faults
+        if any(rule.text == "sleep" for rule in one.when)
+    )
+    shared = run.topology.actor_gpus > 1 and run.mechanics.trainer in ("deepspeed", "ddp")
+    named = run.unread.choice.partition("_")[0] if run.unread is not None else ""  # by the file's own name
+    for one in shardings if shared else ():
+        if one.id.startswith(named):
+            yield Assumption(one.knobs, one.title, one)
+    for fact in knobs:
+        for other in () if keeps and fact.id == SLEEPS else fact.instead:
+            yield Assumption(other.knobs, other.says)
+
+
+def fitting(
+    predictor: Predictor,
+    crash: Crash,
+    earlier: Overrides,
+    possible: Iterable[Assumption],
+    ran: bool,
+) -> InLog | None:
+    """The assumption that meets what was in use and asked for, where the settings as seen do not; None where they do,
+    where the crash printed no sizes, and where none meets it."""
+    fields = crash.evidence[0].fields if crash.evidence and crash.verdict == "oom" and crash.memory == "gpu" else {}
+    amount, others = needed_on_gpu(fields), fields.get("other_process_bytes")
+    run = predictor.built(earlier).run
+    if amount is None or run.model is None or run.framework == "unknown" or not run.settings:
+        return None
+    needed, beside = round(amount.value), others if isinstance(others, int) else 0
+
+    def count(seen: Run) -> tuple[Ledger, int, float]:
+        ledger = build_ledger(seen, predictor.machine, crash)
+        return ledger, *_nearest(ledger, crash, needed, beside)
+
+    ledger, seen, missed = count(run)
+    tried = fields.get("tried_bytes")
+    used = needed - (tried if isinstance(tried, int) else 0)
+    there = max((_lasting(one, ran) for one in _phases(ledger, crash)), default=0)
+    too_much = refuted(ledger, ran) or there > used * (1 + STATES_ERR)
+    too_little = seen < needed and missed > FAR and not predictor.leaks(earlier)
+    # more copies of the logits that failed explain it nearer
+    too_little = too_little and not (predictor.of_logits and needed - seen <= COPIES * (needed - used))
+    if not ledger.gpu or not (too_much or too_little):
+        return None
+    alone = stands_apart(run) is True and not held_by_others(fields)  # no engine's process is on the card
+    found: list[tuple[float, int, Assumption]] = []
+    for one in possible:
+        if not _open(run, one.knobs) or (SLEEPS in one.knobs and alone):
+            continue
+        other = predictor.built(earlier, knobs=one.as_knobs).run
+        sums, size, off = count(other)
+        if off <= min(FAR, missed / NEARER) and not refuted(sums, ran):
+            found.append((off, size, one))
+    if not found:
+        return None
+    found.sort(key=lambda each: each[0])
+    _, size, best = found[0]
+    told = {"needed": show_bytes(needed), "seen": show_bytes(seen), "says": best.says, "size": show_bytes(size)}
+    if run.unread is not None and best.sharding is not None:
+        told |= {"file": run.unread.file, "key": run.unread.key, "absent": run.unread.absent}
+        doubt = say(
+            "The file {file} ({key}) {absent}: the {needed} that were needed by the log fit {says} ({size} by count), "
+            "not the settings as they were seen ({seen}), and it is counted so.",
+            **told,
+        )
+    else:
+        doubt = say(
+            "The {needed} that were needed by the log fit {says} ({size} by count), not the settings as they were seen "
+            "({seen}), and it is counted so.",
+            **told,
+        )
+    if more := [say("{says} ({size})", says=one.says, size=show_bytes(each)) for _, each, one in found[1:MOST]]:
+        doubt = sentences((doubt, say("As near would be {ways}.", ways=clauses(more))))
+    return InLog(best, doubt)
+
+
+def _lasting(phase: PhaseSum, ran: bool) -> int:
+    """Bytes that lay there when the phase failed, whatever of its pass was made by then: the optimizer's only where
+    steps were done, as some make it in the first."""
+    owners = (*LASTING, "optimizer") if ran else LASTING
+    owners = (*owners, "gradients") if phase.phase == "optimizer_step" else owners
+    return 0 if phase.phase == "model_load" else phase.of(*owners)
+
+
+def _nearest(ledger: Ledger, crash: Crash, needed: int, beside: int) -> tuple[int, float]:
+    """What the phase that died takes by count, with rows as long as brings it nearest to what was needed, and by which
+    part of that it misses; the fullest phase of a step where none is told."""
+    phases = _phases(ledger, crash)
+    tried = [(abs(size - here) / here, size) for one in phases
+             for here in [max(1, needed - max(0, beside - one.of(*ENGINE)))]
+             for size in (one.expected, one.by_data[1])]  # fmt: skip
+    off, size = min(tried, default=(0.0, 0))
+    return size, off
+
+
+def _phases(ledger: Ledger, crash: Crash) -> Sequence[PhaseSum]:
+    """The phase that died; the fullest of a step where none is told."""
+    died = ledger.phase("gpu", crash.phase)
+    in_steps = [one for one in ledger.gpu if one.phase not in NOW_AND_THEN]
+    return [died] if died is not None else sorted(in_steps, key=lambda one: one.expected)[-1:]
+
+
+def _open(run: Run, knobs: Mapping[str, Scalar | None]) -> bool:
+    """Whether no launch, log or user states any of these, and one of them is otherwise here."""
+    here = [knob for name in knobs if (knob := run.knobs.get(name)) is not None]
+    unread = {knob.key for knob in here if knob.value is None}
+    stated = [knob for knob in here if knob.source not in OPEN and knob.key not in unread]
+    return not stated and any(run.value(name) != value for name, value in knobs.items() if value is not None)
