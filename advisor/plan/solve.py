@@ -151,7 +151,8 @@ def _picked(
     """What is switched on, and what is said where that is not enough or nothing is."""
     predictor = situation.predictor
     undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
-    undecided = undecided or ("stated.card" in situation.facts and "ended" not in situation.facts)
+    guessed = {"stated.card", "killed.likely"} & situation.facts.keys()
+    undecided = undecided or (bool(guessed) and "ended" not in situation.facts)
     # no ledger of GPU or host counts what ran out there
     quiet = versions.healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
     quiet = quiet or _uncapped(situation) or situation.uncounted or bool(situation.ran_with)  # first see what changed

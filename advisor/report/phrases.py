@@ -128,7 +128,7 @@ def verdict(state: State) -> str:
         return say("Nothing in the log failed as far as it goes; if the run is dead, it was stopped without a word.")
     if crash.verdict == "not_oom":
         return say("This is not a shortage of memory.")
-    told = state.diagnosis.memory if told_of_memory(state) else "unknown"
+    told = state.diagnosis.memory if told_of_memory(state) or killed_likely(state) else "unknown"
     if told == "host" and "memory" not in state.answers and state.answers.get("killer") != "kernel":
         return _killed(state.diagnosis.phase)
     if told != "unknown":
@@ -163,6 +163,11 @@ def _by_you(state: State) -> str:
 def told_of_memory(state: State) -> bool:
     """Whether the user said which memory ran out, or how the run ended, which settles it."""
     return _told(state) and state.diagnosis.memory not in ("none", "unknown")
+
+
+def killed_likely(state: State) -> bool:
+    """Whether host RAM is taken to have been short for a kill alone, of which nothing tells who sent it."""
+    return any(step.question == "killer" and step.answer == "kernel" and step.guess for step in state.diagnosis.path)
 
 
 def why_unclear(state: State) -> str:

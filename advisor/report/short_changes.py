@@ -16,7 +16,7 @@ from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
 from advisor.plan.order import most_saved
 from advisor.plan.plan import Plan, PlanStep
-from advisor.plan.solve import enough_alone
+from advisor.plan.solve import WITNESSES, enough_alone
 from advisor.report import phrases
 from advisor.report.layout import wrap
 from advisor.words import BETWEEN_SENTENCES, sentence
@@ -120,7 +120,9 @@ def changes_of(state: State, most: Most) -> list[str]:
         marks = ["-"] * len(others) if chosen else [f"{number}." for number in range(1, len(others) + 1)]
         for number, (mark, step) in enumerate(zip(marks, others, strict=True)):
             helps = _only_helps(step, state) if chosen else ""
-            lines += _offered(mark, step, state, helps) + (_by_hand(step, state) if number < most.by_hand else [])
+            lines += _offered(mark, step, state, helps) + (
+                _by_hand(step, state) if number < most.by_hand or step.id in WITNESSES else []
+            )
     return lines + and_more(shown.left) + _if_it_was(perhaps, state, most)
 
 
