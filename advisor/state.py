@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, stopped_without_a_word
-from advisor.crash.statements import statements_in
+from advisor.crash.statements import fitted_in, statements_in
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.computing import platform_of
 from advisor.diagnosis.course_facts import rising_course
@@ -209,7 +209,7 @@ def state_of(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
     )
     recognised = replace(recognised, framework=dialect_of(vendor, recognised.framework))
-    ran_with = _ran_with(asked, recognised, answers, machine, knowledge)
+    ran_with = _ran_with(asked, recognised, answers, machine, knowledge, crash)
     shardings = knowledge.tree.sharding
     frames = [*(f"{frame.file}:{frame.function}" for frame in crash.frames), crash.phase_because]  # a worker's class
     by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
@@ -332,9 +332,15 @@ def _ran(crash: Crash, answers: Mapping[str, str]) -> bool:
 
 
 def _ran_with(
-    asked: SessionRequest, recognised: Recognised, answers: Mapping[str, str], machine: Machine, knowledge: Knowledge
+    asked: SessionRequest,
+    recognised: Recognised,
+    answers: Mapping[str, str],
+    machine: Machine,
+    knowledge: Knowledge,
+    crash: Crash,
 ) -> dict[str, str]:
-    """The versions with which the run fitted, of those that are other ones now. Raises ValueError for a stranger."""
+    """The versions with which the run fitted, of those that are other ones now: by the user, else by the report's own
+    sentences. Raises ValueError for a stranger."""
     named = named_versions("--was", asked.was)
     here = {normalised(name): version for name, version in machine.libraries.items()}
     known = {normalised(one.package) for one in knowledge.frameworks}
@@ -343,7 +349,8 @@ def _ran_with(
         if name not in known and name not in here:
             told = {"library": clean_line(name, 40), "known": listed(sorted(known)[:8])}
             raise ValueError(say("--was: {library} is no library that is known here; known are {known}, …", **told))
-    every = {**named, **answered_was(recognised, answers)}
+    told = {library: old for library, (old, _) in fitted_in(crash.statements).items()}
+    every = {**told, **named, **answered_was(recognised, answers)}
     return {name: version for name, version in every.items() if here.get(name) != version}
 
 

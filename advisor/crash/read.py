@@ -41,7 +41,7 @@ from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
-from advisor.crash.statements import A_PAGE, phase_said, statements_in
+from advisor.crash.statements import A_PAGE, libraries_now, phase_said, statements_in
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.training_bar import training_bar
 from advisor.crash.unclear import why_unclear
@@ -245,6 +245,8 @@ class _CrashReader:
         printed = [line for _, line in own_first]
         written = printed if len(self.text) <= A_PAGE else []
         settings = settings_in(printed)
+        stated = statements_in(self.text, marks.statements)
+        met = {**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)}
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -256,7 +258,7 @@ class _CrashReader:
             phase_because=because,
             top_users=users,
             users_cut=cut,
-            libraries={**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)},
+            libraries=libraries_now(met, stated),
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
             settings=settings,
@@ -284,7 +286,7 @@ class _CrashReader:
             dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
-            statements=statements_in(self.text, marks.statements),
+            statements=stated,
             described=described_in(written),
             prose=words_in("\n".join(lines_in_person(written)).encode()),
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.statements import BEGAN, IN_VAIN, SECOND
+from advisor.crash.statements import BEGAN, IN_VAIN, SECOND, UPDATED
 from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean
 from advisor.language import listed, say
@@ -50,6 +50,9 @@ def _told(crash: Crash) -> dict[str, Fact]:
     if tried:
         facts["in_vain"] = Fact(" ".join(tried), "log", because)
     began = sorted(name.removeprefix(BEGAN) for name in crash.statements if name.startswith(BEGAN))
+    if updated := sorted(name.removeprefix(UPDATED) for name in crash.statements if name.startswith(UPDATED)):
+        told = say("by the words of the report, since {library} was updated", library=clean(updated[0]))
+        facts["updated"] = Fact(updated[0].partition(" ")[0], "log", told)
     if began:  # of several the report decides nothing, and the first by name is as good as another
         lever, _, named = began[0].partition(" ")
         facts["trigger"] = Fact(lever, "log", clean(named))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence
+from advisor.crash.statements import fitted_in
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.card_facts import grouped, line_words, printed_facts, taken_before
@@ -140,7 +141,12 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
     if known.ran_with:
         told = listed(f"{library} {version}" for library, version in known.ran_with.items())
-        facts["ran_with"] = Fact(True, "user", say("it fitted with {versions}, you said", versions=told))
+        by_words = known.ran_with.keys() <= fitted_in(known.crash.statements).keys()
+        facts["ran_with"] = (
+            Fact(True, "log", say("by the words of the report it ran with {versions}", versions=told))
+            if by_words
+            else Fact(True, "user", say("it fitted with {versions}, you said", versions=told))
+        )
     model = known.run.model
     crash, parameters = known.crash, model.parameters if model is not None else None
     in_use = crash.evidence[0].fields.get("node_used_bytes") if crash.evidence else None
