@@ -227,6 +227,8 @@ class _CrashReader:
         phase, because = phase_of(cause, trace, last, users, self.rules, driver)
         if phase == "unknown" and cause is not None and cause.id in SAID:
             phase, because = phase_said(cause.find.text, self.signatures.statements)
+        if phase == "unknown" and len(self.text) <= A_PAGE:
+            phase, because = phase_said(self._plain(), self.signatures.statements)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
@@ -363,6 +365,10 @@ class _CrashReader:
 
     def _every_line(self) -> Iterator[tuple[int, LogLine]]:
         return ((log, line) for log, lines in enumerate(self.lines) for line in lines)
+
+    def _plain(self) -> str:
+        """The lines that bear neither a time nor a process: what a person may have written."""
+        return "\n".join(line.printed for _, line in self._every_line() if not (line.stamp or line.process))
 
     def _own(self, log: int, lines: Iterable[LogLine]) -> list[LogLine]:
         """Those of the lines of a log that belong to the run that is judged."""

@@ -16,11 +16,14 @@ A_PAGE = 32_000
 """Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 IN_VAIN = "in_vain."
-_SHORTAGE = re.compile(r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory")
+_FAILS = re.compile(
+    r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory|\b(?:crash|die[sd]?\b|dying|kill|fail|error|happen|occur|stops?\b)"
+    r"|报错|崩|挂了|挂掉|被杀|溢出|失败"
+)
 _QUOTED = 80
 """Characters of the words that are quoted."""
 SHARED = "shared."
-SECOND = "second_step"
+FIRST, SECOND = "first_step", "second_step"
 BEGAN = "began."
 _NAME_GOES_ON = re.compile(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
 _AT = re.compile(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
@@ -34,7 +37,7 @@ _UNITS: Mapping[str, int] = {"m": 1, "g": 1024, "t": 1024 * 1024}
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
-    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "second_step",
+    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step", "second_step",
     "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a version with which
     it ran, and "updated.LIBRARY [NOW]" for one since which it does not."""
     return frozenset(_told(text, words)) if words and len(text) <= A_PAGE else frozenset()
@@ -51,6 +54,8 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield "steps"
         if re.search(words.second, sentence):
             yield SECOND
+        if re.search(words.first, sentence) and _FAILS.search(sentence):
+            yield FIRST
         yield from (f"{SHARED}{how}" for how, named in words.shared.items() if re.search(named, sentence))
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
@@ -114,7 +119,7 @@ def phase_said(text: str, words: StatementWords | None) -> tuple[Phase, str]:
     """When it died by the sentence that says so, and what says it; ("unknown", "") where none or several phases are."""
     if words is None or len(text) > A_PAGE:
         return "unknown", ""
-    sentences = [found[0] for found in _SENTENCE.finditer(text) if _SHORTAGE.search(found[0])]
+    sentences = [found[0] for found in _SENTENCE.finditer(text) if _FAILS.search(found[0])]
     told = {phase: found[0] for one in sentences for phase, named in words.phases.items()
             if (found := re.search(named, one))}  # fmt: skip
     if len(told) != 1:

@@ -26,8 +26,10 @@ ENDS = frozenset(
 """Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
 ENDED_BY_SCHEDULER = "time-limit"
 ALLOCATOR_WARNING = "torch-oom-warned"
+KILL_TOLD = "kill-told"
+"""A person's words that a process was killed."""
 KILLS = frozenset(
-    ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare")
+    ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare", KILL_TOLD)
 )
 """Somebody sent SIGKILL, or may have: not proof of a shortage without a second witness."""
 GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
@@ -103,7 +105,8 @@ def _with_witness(judgement: Judgement, readings: Sequence[LogFind]) -> Judgemen
     kill = judgement.cause
     if judgement.verdict != "unclear" or kill is None or kill.id not in KILLS:
         return judgement
-    before = [one for one in readings if one.log == kill.log and one.place < kill.place]
+    told = kill.id == KILL_TOLD  # nobody writes in the order in which it happened
+    before = [one for one in readings if one.log == kill.log and (told or one.place < kill.place)]
     last = next((one for one in reversed(before) if host_percent(one) is not None), None)
     if last is None or (host_percent(last) or 0.0) < NEARLY_FULL:
         return judgement

@@ -10,8 +10,12 @@ from advisor.diagnosis.fact import Fact
 
 _STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-zh", "oom-advice"})
 """Signatures of plain words, which tell no memory."""
-_KILLS = frozenset({"killed-9", "exit-137", "bash-killed", "dataloader-killed"})
+_KILLS = frozenset({"killed-9", "exit-137", "bash-killed", "dataloader-killed", "kill-told"})
 """Signatures of a SIGKILL of which nobody says who sent it."""
+_OTHER_HAND = re.compile(
+    r"(?i)\b(?:preempt\w*|time ?limit|wall ?time|scancel\w*|cancel\w*|ctrl[-+ ]?c|manually|by hand|i killed)\b|抢占|超时|手动"
+)
+"""Words of another who ends runs."""
 _OF_HOST = re.compile(
     r"(?i)kill|\b137\b|(?<!\w)-9\b|\b(?:RAM|host|cpu|swap|workers?|pod|slurm|cgroup|container)\b|cannot allocate|内存"
 )
@@ -35,6 +39,8 @@ def stated_facts(crash: Crash) -> dict[str, Fact]:
     Nothing proves it, so each is a guess."""
     first = crash.evidence[0] if crash.evidence else None
     if first is not None and crash.verdict == "unclear" and crash.signature in _KILLS:
+        if any(_OTHER_HAND.search(one.text) for one in crash.evidence):
+            return {}
         return {"killed.likely": Fact(True, "log", "", (0,))}
     open_ = crash.verdict != "not_oom" and crash.memory == "unknown"
     if first is None or not open_ or any(one.signature not in _STATED for one in crash.evidence):

@@ -168,6 +168,8 @@ class StatementWords(Strict, frozen=True):
     """Place → how a sentence names its memory."""
     steps: str
     """Steps were done before it died."""
+    first: str
+    """It died in the first step."""
     second: str
     """It died in the second step."""
     shared: dict[str, str]
