@@ -63,7 +63,7 @@ def diagnose(
     """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
     check_answers(knowledge.tree, answers)
     facts = {**gather_facts(known), **allocation_facts(known.crash, knowledge.allocations)}
-    answers = _by_the_line(answers, facts)
+    answers = _possible(_by_the_line(answers, facts))
     proved = dict(facts)
     ending = next((answers[name] for name in ENDINGS if answers.get(name, UNKNOWN) != UNKNOWN), None)
     if answers.get("killer") == "kernel":  # the kernel kills for host RAM alone
@@ -87,6 +87,9 @@ def diagnose(
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))
     walked = _walked(knowledge.tree, facts, answers, known, proved)
+    if "memory" not in facts and any(step.question == "killer" and step.answer == "kernel" for step in walked.steps):
+        facts["memory"] = Fact("host", "log", say("a kill from outside"))  # for what follows; no verdict
+        worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = in_order(walked.cause, led(walked.cause, facts, knowledge))
     made = allocation_of(facts, knowledge)
@@ -122,6 +125,13 @@ def _by_the_line(answers: Mapping[str, str], facts: Mapping[str, Fact]) -> Mappi
     if not closer or answers.get("phase") != "rollout_generate" or not any(name in facts for name in WAKING):
         return answers
     return {name: answer for name, answer in answers.items() if name != "phase"}
+
+
+def _possible(answers: Mapping[str, str]) -> Mapping[str, str]:
+    """The answers without growth from step to step where no step was done: it is what filled while the run began."""
+    if answers.get("first_step") != "yes":
+        return answers
+    return {name: answer for name, answer in answers.items() if (name, answer) != ("host_growth", "yes")}
 
 
 def words_of(cause: Cause, facts: Mapping[str, Fact]) -> tuple[str, str]:

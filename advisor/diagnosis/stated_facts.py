@@ -42,6 +42,8 @@ def stated_facts(crash: Crash) -> dict[str, Fact]:
         if any(_OTHER_HAND.search(one.text) for one in crash.evidence):
             return {}
         return {"killed.likely": Fact(True, "log", "", (0,))}
+    if crash.verdict == "unclear" and crash.frames and (first is None or first.signature == "traceback"):
+        return {"raised.cut": Fact(True, "log", crash.unclear_because)}
     open_ = crash.verdict != "not_oom" and crash.memory == "unknown"
     if first is None or not open_ or any(one.signature not in _STATED for one in crash.evidence):
         return {}
