@@ -72,6 +72,8 @@ from advisor.words import GENERATING, PHASES, Full, speak_of, spoken_of_now
 
 OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
 """Questions of which an answer says that the run died."""
+_TOLD = 4_000
+"""Characters of a text without a launch that are sentences rather than a program (judgement)."""
 MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
 
@@ -200,7 +202,8 @@ def state_of(
     text = script.text if script is not None else ""
     crash = replace(crash, platform=platform_of(crash, knowledge.signatures.platforms, text))
     launch = launch_of(script, index, crash)
-    if launch is not None and launch.partial and script is not None and script.launches:  # sentences, not comments
+    told = launch is None and len(text) < _TOLD  # no launch at all: what somebody wrote of it
+    if told or (launch is not None and launch.partial and script is not None and script.launches):  # not comments
         crash = replace(crash, statements=crash.statements | statements_in(text, knowledge.signatures.statements))
     vendor = vendor_of(crash, machine, knowledge.gpus, text)
     speak_of_cards(vendor)

@@ -63,7 +63,7 @@ def diagnose(
     """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
     check_answers(knowledge.tree, answers)
     facts = {**gather_facts(known), **allocation_facts(known.crash, knowledge.allocations)}
-    answers = _possible(_by_the_line(answers, facts))
+    answers = _by_the_line(answers, facts)
     proved = dict(facts)
     ending = next((answers[name] for name in ENDINGS if answers.get(name, UNKNOWN) != UNKNOWN), None)
     if answers.get("killer") == "kernel":  # the kernel kills for host RAM alone
@@ -83,6 +83,8 @@ def diagnose(
     if answers.get("first_step") == "yes" and (done := facts.get("steps_done")) is not None and done.value == 1:
         facts["first_step"] = Fact(True, "user", say("you said so"))  # one mark may be of the step that failed
         facts.pop("ran", None)
+    if (begun := facts.get("first_step")) is not None and begun.value is True:
+        facts.setdefault("save.due", Fact(False, begun.source, begun.because))  # nothing is saved before a step
     # where the phase is not known, an advisory is not dismissed for it
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))
@@ -125,13 +127,6 @@ def _by_the_line(answers: Mapping[str, str], facts: Mapping[str, Fact]) -> Mappi
     if not closer or answers.get("phase") != "rollout_generate" or not any(name in facts for name in WAKING):
         return answers
     return {name: answer for name, answer in answers.items() if name != "phase"}
-
-
-def _possible(answers: Mapping[str, str]) -> Mapping[str, str]:
-    """The answers without growth from step to step where no step was done: it is what filled while the run began."""
-    if answers.get("first_step") != "yes":
-        return answers
-    return {name: answer for name, answer in answers.items() if (name, answer) != ("host_growth", "yes")}
 
 
 def words_of(cause: Cause, facts: Mapping[str, Fact]) -> tuple[str, str]:

@@ -29,7 +29,7 @@ from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.saved_modules import saved_facts
 from advisor.diagnosis.sharing_facts import sharing_facts
-from advisor.diagnosis.state_facts import least_weights, state_facts
+from advisor.diagnosis.state_facts import copies_fill, least_weights, state_facts
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
@@ -387,6 +387,7 @@ def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
     if known.text or seen or replicated or sharded:
         facts.update(state_facts(known.run, machine, known.unread, seen=seen, replicated=replicated, sharded=sharded))
     facts.update(least_logits(known.run, machine) if seen else {})
+    facts.update(copies_fill(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
         gathered = BF16 * known.run.model.parameters
         share, whole = gathered / machine.gpu_bytes, show_bytes(gathered)

@@ -23,18 +23,26 @@ def sharing_facts(crash: Crash, run: Run) -> dict[str, Fact]:
 
     A setting that says how the states are shared decides instead; so does DeepSpeed's or Megatron's own code.
     """
+    moved = _offloaded(crash)
     if run.unsharded or run.number("actor.zero_stage") is not None:
-        return {}
+        return moved
     if of_file := _in_file(run):
-        return of_file
+        return {**moved, **of_file}
     number = next((at for at, one in enumerate(crash.evidence) if _FSDP.search(one.text)), None)
     if number is not None:
         named = say("line {line} bears FSDP's own names", line=crash.evidence[number].line)
-        return {name: Fact(value, "log", named, (number,)) for name, value in _OF_FSDP.items()}
+        return {**moved, **{name: Fact(value, "log", named, (number,)) for name, value in _OF_FSDP.items()}}
     told = say("by the words of the text")
     if FSDP in crash.statements:
-        return {name: Fact(value, "log", told) for name, value in _OF_FSDP.items()}
-    return {"sharded": Fact(True, "log", told)} if f"{SHARED}states" in crash.statements else {}
+        return {**moved, **{name: Fact(value, "log", told) for name, value in _OF_FSDP.items()}}
+    return {**moved, "sharded": Fact(True, "log", told)} if f"{SHARED}states" in crash.statements else moved
+
+
+def _offloaded(crash: Crash) -> dict[str, Fact]:
+    """That states lie in host RAM, by the words of the report; a setting of the launch says it better."""
+    if f"{SHARED}offload" not in crash.statements:
+        return {}
+    return {"knob.actor.optimizer_offload": Fact(True, "log", say("by the words of the report states are offloaded"))}
 
 
 _OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}

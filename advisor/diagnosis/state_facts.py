@@ -19,10 +19,12 @@ from advisor.run.default_bits import default_bits
 from advisor.run.run import Run, Unread
 from advisor.run.shape import bits_in_name, packed_by_name, served_bits
 from advisor.run.stated import evaluates_only
-from advisor.units import show_bytes, show_params
+from advisor.units import GIB, show_bytes, show_params
 
 MASTERS_AND_MOMENTS = 3 * FP32
 """Bytes a parameter of mixed precision's fp32 weights and Adam's two moments."""
+MOSTLY, LARGE_NODE = 0.8, 512 * GIB
+"""Part of a node's RAM, and bytes of one whose size nobody says, that copies of the weights may take (judgement)."""
 _OFFLOADS = ("actor.optimizer_offload", "actor.param_offload", "actor.full_cpu_offload")
 _FULL = re.compile(r"(?:^|[^a-z])full(?:[^a-z]|$|fine|param|sft)", re.IGNORECASE)
 """In a value, a file's name or a program's: all weights are trained ("finetuning_type full", "config_full.yaml")."""
@@ -177,6 +179,22 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
         )
     )
     return {**facts, "weights.least_share": Fact(round(least / card, 3), "script", because)}
+
+
+def copies_fill(run: Run, machine: Machine) -> dict[str, Fact]:
+    """host.copies_fill: whether a copy of the weights in each rank of a node is more than most of its RAM, or than
+    nodes of an unknown size mostly have."""
+    ranks, ram = len(machine.usable), machine.host.ceiling_bytes
+    if run.model is None or ranks <= 1:
+        return {}
+    size = BF16 * run.model.parameters * ranks
+    told = {"count": ranks, "size": show_bytes(size), "ram": show_bytes(ram or 0)}
+    because = (
+        say("{count} ranks that each load a copy hold {size}; the node has {ram}", **told)
+        if ram
+        else say("{count} ranks that each load a copy hold {size}", **told)
+    )
+    return {"host.copies_fill": Fact(size > (MOSTLY * ram if ram else LARGE_NODE), "script", because)}
 
 
 def _on_host(run: Run, machine: Machine, shared: Shared | None) -> dict[str, Fact]:

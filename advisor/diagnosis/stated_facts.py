@@ -12,6 +12,8 @@ _STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-zh", "
 """Signatures of plain words, which tell no memory."""
 _KILLS = frozenset({"killed-9", "exit-137", "bash-killed", "dataloader-killed", "kill-told"})
 """Signatures of a SIGKILL of which nobody says who sent it."""
+_CUT_BEHIND = ("traceback", "collective-failed", "ray-wrapper")
+"""Signatures of an error that the process raised itself, without what it says."""
 _OTHER_HAND = re.compile(
     r"(?i)\b(?:preempt\w*|time ?limit|wall ?time|scancel\w*|cancel\w*|ctrl[-+ ]?c|manually|by hand|i killed)\b|抢占|超时|手动"
 )
@@ -42,7 +44,7 @@ def stated_facts(crash: Crash) -> dict[str, Fact]:
         if any(_OTHER_HAND.search(one.text) for one in crash.evidence):
             return {}
         return {"killed.likely": Fact(True, "log", "", (0,))}
-    if crash.verdict == "unclear" and crash.frames and (first is None or first.signature == "traceback"):
+    if crash.verdict == "unclear" and crash.frames and (first is None or first.signature in _CUT_BEHIND):
         return {"raised.cut": Fact(True, "log", crash.unclear_because)}
     open_ = crash.verdict != "not_oom" and crash.memory == "unknown"
     if first is None or not open_ or any(one.signature not in _STATED for one in crash.evidence):

@@ -44,7 +44,7 @@ FACTS = frozenset({
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "samples.bind",
     "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",
-    "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "killed.likely", "raised.cut", "stated.card", "updated", "states.if_full_share",
+    "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "killed.likely", "host.copies_fill", "raised.cut", "stated.card", "updated", "states.if_full_share",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "trigger", "vendor", "verdict",
     "weights.fp32", "weights.least_share", "weights.whole", "zero3",
 })  # fmt: skip
