@@ -46,7 +46,8 @@ def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
 def _told(text: str, words: StatementWords) -> Iterator[str]:
     for found in _SENTENCE.finditer(text):
         sentence = found[0]
-        if re.search(words.grows, sentence) or _rose(sentence, words):
+        rose = _rose(sentence, words)
+        if rose or re.search(words.grows, sentence):
             places = [place for place, named in words.places.items() if re.search(named, sentence)]
             yield f"grows.{places[0]}" if len(places) == 1 else "grows"
             yield "steps"
@@ -54,7 +55,7 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield "steps"
         if re.search(words.second, sentence):
             yield SECOND
-        if re.search(words.first, sentence) and _FAILS.search(sentence):
+        if not rose and re.search(words.first, sentence) and _FAILS.search(sentence):
             yield FIRST
         yield from (f"{SHARED}{how}" for how, named in words.shared.items() if re.search(named, sentence))
         if re.search(words.in_vain, sentence):

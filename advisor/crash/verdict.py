@@ -149,7 +149,7 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
         return Judgement("not_oom", "none", alone[0]) if explained else _unclear(next(iter(pointers), loose[0]))
     pressed = [one for one in placed if one.role == "warning" and one.find.signature.settle_by]
     if pressed and not finished and not going:
-        return _unclear(pressed[-1])
+        return _unclear(next((one for one in pressed if one.id == KILL_TOLD), pressed[-1]))
     if alone and not finished and not going:
         return Judgement("not_oom", "none", alone[-1])
     warned = any(one.role == "warning" for one in placed)

@@ -89,8 +89,8 @@ def diagnose(
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))
     walked = _walked(knowledge.tree, facts, answers, known, proved)
-    if "memory" not in facts and any(step.question == "killer" and step.answer == "kernel" for step in walked.steps):
-        facts["memory"] = Fact("host", "log", say("a kill from outside"))  # for what follows; no verdict
+    if "memory" not in facts and "killed.likely" in facts and walked.cause.memory == "host":
+        facts["memory"] = Fact("host", "log", "")  # a guess, for what is said and planned
         worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = in_order(walked.cause, led(walked.cause, facts, knowledge))

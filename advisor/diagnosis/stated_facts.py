@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 
-from advisor.crash.evidence import Crash
+from advisor.crash.evidence import Crash, stopped
+from advisor.crash.verdict import NEARLY_FULL
 from advisor.diagnosis.fact import Fact
 
 _STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-zh", "oom-advice"})
@@ -44,6 +45,8 @@ def stated_facts(crash: Crash) -> dict[str, Fact]:
         if any(_OTHER_HAND.search(one.text) for one in crash.evidence):
             return {}
         return {"killed.likely": Fact(True, "log", "", (0,))}
+    if crash.unclear_because == stopped() and crash.host_filled is not None and crash.host_filled[0] >= NEARLY_FULL:
+        return {"killed.likely": Fact(True, "log", "")}
     if crash.verdict == "unclear" and crash.frames and (first is None or first.signature in _CUT_BEHIND):
         return {"raised.cut": Fact(True, "log", crash.unclear_because)}
     open_ = crash.verdict != "not_oom" and crash.memory == "unknown"

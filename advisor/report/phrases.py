@@ -167,7 +167,8 @@ def told_of_memory(state: State) -> bool:
 
 def killed_likely(state: State) -> bool:
     """Whether host RAM is taken to have been short for a kill alone, of which nothing tells who sent it."""
-    return any(step.question == "killer" and step.answer == "kernel" and step.guess for step in state.diagnosis.path)
+    guessed = {(step.question, step.answer) for step in state.diagnosis.path if step.guess}
+    return bool(guessed & {("killer", "kernel"), ("seen", "killed")})
 
 
 def why_unclear(state: State) -> str:
