@@ -36,6 +36,7 @@ from advisor.crash.log_facts import (
 from advisor.crash.logged_runs import newest_crash, runs_in
 from advisor.crash.parts import parts_in
 from advisor.crash.patterns import FieldValue, catalogue_of
+from advisor.crash.process_tables import card_users, ram_users
 from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding, resumed_at
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
@@ -48,6 +49,7 @@ from advisor.crash.unclear import why_unclear
 from advisor.crash.verdict import (
     ADVICE,
     ALLOCATOR_WARNING,
+    KILLS,
     MET,
     SAID,
     TOLD,
@@ -62,7 +64,7 @@ from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
 from advisor.script.sentences import words_in
-from advisor.words import Phase, both
+from advisor.words import Memory, Phase, both
 
 STILL = 3 * 3600.0
 """Seconds without a line after which a run is not going on: the longest steps, saves and validations take less
@@ -238,7 +240,7 @@ class _CrashReader:
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
             fields = {**_pinned(cause, trace), **_warned(cause, self.run.placed), **_witnessed(judgement)}
-            fields |= {**evidence[0].fields, **self._engines(cause)}
+            fields |= {**evidence[0].fields, **self._engines(cause), **self._on_card(cause, memory)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
         unclear_because, settle_by = why_unclear(judgement, trace, (line for _, line in self._every_line()))
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
@@ -387,14 +389,17 @@ class _CrashReader:
 
     def _users(self, cause: LogFind | None) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...], bool]:
         """The processes that hold host RAM, the lines that list them, and whether some of those are missing."""
-        if cause is None or self.run.judgement.memory != "host":
+        if cause is None or not (self.run.judgement.memory == "host" or cause.id in KILLS):
             return (), (), False
         around = [cause.find.first, *cause.find.after]
         for lines, whole in ((around, [*cause.find.before, *around]), *((lines, lines) for lines in self.lines)):
             users, rows = top_users(lines)
             if users:
                 return users, rows, is_cut(whole, rows)
-        return listed_users(one.find.fields for one in self.run.placed), (), False
+        listed = listed_users(one.find.fields for one in self.run.placed)
+        tables = (ram_users(lines) for lines in self.lines)
+        users, rows = next((found for found in tables if len(found[0]) > len(listed)), (listed, ()))
+        return users, rows, False
 
     def _evidence(
         self, judgement: Judgement, users: Sequence[TopUser], rows: Sequence[LogLine], last: ProgressLine | None
@@ -416,6 +421,15 @@ class _CrashReader:
                 rest.append(replace(as_evidence(run.judgement.cause, self.names, "warning"), runs_ago=ago))
         rest.sort(key=lambda evidence: _ORDER.index(evidence.role))
         return tuple([*first, *rest][:_EVIDENCE])
+
+    def _on_card(self, cause: LogFind, memory: Memory) -> dict[str, FieldValue]:
+        """Who held the card by a pasted table of nvidia-smi, where torch's message names no process."""
+        fields = cause.find.fields
+        if memory != "gpu" or {"other_processes", "card_processes"} & fields.keys():
+            return {}
+        card = fields.get("gpu")
+        told = card_users((line for _, line in self._every_line()), int(card) if str(card).isdigit() else None)
+        return {"card_processes": told} if "," in told else {}  # one alone is this one
 
     def _engines(self, cause: LogFind) -> dict[str, FieldValue]:
         """What the run's own engine held, where torch lists its process beside the one that failed."""

@@ -59,6 +59,7 @@ BELOW_RAM = 0.95
 OF_LOGITS = 2 * GIB
 """Bytes: an MLP of the usual models takes 30 to 60 KB a token, so this much would be 36 thousand tokens or more; logits
 of 150 thousand words take it for 3500 (judgement)."""
+_SWITCHES: Mapping[str, bool] = {"true": True, "false": False}
 DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "disk-told", "file-write-failed", "disk-nearly-full")
 """Signatures of a disk that is full, or nearly."""
 WRITTEN = (
@@ -218,7 +219,7 @@ def _figures(crash: Crash) -> dict[str, Fact]:
     """Knobs that lines of engines and libraries show to be in force; also where no dialect says what is."""
     because = say("a line of the log shows it")
     facts = {
-        f"knob.{name}": Fact(float(value) if value.replace(".", "", 1).isdigit() else value, "log", because)
+        f"knob.{name}": Fact(float(value) if value.replace(".", "", 1).isdigit() else _SWITCHES.get(value, value), "log", because)
         for name, value in crash.engine_figures.items()
     }
     stage = facts.get("knob.actor.zero_stage")
