@@ -49,6 +49,7 @@ from advisor.crash.unclear import why_unclear
 from advisor.crash.verdict import (
     ADVICE,
     ALLOCATOR_WARNING,
+    KILL_TOLD,
     KILLS,
     MET,
     SAID,
@@ -230,7 +231,8 @@ class _CrashReader:
         if phase == "unknown" and cause is not None and cause.id in SAID:
             phase, because = phase_said(cause.find.text, self.signatures.statements)
         if phase == "unknown" and len(self.text) <= A_PAGE:
-            phase, because = phase_said(self._plain(), self.signatures.statements)
+            told = cause is not None and cause.id in (*TOLD, KILL_TOLD)
+            phase, because = phase_said(self._plain(), self.signatures.statements, note=told)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))

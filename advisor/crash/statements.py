@@ -14,6 +14,8 @@ from advisor.words import Phase
 
 A_PAGE = 32_000
 """Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
+A_NOTE = 400
+"""Characters up to which every sentence is about the failure (judgement)."""
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 IN_VAIN = "in_vain."
 _FAILS = re.compile(
@@ -40,7 +42,26 @@ def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step", "second_step",
     "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a version with which
     it ran, and "updated.LIBRARY [NOW]" for one since which it does not."""
-    return frozenset(_told(text, words)) if words and len(text) <= A_PAGE else frozenset()
+    if not words or len(text) > A_PAGE:
+        return frozenset()
+    found = list(_told(text, words))
+    return frozenset((*found, *_since(text, found)))
+
+
+_BARE_FITTED = re.compile(
+    r"(?ai)(?<![\w.])v?(\d{1,4}(?:\.\d{1,5}){1,3})(?!\w|\.\d) (?:still |just )?(?:works?|worked|is fine|was fine|(?:runs|ran) (?:fine|well)|had no|has no|正常)\b"
+)
+"""A version by itself that ran: of the library that was updated."""
+
+
+def _since(text: str, found: list[str]) -> Iterator[str]:
+    """With which version a library ran before the update of which only the new one was told."""
+    updated = next((one for one in found if one.startswith(UPDATED)), None)
+    if updated is None or any(one.startswith(FITTED) for one in found):
+        return
+    library, _, now = updated.removeprefix(UPDATED).partition(" ")
+    if (old := _BARE_FITTED.search(text)) is not None and old[1] != now:
+        yield " ".join(filter(None, (FITTED + library, old[1], now)))
 
 
 def _told(text: str, words: StatementWords) -> Iterator[str]:
@@ -116,11 +137,12 @@ def _of_libraries(pattern: str, libraries: tuple[tuple[str, str], ...]) -> re.Pa
     return re.compile(pattern, re.IGNORECASE | re.ASCII)
 
 
-def phase_said(text: str, words: StatementWords | None) -> tuple[Phase, str]:
-    """When it died by the sentence that says so, and what says it; ("unknown", "") where none or several phases are."""
+def phase_said(text: str, words: StatementWords | None, *, note: bool = False) -> tuple[Phase, str]:
+    """When it died by the sentence that says so, and what says it; ("unknown", "") where none or several phases are.
+    `note`: the text tells of a failure, and a few lines of it of nothing else."""
     if words is None or len(text) > A_PAGE:
         return "unknown", ""
-    sentences = [found[0] for found in _SENTENCE.finditer(text) if _FAILS.search(found[0])]
+    sentences = [found[0] for found in _SENTENCE.finditer(text) if (note and len(text) <= A_NOTE) or _FAILS.search(found[0])]
     told = {phase: found[0] for one in sentences for phase, named in words.phases.items()
             if (found := re.search(named, one))}  # fmt: skip
     if len(told) != 1:

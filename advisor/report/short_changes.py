@@ -110,6 +110,10 @@ def changes_of(state: State, most: Most) -> list[str]:
         told = any(one.place == perhaps[0].place and one.reason == "over" for one in plan.fit.findings)
         ways = wrap(nothing, 2) + _if_it_was(perhaps, state, most)
         return wrap(counted, 2) + ways if told else ways + wrap(beside, 2)
+    beside = ""
+    if phrases.killed_likely(state):  # what the settings take of the cards killed nobody
+        beside = say("Beside that, by the settings alone: {short}", short=short) if short and not state.ran else ""
+        short = ""
     lines = [line for step in shown.ahead for line in _offered(say("First:"), step, state) + _by_hand(step, state)]
     lines += wrap(sentences((_promise(state), short)), 2)
     for number, step in enumerate(chosen, 1):
@@ -123,7 +127,7 @@ def changes_of(state: State, most: Most) -> list[str]:
             lines += _offered(mark, step, state, helps) + (
                 _by_hand(step, state) if number < most.by_hand or step.id in WITNESSES else []
             )
-    return lines + and_more(shown.left) + _if_it_was(perhaps, state, most)
+    return lines + and_more(shown.left) + wrap(beside, 2) + _if_it_was(perhaps, state, most)
 
 
 def _if_it_was(steps: list[PlanStep], state: State, most: Most) -> list[str]:
