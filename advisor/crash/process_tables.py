@@ -86,5 +86,3 @@ def _size(text: str, unit: int) -> int | None:
     if text.isdigit() and len(text) < _LONG:
         return int(text) * unit
     return read_size(f"{text}iB") if re.fullmatch(r"\d{1,6}(?:\.\d{1,3})?[mgtMGT]", text) else None
-
-

@@ -36,8 +36,8 @@ from advisor.crash.log_facts import (
 from advisor.crash.logged_runs import newest_crash, runs_in
 from advisor.crash.parts import parts_in
 from advisor.crash.patterns import FieldValue, catalogue_of
-from advisor.crash.process_tables import card_users, ram_users
 from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding, resumed_at
+from advisor.crash.process_tables import card_users, ram_users
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
@@ -429,8 +429,8 @@ class _CrashReader:
         fields = cause.find.fields
         if memory != "gpu" or {"other_processes", "card_processes"} & fields.keys():
             return {}
-        card = fields.get("gpu")
-        told = card_users((line for _, line in self._every_line()), int(card) if str(card).isdigit() else None)
+        card = str(fields.get("gpu"))
+        told = card_users((line for _, line in self._every_line()), int(card) if card.isdigit() else None)
         return {"card_processes": told} if "," in told else {}  # one alone is this one
 
     def _engines(self, cause: LogFind) -> dict[str, FieldValue]:

@@ -19,7 +19,8 @@ A_NOTE = 400
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 IN_VAIN = "in_vain."
 _FAILS = re.compile(
-    r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory|\b(?:crash|die[sd]?\b|dying|kill|fail|error|happen|occur|stops?\b)"
+    r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory"
+    r"|\b(?:crash|die[sd]?\b|dying|kill|fail|error|happen|occur|stops?\b)"
     r"|报错|崩|挂了|挂掉|被杀|溢出|失败"
 )
 _QUOTED = 80
@@ -39,9 +40,9 @@ _UNITS: Mapping[str, int] = {"m": 1, "g": 1024, "t": 1024 * 1024}
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
-    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step", "second_step",
-    "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a version with which
-    it ran, and "updated.LIBRARY [NOW]" for one since which it does not."""
+    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step",
+    "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a
+    version with which it ran, and "updated.LIBRARY [NOW]" for one since which it does not."""
     if not words or len(text) > A_PAGE:
         return frozenset()
     found = list(_told(text, words))
@@ -49,7 +50,8 @@ def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
 
 
 _BARE_FITTED = re.compile(
-    r"(?ai)(?<![\w.])v?(\d{1,4}(?:\.\d{1,5}){1,3})(?!\w|\.\d) (?:still |just )?(?:works?|worked|is fine|was fine|(?:runs|ran) (?:fine|well)|had no|has no|正常)\b"
+    r"(?ai)(?<![\w.])v?(\d{1,4}(?:\.\d{1,5}){1,3})(?!\w|\.\d) (?:still |just )?"
+    r"(?:works?|worked|is fine|was fine|(?:runs|ran) (?:fine|well)|had no|has no|正常)\b"
 )
 """A version by itself that ran: of the library that was updated."""
 
@@ -109,7 +111,8 @@ def _rose(sentence: str, words: StatementWords) -> bool:
     found = re.search(words.rose, sentence)
     if found is None:
         return False
-    low, high = (float(found[size]) * _UNITS[found[unit].lower()] for size, unit in (("low", "unit"), ("high", "unit_")))
+    sizes = (("low", "unit"), ("high", "unit_"))
+    low, high = (float(found[size]) * _UNITS[found[unit].lower()] for size, unit in sizes)
     return high > low * _RISEN
 
 
@@ -122,9 +125,13 @@ def _versions(sentence: str, words: StatementWords) -> Iterator[str]:
         if found is None or re.search(words.in_vain, found[0]):
             continue
         told = found.groupdict()
-        name = next(name for name, spelt in words.libraries.items() if re.fullmatch(spelt, told["lib"], re.I | re.A))
+        name = next(name for name, spelt in words.libraries.items() if _is_called(spelt, told["lib"]))
         yield " ".join(filter(None, (kind + name, told.get("old"), told.get("new"))))
         return
+
+
+def _is_called(spelt: str, name: str) -> bool:
+    return re.fullmatch(spelt, name, re.IGNORECASE | re.ASCII) is not None
 
 
 @cache
@@ -142,7 +149,8 @@ def phase_said(text: str, words: StatementWords | None, *, note: bool = False) -
     `note`: the text tells of a failure, and a few lines of it of nothing else."""
     if words is None or len(text) > A_PAGE:
         return "unknown", ""
-    sentences = [found[0] for found in _SENTENCE.finditer(text) if (note and len(text) <= A_NOTE) or _FAILS.search(found[0])]
+    every = note and len(text) <= A_NOTE
+    sentences = [found[0] for found in _SENTENCE.finditer(text) if every or _FAILS.search(found[0])]
     told = {phase: found[0] for one in sentences for phase, named in words.phases.items()
             if (found := re.search(named, one))}  # fmt: skip
     if len(told) != 1:

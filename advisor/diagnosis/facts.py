@@ -219,7 +219,9 @@ def _figures(crash: Crash) -> dict[str, Fact]:
     """Knobs that lines of engines and libraries show to be in force; also where no dialect says what is."""
     because = say("a line of the log shows it")
     facts = {
-        f"knob.{name}": Fact(float(value) if value.replace(".", "", 1).isdigit() else _SWITCHES.get(value, value), "log", because)
+        f"knob.{name}": Fact(
+            float(value) if value.replace(".", "", 1).isdigit() else _SWITCHES.get(value, value), "log", because
+        )
         for name, value in crash.engine_figures.items()
     }
     stage = facts.get("knob.actor.zero_stage")

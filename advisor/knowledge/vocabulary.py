@@ -44,7 +44,8 @@ FACTS = frozenset({
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "samples.bind",
     "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",
-    "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "killed.likely", "host.copies_fill", "raised.cut", "stated.card", "updated", "states.if_full_share",
+    "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "stated.card",
+    "killed.likely", "host.copies_fill", "raised.cut", "updated", "states.if_full_share",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "trigger", "vendor", "verdict",
     "weights.fp32", "weights.least_share", "weights.whole", "zero3",
 })  # fmt: skip
@@ -53,7 +54,7 @@ advisory.cause.CAUSE and advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
     "algorithm", "attribution", "attribution.likely", "disk.holds", "ended", "era", "frame.cause", "frame.engine",
     "framework", "gpu.name", "host.held_by", "host.largest", "host.top_user", "in_vain", "ledger.largest", "memory",
-    "model", "phase", "platform", "right_after", "signature", "trainer", "trigger", "vendor", "verdict",
+    "model", "phase", "platform", "right_after", "signature", "trainer", "trigger", "updated", "vendor", "verdict",
 })  # fmt: skip
 """Facts that are a name, never true or false: a condition says what they are to be."""
 SITUATION_WORDS = frozenset({"model", "gpu"})

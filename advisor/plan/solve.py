@@ -54,7 +54,10 @@ from advisor.words import sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
 """Causes that are a version's fault, whichever it is."""
-WITNESSES = "ask-who-killed", "ask-the-dead-worker", "ask-what-is-full", "ask-the-last-line", "ask-how-it-ended", "look-at-limits"
+WITNESSES = (
+    *("ask-who-killed", "ask-the-dead-worker", "ask-what-is-full", "ask-the-last-line", "ask-how-it-ended"),
+    "look-at-limits",
+)
 """Remedies that tell first what it was: who killed the process, or what refused it memory."""
 FEW = 3
 """Steps below which a newer version of the framework is worth a try (judgement)."""

@@ -118,7 +118,8 @@ def verdict(state: State) -> str:
         return sentence(state.diagnosis.title)
     if crash.verdict == "oom":
         ran_out = _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
-        told = say("So somebody wrote; the line of the process itself is not here.") if crash.signature in (*TOLD, KILL_TOLD) else ""
+        worded = crash.signature in (*TOLD, KILL_TOLD)
+        told = say("So somebody wrote; the line of the process itself is not here.") if worded else ""
         return sentences((ran_out, told))
     if state.diagnosis.memory == "none" and _told(state) and (crash.verdict != "not_oom" or crash.is_well):
         return sentences((say("No memory was short."), _by_you(state)))
