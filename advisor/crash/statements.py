@@ -20,7 +20,7 @@ _SENTENCE = re.compile(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 IN_VAIN = "in_vain."
 _FAILS = re.compile(
     r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory"
-    r"|\b(?:crash|die[sd]?\b|dying|kill|fail|error|happen|occur|stops?\b)"
+    r"|\b(?:crash|die[sd]?\b|dying|abort|kill|fail|error|happen|occur|stops?\b)"
     r"|报错|崩|挂了|挂掉|被杀|溢出|失败"
 )
 _QUOTED = 80
