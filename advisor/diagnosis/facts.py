@@ -322,7 +322,8 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
         run.mechanics.trainer, "script", say("how {framework} trains here", framework=run.framework)
     )
     add("cpu_adam", run.mechanics.offload_lowers_update, say("how {framework} offloads", framework=run.framework))
-    sleeping = run.topology.colocated and run.is_on("rollout.sleeps", run.mechanics.engine_sleeps)
+    beside = run.topology.colocated and run.recipe.answers != "given"  # who is given answers has no engine
+    sleeping = beside and run.is_on("rollout.sleeps", run.mechanics.engine_sleeps)
     if run.settings or not run.era_assumed:
         pool = sleeping and run.mechanics.engine_pool
         add("sleeping_engine_in_process", pool, say("a sleeping engine in the trainer's process"))
@@ -332,7 +333,7 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     checkpointing = run.knobs.get("actor.gradient_checkpointing")
     if checkpointing is not None and isinstance(checkpointing.value, bool):
         add("gradient_checkpointing", checkpointing.value, checkpointing.key or checkpointing.note)
-    add("colocated", run.topology.colocated, say("the launch's topology"))
+    add("colocated", beside, say("the launch's topology"))
     full = run.knobs.get("actor.full_finetuning")
     add("lora", run.trains_adapters, full.note if full and full.source == "log" else say("the launch's settings"))
     add("sleep", sleeping, say("the launch's settings"))
