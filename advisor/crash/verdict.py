@@ -52,8 +52,9 @@ _WRITES_FILES = re.compile(
 """Files of libraries that write to a disk, never to /dev/shm."""
 NEARLY_FULL = 95.0
 """Percent of host memory in use; above it the kernel or Ray kills next (Ray's own threshold is 95)."""
-_ASIDE = frozenset(("gpu-lost",))
-"""Lines of the system's log, perhaps old: they do not outrank what the run printed itself."""
+_ASIDE = frozenset(("gpu-lost", "sigterm-from-outside", "job-ended-by-scheduler"))
+"""Lines of the system's log, perhaps old, and of an end from outside that another node's failure may have brought: they
+do not outrank a shortage that the run printed itself."""
 _DETAILS = ("tried_bytes", "node_used_bytes")
 _NEARBY = 400
 """Lines within which a fuller message about the same shortage replaces one without sizes."""

@@ -28,7 +28,7 @@ from advisor.diagnosis.parts import part_facts
 from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.saved_modules import saved_facts
-from advisor.diagnosis.sharing_facts import sharing_facts
+from advisor.diagnosis.sharing_facts import sharing_facts, with_words
 from advisor.diagnosis.state_facts import copies_fill, least_weights, state_facts
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
@@ -158,7 +158,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts.setdefault("phase", Fact("model_load", "log", whole.because, whole.evidence))
     if not known.crash.lines_read and known.run.framework == "unknown" and not known.run.settings:
         facts["nothing_given"] = Fact(True, "script", say("neither a log nor a launch script was given"))
-    return facts
+    return with_words(facts, known.crash, known.run)
 
 
 def scored(facts: Facts) -> dict[str, Fact]:

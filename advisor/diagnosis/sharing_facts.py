@@ -15,6 +15,11 @@ from advisor.script.document import Setting
 _FSDP = re.compile(r"\b_fsdp_wrapped_module\b|\bFlatParameter\b|torch/distributed/(?:fsdp|_composable/fsdp)/")
 """Names that only torch's FSDP puts into a line (pytorch/pytorch torch/distributed/fsdp/_common_utils.py)."""
 FSDP = f"{SHARED}fsdp"
+OF_WORDS: tuple[tuple[str, str, bool | float, tuple[str, ...]], ...] = (
+    (f"{SHARED}adapters", "lora", True, ("states.least_share", "states.if_full_share", "states.unshared")),
+    (f"{SHARED}packed", "knob.actor.quantized_bits", 4.0, ("weights.least_share", "gathered_weights.share")),
+)
+"""Statement → the fact that it is, with its value, and the facts of whole weights in 16 bits that it refutes."""
 
 
 def sharing_facts(crash: Crash, run: Run) -> dict[str, Fact]:
@@ -36,6 +41,18 @@ def sharing_facts(crash: Crash, run: Run) -> dict[str, Fact]:
     if FSDP in crash.statements:
         return {**moved, **{name: Fact(value, "log", told) for name, value in _OF_FSDP.items()}}
     return {**moved, "sharded": Fact(True, "log", told)} if f"{SHARED}states" in crash.statements else moved
+
+
+def with_words(facts: dict[str, Fact], crash: Crash, run: Run) -> dict[str, Fact]:
+    """The facts with what the report says of adapters and packed weights, where no dialect reads the launch."""
+    if run.framework != "unknown":
+        return facts
+    told = dict(facts)
+    for statement, name, value, refuted in OF_WORDS:
+        if statement in crash.statements and name not in facts:
+            told[name] = Fact(value, "log", say("by the words of the report"))
+            told = {one: fact for one, fact in told.items() if one not in refuted}
+    return told
 
 
 def _offloaded(crash: Crash) -> dict[str, Fact]:

@@ -17,7 +17,7 @@ _CUT_BEHIND = ("traceback", "collective-failed", "ray-wrapper")
 """Signatures of an error that the process raised itself, without what it says."""
 _OTHER_HAND = re.compile(
     r"(?i)\b(?:preempt\w*|time ?limit|wall ?time|scancel\w*|cancel\w*|ctrl[-+ ]?c|manually|by hand|i killed)\b"
-    r"|抢占|超时|手动"
+    r"|\bby (?:slurm|the (?:scheduler|queue|cluster))\b|\bexactly\b|抢占|超时|手动"
 )
 """Words of another who ends runs."""
 _OF_HOST = re.compile(

@@ -50,6 +50,7 @@ _LOOKS = frozenset(
         ("ask-who-killed", "killer"),
         ("ask-the-dead-worker", "seen"),
         ("ask-how-it-ended", "seen"),
+        ("ask-how-it-ended", "killer"),
         ("ask-the-last-line", "seen"),
         ("ask-what-is-full", "full_place"),
     }
