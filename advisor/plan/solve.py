@@ -118,7 +118,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     case, leading = beside(_of_cases(situation, cause, chosen), holders.steps)
     asked = [advice_step(remedy, situation) for remedy in _witness(situation, cause)]
     mending = [step for step in (mending_step(situation),) if step is not None]
-    first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *back_steps(situation), *_raising(situation)]
+    first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *_back(situation, cause), *_raising(situation)]
     names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
     later += [*newer, *provisional_steps(situation, cause)]
@@ -276,6 +276,11 @@ def contradicting(situation: Situation) -> str:
     """What says that steps were done which by the sums could not have been: the log, a record, or the user."""
     ran = situation.facts.get("first_step")
     return say("What you say (steps had been done)") if ran is not None and ran.source == "user" else say("The log")
+
+
+def _back(situation: Situation, cause: Cause) -> list[PlanStep]:
+    """The way back to versions that ran, where something ran out since."""
+    return back_steps(situation) if cause.memory != "unknown" else []
 
 
 def _witness(situation: Situation, cause: Cause) -> list[Remedy]:
