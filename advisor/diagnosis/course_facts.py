@@ -53,8 +53,14 @@ def _told(crash: Crash) -> dict[str, Fact]:
         facts["in_vain"] = Fact(" ".join(tried), "log", because)
     began = sorted(name.removeprefix(BEGAN) for name in crash.statements if name.startswith(BEGAN))
     if updated := sorted(name.removeprefix(UPDATED) for name in crash.statements if name.startswith(UPDATED)):
-        told = say("by the words of the report, since {library} was updated", library=clean(updated[0]))
-        facts["updated"] = Fact(updated[0].partition(" ")[0], "log", told)
+        library, _, now = updated[0].partition(" ")
+        both = {"library": clean(library), "version": clean(now)}
+        told = (
+            say("by the words of the report, since {library} was updated to {version}", **both)
+            if now
+            else say("by the words of the report, since {library} was updated", **both)
+        )
+        facts["updated"] = Fact(library, "log", told)
     if began:  # of several the report decides nothing, and the first by name is as good as another
         lever, _, named = began[0].partition(" ")
         facts["trigger"] = Fact(lever, "log", clean(named))

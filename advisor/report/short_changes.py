@@ -111,8 +111,9 @@ def changes_of(state: State, most: Most) -> list[str]:
         ways = wrap(nothing, 2) + _if_it_was(perhaps, state, most)
         return wrap(counted, 2) + ways if told else ways + wrap(beside, 2)
     beside = ""
-    of_cards = any(one.place == "gpu" for one in state.plan.fit.findings)
-    if of_cards and phrases.killed_likely(state):  # what the settings take of the cards killed nobody
+    of_cards = any(one.place == "gpu" for one in plan.fit.findings)
+    looks = not chosen and all(step.id in WITNESSES for step in others)
+    if looks or (of_cards and phrases.killed_likely(state)):  # what the settings take killed nobody that is known
         beside = say("Beside that, by the settings alone: {short}", short=short) if short and not state.ran else ""
         short = ""
     lines = [line for step in shown.ahead for line in _offered(say("First:"), step, state) + _by_hand(step, state)]
