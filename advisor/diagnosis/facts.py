@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.crash.statements import fitted_in
+from advisor.crash.statements import SHARED, fitted_in
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.card_facts import grouped, line_words, printed_facts, taken_before
@@ -29,7 +29,7 @@ from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.saved_modules import saved_facts
 from advisor.diagnosis.sharing_facts import sharing_facts, with_words
-from advisor.diagnosis.state_facts import copies_fill, least_weights, state_facts
+from advisor.diagnosis.state_facts import copies_fill, full_by_words, least_weights, state_facts
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
@@ -158,6 +158,10 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts.setdefault("phase", Fact("model_load", "log", whole.because, whole.evidence))
     if not known.crash.lines_read and known.run.framework == "unknown" and not known.run.settings:
         facts["nothing_given"] = Fact(True, "script", say("neither a log nor a launch script was given"))
+    words = known.crash.statements
+    of_all = f"{SHARED}full" in words and not {f"{SHARED}offload", f"{SHARED}adapters"} & words
+    if of_all and not {"states.least_share", "ledger.largest"} & facts.keys():
+        facts.update(full_by_words(known.run, known.machine))
     return with_words(facts, known.crash, known.run)
 
 

@@ -181,6 +181,28 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
     return {**facts, "weights.least_share": Fact(round(least / card, 3), "script", because)}
 
 
+def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:
+    """states.least_share of a run of which a report says that all weights are trained, shared evenly over all cards
+    that are known: Adam in mixed precision, whatever trains."""
+    card, ways = machine.gpu_bytes, len(machine.usable) * (machine.nodes or 1)
+    if run.model is None or not card or not ways or run.trains_adapters:
+        return {}
+    per = MASTERS_AND_MOMENTS + BF16 + BF16
+    least = int(per * run.model.parameters) // ways
+    told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card)}
+    told |= {"parameters": show_params(run.model.parameters), "bytes": per}
+    because = (
+        say("the states alone ({parameters} parameters × {bytes:g} bytes) are {size}; a card has {card}", **told)
+        if ways == 1
+        else say(
+            "even shared over all {count} GPUs, the states alone ({parameters} parameters × {bytes:g} bytes) are "
+            "{size} on each; a card has {card}",
+            **told,
+        )
+    )
+    return {"states.least_share": Fact(round(least / card, 3), "log", because)}
+
+
 def copies_fill(run: Run, machine: Machine) -> dict[str, Fact]:
     """host.copies_fill: whether a copy of the weights in each rank of a node is more than most of its RAM, or than
     nodes of an unknown size mostly have."""
