@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, stopped_without_a_word
-from advisor.crash.statements import statements_in
+from advisor.crash.statements import fitted_in, statements_in
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.computing import platform_of
 from advisor.diagnosis.course_facts import rising_course
@@ -76,6 +76,8 @@ from advisor.words import GENERATING, PHASES, Full, speak_of, spoken_of_now
 OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
 """Questions of which an answer says that the run died."""
 FUSED, FLASH = "actor.fused_loss", "actor.flash_attention"
+_TOLD = 4_000
+"""Characters of a text without a launch that are sentences rather than a program (judgement)."""
 MOST_PLANS = 3
 """Plans made before one is taken whose steps cannot all be written."""
 
@@ -204,7 +206,8 @@ def state_of(
     text = script.text if script is not None else ""
     crash = replace(crash, platform=platform_of(crash, knowledge.signatures.platforms, text))
     launch = launch_of(script, index, crash)
-    if launch is not None and launch.partial and script is not None and script.launches:  # sentences, not comments
+    told = launch is None and len(text) < _TOLD  # no launch at all: what somebody wrote of it
+    if told or (launch is not None and launch.partial and script is not None and script.launches):  # not comments
         crash = replace(crash, statements=crash.statements | statements_in(text, knowledge.signatures.statements))
     vendor = vendor_of(crash, machine, knowledge.gpus, text)
     speak_of_cards(vendor)
@@ -213,7 +216,7 @@ def state_of(
         _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
     )
     recognised = replace(recognised, framework=dialect_of(vendor, recognised.framework))
-    ran_with = _ran_with(asked, recognised, answers, machine, knowledge)
+    ran_with = _ran_with(asked, recognised, answers, machine, knowledge, crash)
     shardings = knowledge.tree.sharding
     frames = [*(f"{frame.file}:{frame.function}" for frame in crash.frames), crash.phase_because]  # a worker's class
     by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
@@ -268,8 +271,8 @@ def state_of(
     if engine is not None:
         crash, died_at = engine.named_in(crash), engine.named_in(died_at)
     if by_size is not None or engine is not None:
-        told = {**(_knobs_of(by_size, seen_run) if by_size else {}), **(engine.knobs if engine else {})}
-        predictor = predictor.told(died_at, told, by_size is not None and by_size.of_logits)
+        knobs = {**(_knobs_of(by_size, seen_run) if by_size else {}), **(engine.knobs if engine else {})}
+        predictor = predictor.told(died_at, knobs, by_size is not None and by_size.of_logits)
     possible = assumptions(seen_run, knowledge.knobs, shardings, knowledge.advisories)
     if (fits := fitting(predictor, died_at, earlier.overrides, possible, _ran(crash, answers))) is not None:
         file = fits.taken.answers(seen_run.unread)
@@ -352,9 +355,15 @@ def _ran(crash: Crash, answers: Mapping[str, str]) -> bool:
 
 
 def _ran_with(
-    asked: SessionRequest, recognised: Recognised, answers: Mapping[str, str], machine: Machine, knowledge: Knowledge
+    asked: SessionRequest,
+    recognised: Recognised,
+    answers: Mapping[str, str],
+    machine: Machine,
+    knowledge: Knowledge,
+    crash: Crash,
 ) -> dict[str, str]:
-    """The versions with which the run fitted, of those that are other ones now. Raises ValueError for a stranger."""
+    """The versions with which the run fitted, of those that are other ones now: by the user, else by the report's own
+    sentences. Raises ValueError for a stranger."""
     named = named_versions("--was", asked.was)
     here = {normalised(name): version for name, version in machine.libraries.items()}
     known = {normalised(one.package) for one in knowledge.frameworks}
@@ -363,7 +372,8 @@ def _ran_with(
         if name not in known and name not in here:
             told = {"library": clean_line(name, 40), "known": listed(sorted(known)[:8])}
             raise ValueError(say("--was: {library} is no library that is known here; known are {known}, …", **told))
-    every = {**named, **answered_was(recognised, answers)}
+    told = {library: old for library, (old, _) in fitted_in(crash.statements).items()}
+    every = {**told, **named, **answered_was(recognised, answers)}
     return {name: version for name, version in every.items() if here.get(name) != version}
 
 

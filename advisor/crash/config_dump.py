@@ -41,7 +41,7 @@ _BANNER = re.compile(rf"(?i)\b({'|'.join(_BANNER_KEYS)}) = ([1-9]\d{{0,5}})(?=\s
 """transformers trainer.py _inner_training_loop, unsloth models/_utils.py; the keys are TrainingArguments'."""
 _IN_PERSON = re.compile(r"^(?=.{0,200}(?:\bI(?:['’](?:m|ve))? |\b[Ww]e(?:['’](?:re|ve))? |\b[Mm]y |我))[^\[({|+/\\]")
 """A sentence in the first person, which no library prints."""
-_BEGINS = re.compile(rf"{_IN_PERSON.pattern}|(?=(?:\S+ ){{6}})[A-Za-z`][^\[({{|+/\\:]{{30}}")
+_BEGINS = re.compile(rf"{_IN_PERSON.pattern}|(?=(?:\S+ ){{6}})[A-Za-z`][^\[({{|/\\:]{{30}}")
 _GOES_ON = re.compile(r"[A-Za-z\u4e00-\u9fff`-](?:[^\[({|+/\\]{0,40} |[^\[({|+/\\]{0,40}\Z)")
 """A line of words."""
 _OMITTED = frozenset(("[...]", "{...}"))

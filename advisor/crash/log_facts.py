@@ -34,18 +34,30 @@ _PIP_NAMES = re.compile(
     re.IGNORECASE,
 )
 _CARD = r"(?:RTX )?(?:GH|PRO |[ABHLTPV])\d{1,4}[GS]?|RTX \d{4}"
-_FORM = r"(?:[- ](?:SXM\d?|PCIe|PCIE|HBM3e?|NVL|Ti|Ada|\d{2,3} ?G(?:B|iB)?(?!\w)))"
+_SAID = r"(?:RTX )?(?:GH|[ABHPV])\d{2,4}[GS]?|T4|L4|L[24]0S?|RTX ?\d{4}"
+"""As people say it beside a number or an article: no T5, no V1."""
+_FORM = r"(?:[- ](?:SXM\d?|PCIe|PCIE|HBM3e?|NVL|Ti|Ada|\d{2,3} ?G(?:B|iB)?(?![A-Za-z0-9_])))"
 _GPU = re.compile(
     rf"\b(?:NVIDIA |Tesla |GeForce ){{1,2}}(?P<named>(?:{_CARD}){_FORM}{{0,4}})\b"
     r"|\b(?P<quadro>Quadro RTX A?\d{4})\b"  # not the "RTX 6000" of two later generations
     rf"|\b(?P<bare>(?:{_CARD}){_FORM}{{1,4}})\b"
     rf"|\b\d{{1,2}} ?[xX×*] ?(?P<counted>(?:{_CARD}){_FORM}{{0,4}})\b"
+    r"|(?:\b(?:[Ss]ingle|[Oo]ne|[Tt]wo|[Ff]our|[Ee]ight|[Aa]n?|[Mm]y)\s|(?<![\d.])\d{1,2}\s)"
+    rf"(?P<said>(?:{_SAID}){_FORM}{{0,4}})s?\b(?!\.\d)"
+    rf"|[张块卡] ?(?P<zh>(?:{_SAID}|[2-5]0[6-9]0){_FORM}{{0,4}})"
 )
 _DAY = re.compile(r"\b(20[12]\d)[-/](0[1-9]|1[0-2])[-/](0[1-9]|[12]\d|3[01])[T ]\d\d:\d\d:\d\d")
 """A time beside it tells the day of a line from one in a data set or in the name of a file."""
 _TIMES = tuple(f"{sign}{model}" for sign in ("x", "x ", "X", "X ", "×", "× ", "*", "* ") for model in "ABGHLTPVR")
 _SIZES = ("0G", "1G", "2G", "4G", "6G", "8G")
-_GPU_WITHIN = ("NVIDIA", "Tesla", "GeForce", "Quadro", "SXM", "PCI", "HBM", "NVL", "Ti", "Ada", "GB", *_SIZES, *_TIMES)
+_CHIPS = (
+    *(" A1", " A3", " A4", " A6", " A8", " B2", " B3", " H1", " H2", " H8", " GH", " L2", " L4", " P4", " P1", " V1"),
+    " T4",
+)
+_GPU_WITHIN = (
+    *("NVIDIA", "Tesla", "GeForce", "Quadro", "SXM", "PCI", "HBM", "NVL", "Ti", "Ada", "GB", "RTX", "张", "块", "卡"),
+    *(*_SIZES, *_TIMES, *_CHIPS),
+)
 _ROW = re.compile(r"^\s*(?P<pid>\d{1,10})\s+(?P<mem>\d{1,6}\.\d{1,4})\s+(?P<command>\S.{0,300})$")
 _SHAPE = re.compile(r"torch\.Size\(\[([\d, ]{1,80})\]\)")
 _DTYPE = re.compile(r"\btorch\.(float64|float32|int64|int32|bfloat16|float16|uint8|int8)\b")

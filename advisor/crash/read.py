@@ -37,17 +37,20 @@ from advisor.crash.logged_runs import newest_crash, runs_in
 from advisor.crash.parts import parts_in
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding, resumed_at
+from advisor.crash.process_tables import card_users, ram_users
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
-from advisor.crash.statements import A_PAGE, phase_said, statements_in
+from advisor.crash.statements import A_PAGE, libraries_now, phase_said, statements_in
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.training_bar import training_bar
 from advisor.crash.unclear import why_unclear
 from advisor.crash.verdict import (
     ADVICE,
     ALLOCATOR_WARNING,
+    KILL_TOLD,
+    KILLS,
     MET,
     SAID,
     TOLD,
@@ -62,7 +65,7 @@ from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
 from advisor.redact import redact
 from advisor.script.sentences import words_in
-from advisor.words import Phase, both
+from advisor.words import Memory, Phase, both
 
 STILL = 3 * 3600.0
 """Seconds without a line after which a run is not going on: the longest steps, saves and validations take less
@@ -227,6 +230,9 @@ class _CrashReader:
         phase, because = phase_of(cause, trace, last, users, self.rules, driver)
         if phase == "unknown" and cause is not None and cause.id in SAID:
             phase, because = phase_said(cause.find.text, self.signatures.statements)
+        if phase == "unknown" and len(self.text) <= A_PAGE:
+            told = cause is not None and cause.id in (*TOLD, KILL_TOLD)
+            phase, because = phase_said(self._plain(), self.signatures.statements, note=told)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
@@ -236,7 +242,7 @@ class _CrashReader:
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
             fields = {**_pinned(cause, trace), **_warned(cause, self.run.placed), **_witnessed(judgement)}
-            fields |= {**evidence[0].fields, **self._engines(cause)}
+            fields |= {**evidence[0].fields, **self._engines(cause), **self._on_card(cause, memory)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
         unclear_because, settle_by = why_unclear(judgement, trace, (line for _, line in self._every_line()))
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
@@ -245,6 +251,8 @@ class _CrashReader:
         printed = [line for _, line in own_first]
         written = printed if len(self.text) <= A_PAGE else []
         settings = settings_in(printed)
+        stated = statements_in(self.text, marks.statements)
+        met = {**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)}
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -256,7 +264,7 @@ class _CrashReader:
             phase_because=because,
             top_users=users,
             users_cut=cut,
-            libraries={**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)},
+            libraries=libraries_now(met, stated),
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=_gpu_total(self.run.placed),
             settings=settings,
@@ -284,7 +292,7 @@ class _CrashReader:
             dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
-            statements=statements_in(self.text, marks.statements),
+            statements=stated,
             described=described_in(written),
             prose=words_in("\n".join(lines_in_person(written)).encode()),
         )
@@ -362,6 +370,10 @@ class _CrashReader:
     def _every_line(self) -> Iterator[tuple[int, LogLine]]:
         return ((log, line) for log, lines in enumerate(self.lines) for line in lines)
 
+    def _plain(self) -> str:
+        """The lines that bear neither a time nor a process: what a person may have written."""
+        return "\n".join(line.printed for _, line in self._every_line() if not (line.stamp or line.process))
+
     def _own(self, log: int, lines: Iterable[LogLine]) -> list[LogLine]:
         """Those of the lines of a log that belong to the run that is judged."""
         return [line for line in lines if self.run.lines.covers(log, line.number)]
@@ -379,14 +391,17 @@ class _CrashReader:
 
     def _users(self, cause: LogFind | None) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...], bool]:
         """The processes that hold host RAM, the lines that list them, and whether some of those are missing."""
-        if cause is None or self.run.judgement.memory != "host":
+        if cause is None or not (self.run.judgement.memory == "host" or cause.id in KILLS):
             return (), (), False
         around = [cause.find.first, *cause.find.after]
         for lines, whole in ((around, [*cause.find.before, *around]), *((lines, lines) for lines in self.lines)):
             users, rows = top_users(lines)
             if users:
                 return users, rows, is_cut(whole, rows)
-        return listed_users(one.find.fields for one in self.run.placed), (), False
+        listed = listed_users(one.find.fields for one in self.run.placed)
+        tables = (ram_users(lines) for lines in self.lines)
+        users, rows = next((found for found in tables if len(found[0]) > len(listed)), (listed, ()))
+        return users, rows, False
 
     def _evidence(
         self, judgement: Judgement, users: Sequence[TopUser], rows: Sequence[LogLine], last: ProgressLine | None
@@ -408,6 +423,15 @@ class _CrashReader:
                 rest.append(replace(as_evidence(run.judgement.cause, self.names, "warning"), runs_ago=ago))
         rest.sort(key=lambda evidence: _ORDER.index(evidence.role))
         return tuple([*first, *rest][:_EVIDENCE])
+
+    def _on_card(self, cause: LogFind, memory: Memory) -> dict[str, FieldValue]:
+        """Who held the card by a pasted table of nvidia-smi, where torch's message names no process."""
+        fields = cause.find.fields
+        if memory != "gpu" or {"other_processes", "card_processes"} & fields.keys():
+            return {}
+        card = str(fields.get("gpu"))
+        told = card_users((line for _, line in self._every_line()), int(card) if card.isdigit() else None)
+        return {"card_processes": told} if "," in told else {}  # one alone is this one
 
     def _engines(self, cause: LogFind) -> dict[str, FieldValue]:
         """What the run's own engine held, where torch lists its process beside the one that failed."""

@@ -4,7 +4,8 @@ died, and with which setting it began."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import StatementWords
@@ -13,30 +14,63 @@ from advisor.words import Phase
 
 A_PAGE = 32_000
 """Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
+A_NOTE = 400
+"""Characters up to which every sentence is about the failure (judgement)."""
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 IN_VAIN = "in_vain."
-_SHORTAGE = re.compile(r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory")
+_FAILS = re.compile(
+    r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory"
+    r"|\b(?:crash|die[sd]?\b|dying|abort|kill|fail|error|happen|occur|stops?\b)"
+    r"|报错|崩|挂了|挂掉|被杀|溢出|失败"
+)
 _QUOTED = 80
 """Characters of the words that are quoted."""
 SHARED = "shared."
-SECOND = "second_step"
+FIRST, SECOND = "first_step", "second_step"
 BEGAN = "began."
 _NAME_GOES_ON = re.compile(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
 _AT = re.compile(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 """A value behind the name of its setting."""
+FITTED, UPDATED = "fitted.", "updated."
+_VERSION = r"v?(?P<{name}>\d{{1,4}}(?:\.\d{{1,5}}){{1,3}}(?:\.?(?:post|rc|dev)\d{{1,4}})?)(?!\w|\.\d)"
+_RISEN = 1.15
+"""Times that memory has to have risen between two sizes that a sentence names (judgement)."""
+_UNITS: Mapping[str, int] = {"m": 1, "g": 1024, "t": 1024 * 1024}
 
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
-    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "second_step", and
-    "began.LEVER NAME [VALUE]" where a setting made it run out."""
-    return frozenset(_told(text, words)) if words and len(text) <= A_PAGE else frozenset()
+    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step",
+    "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a
+    version with which it ran, and "updated.LIBRARY [NOW]" for one since which it does not."""
+    if not words or len(text) > A_PAGE:
+        return frozenset()
+    found = list(_told(text, words))
+    return frozenset((*found, *_since(text, found)))
+
+
+_BARE_FITTED = re.compile(
+    r"(?ai)(?<![\w.])v?(\d{1,4}(?:\.\d{1,5}){1,3})(?!\w|\.\d) (?:still |just )?"
+    r"(?:works?|worked|is fine|was fine|(?:runs|ran) (?:fine|well)|had no|has no|正常)\b"
+)
+"""A version by itself that ran: of the library that was updated."""
+
+
+def _since(text: str, found: list[str]) -> Iterator[str]:
+    """With which version a library ran before the update of which only the new one was told."""
+    updated = next((one for one in found if one.startswith(UPDATED)), None)
+    if updated is None or any(one.startswith(FITTED) for one in found):
+        return
+    library, _, now = updated.removeprefix(UPDATED).partition(" ")
+    if (old := _BARE_FITTED.search(text)) is not None and old[1] != now:
+        yield " ".join(filter(None, (FITTED + library, old[1], now)))
 
 
 def _told(text: str, words: StatementWords) -> Iterator[str]:
     for found in _SENTENCE.finditer(text):
         sentence = found[0]
-        if re.search(words.grows, sentence):
+        rose = _rose(sentence, words)
+        if rose or re.search(words.grows, sentence):
             places = [place for place, named in words.places.items() if re.search(named, sentence)]
             yield f"grows.{places[0]}" if len(places) == 1 else "grows"
             yield "steps"
@@ -44,19 +78,79 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield "steps"
         if re.search(words.second, sentence):
             yield SECOND
+        if not rose and re.search(words.first, sentence) and _FAILS.search(sentence):
+            yield FIRST
         yield from (f"{SHARED}{how}" for how, named in words.shared.items() if re.search(named, sentence))
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
         if not re.search(words.averted, sentence):
             yield from _began(sentence, words)
+        yield from _versions(sentence, words)
 
 
-def phase_said(text: str, words: StatementWords | None) -> tuple[Phase, str]:
-    """When it died by the sentence that says so, and what says it; ("unknown", "") where none or several phases are."""
+def fitted_in(statements: frozenset[str]) -> dict[str, tuple[str, str]]:
+    """Library → the version with which it ran, and the one with which it does not, "" where nobody says."""
+    told = (name.removeprefix(FITTED).split(" ") for name in sorted(statements) if name.startswith(FITTED))
+    return {library: (old, now[0] if now else "") for library, old, *now in told}
+
+
+def libraries_now(found: Mapping[str, str], statements: frozenset[str]) -> dict[str, str]:
+    """The versions met in a text, without those with which it ran before; the newer ones as the sentences tell them."""
+    now = dict(found)
+    for library, (old, newer) in fitted_in(statements).items():
+        if now.get(library) == old:
+            del now[library]
+        if newer:
+            now.setdefault(library, newer)
+    return now
+
+
+def _rose(sentence: str, words: StatementWords) -> bool:
+    """Whether memory went from one size to a clearly larger one."""
+    found = re.search(words.rose, sentence)
+    if found is None:
+        return False
+    sizes = (("low", "unit"), ("high", "unit_"))
+    low, high = (float(found[size]) * _UNITS[found[unit].lower()] for size, unit in sizes)
+    return high > low * _RISEN
+
+
+def _versions(sentence: str, words: StatementWords) -> Iterator[str]:
+    """With which version of a library it ran, or since the update of which it does not."""
+    patterns = [(FITTED, one) for one in words.fitted]
+    patterns += [(UPDATED, one) for one in words.updated if not re.search(words.averted, sentence)]
+    for kind, pattern in patterns:
+        found = _of_libraries(pattern, tuple(words.libraries.items())).search(sentence)
+        if found is None or re.search(words.in_vain, found[0]):
+            continue
+        told = found.groupdict()
+        name = next(name for name, spelt in words.libraries.items() if _is_called(spelt, told["lib"]))
+        yield " ".join(filter(None, (kind + name, told.get("old"), told.get("new"))))
+        return
+
+
+def _is_called(spelt: str, name: str) -> bool:
+    return re.fullmatch(spelt, name, re.IGNORECASE | re.ASCII) is not None
+
+
+@cache
+def _of_libraries(pattern: str, libraries: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    """A pattern with {lib}, {old} and {new} put in."""
+    told = {"lib": f"(?P<lib>{'|'.join(spelt for _, spelt in libraries)})"}
+    told |= {name: _VERSION.format(name=name) for name in ("old", "new")}
+    for name, spelt in told.items():
+        pattern = pattern.replace("{" + name + "}", spelt)
+    return re.compile(pattern, re.IGNORECASE | re.ASCII)
+
+
+def phase_said(text: str, words: StatementWords | None, *, note: bool = False) -> tuple[Phase, str]:
+    """When it died by the sentence that says so, and what says it; ("unknown", "") where none or several phases are.
+    `note`: the text tells of a failure, and a few lines of it of nothing else."""
     if words is None or len(text) > A_PAGE:
         return "unknown", ""
-    sentences = [found[0] for found in _SENTENCE.finditer(text) if _SHORTAGE.search(found[0])]
+    every = note and len(text) <= A_NOTE
+    sentences = [found[0] for found in _SENTENCE.finditer(text) if every or _FAILS.search(found[0])]
     told = {phase: found[0] for one in sentences for phase, named in words.phases.items()
             if (found := re.search(named, one))}  # fmt: skip
     if len(told) != 1:

@@ -26,8 +26,10 @@ ENDS = frozenset(
 """Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
 ENDED_BY_SCHEDULER = "time-limit"
 ALLOCATOR_WARNING = "torch-oom-warned"
+KILL_TOLD = "kill-told"
+"""A person's words that a process was killed."""
 KILLS = frozenset(
-    ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare")
+    ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare", KILL_TOLD)
 )
 """Somebody sent SIGKILL, or may have: not proof of a shortage without a second witness."""
 GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
@@ -50,8 +52,9 @@ _WRITES_FILES = re.compile(
 """Files of libraries that write to a disk, never to /dev/shm."""
 NEARLY_FULL = 95.0
 """Percent of host memory in use; above it the kernel or Ray kills next (Ray's own threshold is 95)."""
-_ASIDE = frozenset(("gpu-lost",))
-"""Lines of the system's log, perhaps old: they do not outrank what the run printed itself."""
+_ASIDE = frozenset(("gpu-lost", "sigterm-from-outside", "job-ended-by-scheduler"))
+"""Lines of the system's log, perhaps old, and of an end from outside that another node's failure may have brought: they
+do not outrank a shortage that the run printed itself."""
 _DETAILS = ("tried_bytes", "node_used_bytes")
 _NEARBY = 400
 """Lines within which a fuller message about the same shortage replaces one without sizes."""
@@ -103,7 +106,8 @@ def _with_witness(judgement: Judgement, readings: Sequence[LogFind]) -> Judgemen
     kill = judgement.cause
     if judgement.verdict != "unclear" or kill is None or kill.id not in KILLS:
         return judgement
-    before = [one for one in readings if one.log == kill.log and one.place < kill.place]
+    told = kill.id == KILL_TOLD  # nobody writes in the order in which it happened
+    before = [one for one in readings if one.log == kill.log and (told or one.place < kill.place)]
     last = next((one for one in reversed(before) if host_percent(one) is not None), None)
     if last is None or (host_percent(last) or 0.0) < NEARLY_FULL:
         return judgement
@@ -146,7 +150,7 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
         return Judgement("not_oom", "none", alone[0]) if explained else _unclear(next(iter(pointers), loose[0]))
     pressed = [one for one in placed if one.role == "warning" and one.find.signature.settle_by]
     if pressed and not finished and not going:
-        return _unclear(pressed[-1])
+        return _unclear(next((one for one in pressed if one.id == KILL_TOLD), pressed[-1]))
     if alone and not finished and not going:
         return Judgement("not_oom", "none", alone[-1])
     warned = any(one.role == "warning" for one in placed)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.statements import BEGAN, IN_VAIN, SECOND
+from advisor.crash.statements import BEGAN, FIRST, IN_VAIN, SECOND, UPDATED
 from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean
 from advisor.language import listed, say
@@ -41,6 +41,8 @@ def _told(crash: Crash) -> dict[str, Fact]:
     """What a person wrote of it; where they name no memory that grew, both may."""
     because = say("by the words of the report")
     facts = {"first_step": Fact(False, "log", because)} if "steps" in crash.statements else {}
+    if FIRST in crash.statements and not facts:
+        facts = {"first_step": Fact(True, "log", because)}
     if SECOND in crash.statements:
         facts |= {"second_step": Fact(True, "log", because), "first_step": Fact(False, "log", because)}
     for place in ("gpu", "host"):
@@ -50,6 +52,15 @@ def _told(crash: Crash) -> dict[str, Fact]:
     if tried:
         facts["in_vain"] = Fact(" ".join(tried), "log", because)
     began = sorted(name.removeprefix(BEGAN) for name in crash.statements if name.startswith(BEGAN))
+    if updated := sorted(name.removeprefix(UPDATED) for name in crash.statements if name.startswith(UPDATED)):
+        library, _, now = updated[0].partition(" ")
+        both = {"library": clean(library), "version": clean(now)}
+        told = (
+            say("by the words of the report, since {library} was updated to {version}", **both)
+            if now
+            else say("by the words of the report, since {library} was updated", **both)
+        )
+        facts["updated"] = Fact(library, "log", told)
     if began:  # of several the report decides nothing, and the first by name is as good as another
         lever, _, named = began[0].partition(" ")
         facts["trigger"] = Fact(lever, "log", clean(named))

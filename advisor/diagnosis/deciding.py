@@ -49,6 +49,8 @@ def telling_questions(
 
     Which memory it was comes before all others: what helps the one harms the other. What seldom is so comes last.
     """
+    if (memory := facts.get("memory")) is not None and not memory.because:  # a guess answers no question
+        facts = {name: fact for name, fact in facts.items() if name != "memory"}
     known = {question.id: question for question in tree.questions}
     asked = [(step, known[step.question]) for step in path if step.question in known]
     found = [

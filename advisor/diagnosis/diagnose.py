@@ -84,10 +84,15 @@ def diagnose(
     if answers.get("first_step") == "yes" and (done := facts.get("steps_done")) is not None and done.value == 1:
         facts["first_step"] = Fact(True, "user", say("you said so"))  # one mark may be of the step that failed
         facts.pop("ran", None)
+    if (begun := facts.get("first_step")) is not None and begun.value is True:
+        facts.setdefault("save.due", Fact(False, begun.source, begun.because))  # nothing is saved before a step
     # where the phase is not known, an advisory is not dismissed for it
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))
     walked = _walked(knowledge.tree, facts, answers, known, proved)
+    if "memory" not in facts and "killed.likely" in facts and walked.cause.memory == "host":
+        facts["memory"] = Fact("host", "log", "")  # a guess, for what is said and planned
+        worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
     cause = in_order(walked.cause, led(walked.cause, facts, knowledge))
     made = allocation_of(facts, knowledge)

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Evidence
+from advisor.crash.statements import SHARED, fitted_in
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.card_facts import grouped, line_words, printed_facts, taken_before
@@ -28,8 +29,8 @@ from advisor.diagnosis.parts import part_facts
 from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.saved_modules import saved_facts
-from advisor.diagnosis.sharing_facts import sharing_facts
-from advisor.diagnosis.state_facts import least_weights, state_facts
+from advisor.diagnosis.sharing_facts import sharing_facts, with_words
+from advisor.diagnosis.state_facts import copies_fill, full_by_words, least_weights, state_facts
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
@@ -62,6 +63,7 @@ OF_LOGITS = 2 * GIB
 of 150 thousand words take it for 3500 (judgement)."""
 OF_A_PASS = ("logits", "scores")
 """Tensors that only a pass makes."""
+_SWITCHES: Mapping[str, bool] = {"true": True, "false": False}
 DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "disk-told", "file-write-failed", "disk-nearly-full")
 """Signatures of a disk that is full, or nearly."""
 WRITTEN = (
@@ -145,7 +147,12 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
     if known.ran_with:
         told = listed(f"{library} {version}" for library, version in known.ran_with.items())
-        facts["ran_with"] = Fact(True, "user", say("it fitted with {versions}, you said", versions=told))
+        by_words = known.ran_with.keys() <= fitted_in(known.crash.statements).keys()
+        facts["ran_with"] = (
+            Fact(True, "log", say("by the words of the report it ran with {versions}", versions=told))
+            if by_words
+            else Fact(True, "user", say("it fitted with {versions}, you said", versions=told))
+        )
     if (beside := facts.get("gpu.others_engine")) is not None and beside.value is True:
         facts["colocated"] = replace(beside, value=True)
     model = known.run.model
@@ -161,7 +168,11 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts.setdefault("phase", Fact("model_load", "log", whole.because, whole.evidence))
     if not known.crash.lines_read and known.run.framework == "unknown" and not known.run.settings:
         facts["nothing_given"] = Fact(True, "script", say("neither a log nor a launch script was given"))
-    return facts
+    words = known.crash.statements
+    of_all = f"{SHARED}full" in words and not {f"{SHARED}offload", f"{SHARED}adapters"} & words
+    if of_all and not {"states.least_share", "ledger.largest"} & facts.keys():
+        facts.update(full_by_words(known.run, known.machine))
+    return with_words(facts, known.crash, known.run)
 
 
 def _served(known: DiagnosisInputs) -> dict[str, Fact]:
@@ -236,7 +247,9 @@ def _figures(crash: Crash) -> dict[str, Fact]:
     """Knobs that lines of engines and libraries show to be in force; also where no dialect says what is."""
     because = say("a line of the log shows it")
     facts = {
-        f"knob.{name}": Fact(float(value) if value.replace(".", "", 1).isdigit() else value, "log", because)
+        f"knob.{name}": Fact(
+            float(value) if value.replace(".", "", 1).isdigit() else _SWITCHES.get(value, value), "log", because
+        )
         for name, value in crash.engine_figures.items()
     }
     stage = facts.get("knob.actor.zero_stage")
@@ -337,7 +350,8 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
         run.mechanics.trainer, "script", say("how {framework} trains here", framework=run.framework)
     )
     add("cpu_adam", run.mechanics.offload_lowers_update, say("how {framework} offloads", framework=run.framework))
-    sleeping = run.topology.colocated and run.is_on("rollout.sleeps", run.mechanics.engine_sleeps)
+    beside = run.topology.colocated and run.recipe.answers != "given"  # who is given answers has no engine
+    sleeping = beside and run.is_on("rollout.sleeps", run.mechanics.engine_sleeps)
     if run.settings or not run.era_assumed:
         pool = sleeping and run.mechanics.engine_pool
         add("sleeping_engine_in_process", pool, say("a sleeping engine in the trainer's process"))
@@ -347,7 +361,7 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     checkpointing = run.knobs.get("actor.gradient_checkpointing")
     if checkpointing is not None and isinstance(checkpointing.value, bool):
         add("gradient_checkpointing", checkpointing.value, checkpointing.key or checkpointing.note)
-    add("colocated", run.topology.colocated, say("the launch's topology"))
+    add("colocated", beside, say("the launch's topology"))
     if (apart := stands_apart(run)) is not None:
         add("engine.apart", apart, say("how {framework} starts its engine", framework=run.title))
     full = run.knobs.get("actor.full_finetuning")
@@ -407,6 +421,7 @@ def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
     if known.text or seen or replicated or sharded:
         facts.update(state_facts(known.run, machine, known.unread, seen=seen, replicated=replicated, sharded=sharded))
     facts.update(least_logits(known.run, machine) if seen else {})
+    facts.update(copies_fill(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
         gathered = BF16 * known.run.model.parameters
         share, whole = gathered / machine.gpu_bytes, show_bytes(gathered)

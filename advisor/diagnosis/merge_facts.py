@@ -18,7 +18,7 @@ FUNCTION = re.compile(rf"^(?:{_CALLS}|_merge_lora|export_model|merge_lora_\w+)$"
 UNSLOTH_FILE = re.compile(r"(?:^|/)(?:unsloth\w*/save|saving_utils)\.py$")
 STATED = re.compile(
     rf"^[^#\n]*?(\b{_CALLS}\s*\(|\b(?:llamafactory-cli|swift) export\b|\bexport_model\.py\b|\baxolotl merge[-_]lora\b"
-    r"|(?:--|\b)merge_lora[ =:]+[Tt]rue\b|\bexport_dir\b)",
+    r"|\b\w*merge_(?:\w+_)?(?:adapters?|lora|peft|model)\w*\.py\b|(?:--|\b)merge_lora[ =:]+[Tt]rue\b|\bexport_dir\b)",
     re.MULTILINE,
 )
 """A call or a command of a launch that merges or exports, outside comments."""

@@ -119,8 +119,12 @@ def without_foreign_versions(
 
 
 def tree_answers(answers: Mapping[str, str]) -> dict[str, str]:
-    """What the decision tree is told: everything but versions and the sharding."""
-    return {name: given for name, given in answers.items() if name not in (VERSION, SHARDING, WAS)}
+    """What the decision tree is told: everything but versions and the sharding, and no growth from step to step where
+    no step was done: what filled then, filled while the run began."""
+    told = {name: given for name, given in answers.items() if name not in (VERSION, SHARDING, WAS)}
+    if told.get("first_step") == "yes" and told.get("host_growth") == "yes":
+        del told["host_growth"]
+    return told
 
 
 def with_version(diagnosis: Diagnosis, recognised: Recognised, *, wanted: bool = True) -> Diagnosis:

@@ -15,6 +15,11 @@ from advisor.script.document import Setting
 _FSDP = re.compile(r"\b_fsdp_wrapped_module\b|\bFlatParameter\b|torch/distributed/(?:fsdp|_composable/fsdp)/")
 """Names that only torch's FSDP puts into a line (pytorch/pytorch torch/distributed/fsdp/_common_utils.py)."""
 FSDP = f"{SHARED}fsdp"
+OF_WORDS: tuple[tuple[str, str, bool | float, tuple[str, ...]], ...] = (
+    (f"{SHARED}adapters", "lora", True, ("states.least_share", "states.if_full_share", "states.unshared")),
+    (f"{SHARED}packed", "knob.actor.quantized_bits", 4.0, ("weights.least_share", "gathered_weights.share")),
+)
+"""Statement → the fact that it is, with its value, and the facts of whole weights in 16 bits that it refutes."""
 
 
 def sharing_facts(crash: Crash, run: Run) -> dict[str, Fact]:
@@ -23,18 +28,38 @@ def sharing_facts(crash: Crash, run: Run) -> dict[str, Fact]:
 
     A setting that says how the states are shared decides instead; so does DeepSpeed's or Megatron's own code.
     """
+    moved = _offloaded(crash)
     if run.unsharded or run.number("actor.zero_stage") is not None:
-        return {}
+        return moved
     if of_file := _in_file(run):
-        return of_file
+        return {**moved, **of_file}
     number = next((at for at, one in enumerate(crash.evidence) if _FSDP.search(one.text)), None)
     if number is not None:
         named = say("line {line} bears FSDP's own names", line=crash.evidence[number].line)
-        return {name: Fact(value, "log", named, (number,)) for name, value in _OF_FSDP.items()}
+        return {**moved, **{name: Fact(value, "log", named, (number,)) for name, value in _OF_FSDP.items()}}
     told = say("by the words of the text")
     if FSDP in crash.statements:
-        return {name: Fact(value, "log", told) for name, value in _OF_FSDP.items()}
-    return {"sharded": Fact(True, "log", told)} if f"{SHARED}states" in crash.statements else {}
+        return {**moved, **{name: Fact(value, "log", told) for name, value in _OF_FSDP.items()}}
+    return {**moved, "sharded": Fact(True, "log", told)} if f"{SHARED}states" in crash.statements else moved
+
+
+def with_words(facts: dict[str, Fact], crash: Crash, run: Run) -> dict[str, Fact]:
+    """The facts with what the report says of adapters and packed weights, where no dialect reads the launch."""
+    if run.framework != "unknown":
+        return facts
+    told = dict(facts)
+    for statement, name, value, refuted in OF_WORDS:
+        if statement in crash.statements and name not in facts:
+            told[name] = Fact(value, "log", say("by the words of the report"))
+            told = {one: fact for one, fact in told.items() if one not in refuted}
+    return told
+
+
+def _offloaded(crash: Crash) -> dict[str, Fact]:
+    """That states lie in host RAM, by the words of the report; a setting of the launch says it better."""
+    if f"{SHARED}offload" not in crash.statements:
+        return {}
+    return {"knob.actor.optimizer_offload": Fact(True, "log", say("by the words of the report states are offloaded"))}
 
 
 _OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}

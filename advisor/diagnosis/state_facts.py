@@ -19,10 +19,12 @@ from advisor.run.default_bits import default_bits
 from advisor.run.run import Run, Unread
 from advisor.run.shape import bits_in_name, packed_by_name, served_bits
 from advisor.run.stated import evaluates_only
-from advisor.units import show_bytes, show_params
+from advisor.units import GIB, show_bytes, show_params
 
 MASTERS_AND_MOMENTS = 3 * FP32
 """Bytes a parameter of mixed precision's fp32 weights and Adam's two moments."""
+MOSTLY, LARGE_NODE = 0.8, 512 * GIB
+"""Part of a node's RAM, and bytes of one whose size nobody says, that copies of the weights may take (judgement)."""
 _OFFLOADS = ("actor.optimizer_offload", "actor.param_offload", "actor.full_cpu_offload")
 _FULL = re.compile(r"(?:^|[^a-z])full(?:[^a-z]|$|fine|param|sft)", re.IGNORECASE)
 """In a value, a file's name or a program's: all weights are trained ("finetuning_type full", "config_full.yaml")."""
@@ -177,6 +179,44 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
         )
     )
     return {**facts, "weights.least_share": Fact(round(least / card, 3), "script", because)}
+
+
+def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:
+    """states.least_share of a run of which a report says that all weights are trained, shared evenly over all cards
+    that are known: Adam in mixed precision, whatever trains."""
+    card, ways = machine.gpu_bytes, len(machine.usable) * (machine.nodes or 1)
+    if run.model is None or not card or not ways or run.trains_adapters:
+        return {}
+    per = MASTERS_AND_MOMENTS + BF16 + BF16
+    least = int(per * run.model.parameters) // ways
+    told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card)}
+    told |= {"parameters": show_params(run.model.parameters), "bytes": per}
+    because = (
+        say("the states alone ({parameters} parameters × {bytes:g} bytes) are {size}; a card has {card}", **told)
+        if ways == 1
+        else say(
+            "even shared over all {count} GPUs, the states alone ({parameters} parameters × {bytes:g} bytes) are "
+            "{size} on each; a card has {card}",
+            **told,
+        )
+    )
+    return {"states.least_share": Fact(round(least / card, 3), "log", because)}
+
+
+def copies_fill(run: Run, machine: Machine) -> dict[str, Fact]:
+    """host.copies_fill: whether a copy of the weights in each rank of a node is more than most of its RAM, or than
+    nodes of an unknown size mostly have."""
+    ranks, ram = len(machine.usable), machine.host.ceiling_bytes
+    if run.model is None or ranks <= 1:
+        return {}
+    size = BF16 * run.model.parameters * ranks
+    told = {"count": ranks, "size": show_bytes(size), "ram": show_bytes(ram or 0)}
+    because = (
+        say("{count} ranks that each load a copy hold {size}; the node has {ram}", **told)
+        if ram
+        else say("{count} ranks that each load a copy hold {size}", **told)
+    )
+    return {"host.copies_fill": Fact(size > (MOSTLY * ram if ram else LARGE_NODE), "script", because)}
 
 
 def _on_host(run: Run, machine: Machine, shared: Shared | None) -> dict[str, Fact]:

@@ -1,14 +1,25 @@
-"""Tells what is only stated: a shortage in words that speak of no kill and no RAM; metrics of an evaluation."""
+"""Tells what is only stated or likely: a shortage in words that speak of no kill and no RAM; who sent a SIGKILL;
+metrics of an evaluation."""
 
 from __future__ import annotations
 
 import re
 
-from advisor.crash.evidence import Crash
+from advisor.crash.evidence import Crash, stopped
+from advisor.crash.verdict import NEARLY_FULL
 from advisor.diagnosis.fact import Fact
 
 _STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-zh", "oom-advice"})
 """Signatures of plain words, which tell no memory."""
+_KILLS = frozenset({"killed-9", "exit-137", "bash-killed", "dataloader-killed", "kill-told"})
+"""Signatures of a SIGKILL of which nobody says who sent it."""
+_CUT_BEHIND = ("traceback", "collective-failed", "ray-wrapper")
+"""Signatures of an error that the process raised itself, without what it says."""
+_OTHER_HAND = re.compile(
+    r"(?i)\b(?:preempt\w*|time ?limit|wall ?time|scancel\w*|cancel\w*|ctrl[-+ ]?c|manually|by hand|i killed)\b"
+    r"|\bby (?:slurm|the (?:scheduler|queue|cluster))\b|\bexactly\b|抢占|超时|手动"
+)
+"""Words of another who ends runs."""
 _OF_HOST = re.compile(
     r"(?i)kill|\b137\b|(?<!\w)-9\b|\b(?:RAM|host|cpu|swap|workers?|pod|slurm|cgroup|container)\b|cannot allocate|内存"
 )
@@ -28,8 +39,17 @@ def metrics_facts(text: str) -> dict[str, Fact]:
 
 
 def stated_facts(crash: Crash) -> dict[str, Fact]:
-    """stated.card: most who write so mean the card; nothing proves it, so the fact is a guess."""
+    """stated.card: most who write so mean the card; killed.likely: most runs that were killed had filled the RAM.
+    Nothing proves it, so each is a guess."""
     first = crash.evidence[0] if crash.evidence else None
+    if first is not None and crash.verdict == "unclear" and crash.signature in _KILLS:
+        if any(_OTHER_HAND.search(one.text) for one in crash.evidence):
+            return {}
+        return {"killed.likely": Fact(True, "log", "", (0,))}
+    if crash.unclear_because == stopped() and crash.host_filled is not None and crash.host_filled[0] >= NEARLY_FULL:
+        return {"killed.likely": Fact(True, "log", "")}
+    if crash.verdict == "unclear" and crash.frames and (first is None or first.signature in _CUT_BEHIND):
+        return {"raised.cut": Fact(True, "log", crash.unclear_because)}
     open_ = crash.verdict != "not_oom" and crash.memory == "unknown"
     if first is None or not open_ or any(one.signature not in _STATED for one in crash.evidence):
         return {}

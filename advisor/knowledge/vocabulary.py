@@ -46,7 +46,8 @@ FACTS = frozenset({
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "samples.bind",
     "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",
-    "served", "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "stated.card", "states.if_full_share",
+    "served", "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "stated.card",
+    "killed.likely", "host.copies_fill", "raised.cut", "updated", "states.if_full_share",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "trigger", "vendor", "verdict",
     "weights.fp32", "weights.least_share", "weights.whole", "zero3",
 })  # fmt: skip
@@ -55,7 +56,7 @@ advisory.cause.CAUSE and advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
     "algorithm", "attribution", "attribution.likely", "disk.holds", "ended", "era", "frame.cause", "frame.engine",
     "framework", "gpu.name", "host.held_by", "host.largest", "host.top_user", "in_vain", "ledger.largest", "memory",
-    "model", "phase", "platform", "right_after", "signature", "trainer", "trigger", "vendor", "verdict",
+    "model", "phase", "platform", "right_after", "signature", "trainer", "trigger", "updated", "vendor", "verdict",
 })  # fmt: skip
 """Facts that are a name, never true or false: a condition says what they are to be."""
 SITUATION_WORDS = frozenset({"model", "gpu"})

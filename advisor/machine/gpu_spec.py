@@ -29,7 +29,23 @@ _NUMBERED = regex(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
 _BARE_COUNT = regex(r"(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE)
 """How many there are, and nothing of which: "2 cards", "2张卡"."""
+_INSIDE = regex(
+    r"(?<![\d.])(\d{1,3})\s*[x×*]?\s*(?=(?:(?:nvidia|tesla|geforce|amd|instinct|ascend|rtx|gtx|quadro)[ -]){0,3}"
+    r"(?:[abhlvtp]\d{1,3}|rtx|gtx|gh?\d{3}|mi\d{2,3}|[2-5]0\d0|910))",
+    re.IGNORECASE,
+)
+"""A count before a card within a sentence: "single node with 8 NVIDIA H100 GPUs"; of "16x8 H20" the nearer one."""
+_EACH = regex(r"(?<![\d.])(\d{1,3})\s*(?:gpus?|cards?)\b", re.IGNORECASE)
+"""A count of cards within a sentence that names none."""
+_BESIDE = regex(
+    r"(?:\d+|several|multiple|single|one|two)?\s*(?:nodes?|machines?|servers?|hosts?|vms?)|.*\bcpus?\b.*", re.IGNORECASE
+)
+"""A part of a description that is of nodes or processors alone."""
 _NUMERALS = str.maketrans({"单": "1", "两": "2", "双": "2"})
+_COUNT_WORDS = {"one": "1", "two": "2", "three": "3", "four": "4", "six": "6", "eight": "8", "sixteen": "16"}
+_COUNT_WORD = regex(rf"\b(?:{'|'.join(_COUNT_WORDS)})\b", re.IGNORECASE)
+_PLURAL = regex(r"\b([abhv]\d{2,4}|\d{4})s\b")
+"""Not the L40S."""
 _NO_CARD = regex(r"\b(?:disks?|ssd|nvme|storage|swap)\b|[硬磁]盘", re.IGNORECASE)
 """Words of a size that is no card's."""
 _MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu"}
@@ -91,9 +107,12 @@ def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     Raises ValueError with a sentence and examples.
     """
     cards: list[Gpu] = []
-    parts = [clean_line(part, 200).strip() for part in text.translate(_NUMERALS).split(",")]
+    counted = _COUNT_WORD.sub(lambda found: _COUNT_WORDS[found[0].lower()], text.translate(_NUMERALS))
+    parts = [clean_line(part, 200).strip() for part in counted.split(",")]
     if any(map(_NUMBERED.search, parts)):  # "single A100 40 GB, Google Colab"
         parts = [part for part in parts if not part or _NUMBERED.search(part)]
+    if len(parts) > 1:  # "2 nodes, 8 cards each, 96 CPU cores"
+        parts = [part for part in parts if not _BESIDE.fullmatch(part)] or parts
     for part in parts:
         cards += _one_kind(part, gpus, first=len(cards))
     if len(cards) > MOST_GPUS:
@@ -157,6 +176,11 @@ def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
     counted = bare or ahead or behind
     count = int(next(filter(None, counted.groups()))) if counted else 1
     name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
+    inside = list(_INSIDE.finditer(name)) if not bare and not behind else []
+    if inside and (not ahead or not _INSIDE.match(part)):  # words, or nodes, before the count of cards
+        count, name = int(inside[-1][1]), name[inside[-1].end() :]
+    elif not counted and (told_of := _EACH.search(part)) is not None and not _named_inside(part, gpus):
+        bare, count = told_of, int(told_of[1])
     if not 1 <= count <= MOST_GPUS:
         raise ValueError(say(_COUNTED, part=part, count=count, examples=EXAMPLES))
     if bare:
@@ -212,7 +236,8 @@ def vendor_by_name(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    return [word for word in re.split(r"[\s_/()-]+", name.lower()) if word and word not in _MAKERS]
+    single = _PLURAL.sub(r"\1", name.lower())
+    return [word for word in re.split(r"[\s_/()-]+", single) if word and word not in _MAKERS]
 
 
 @lru_cache(maxsize=1024)

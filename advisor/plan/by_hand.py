@@ -199,7 +199,12 @@ def _true(name: str, situation: Situation) -> bool:
 
 
 def settled(remedy: Remedy, situation: Situation) -> bool:
-    """Whether an unrecognised launch has the setting, by its name, where the remedy would bring it."""
+    """Whether an unrecognised launch has the setting where the remedy would bring it: by its name, or by a line of the
+    log."""
+    in_force, value = situation.facts.get(f"knob.{remedy.knob}"), remedy.value
+    wanted = value.to if value is not None and isinstance(value.to, (bool, int, float)) else None
+    if in_force is not None and wanted is not None and in_force.value == wanted:
+        return True
     present = stated_by_name(remedy, situation)
     return present is not None and next_value(remedy, present, situation) is None
 

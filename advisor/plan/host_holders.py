@@ -69,9 +69,12 @@ def _is_large(situation: Situation) -> bool:
 
 
 def _whole_copies(situation: Situation) -> tuple[str, ...]:
-    """Remedies of the two moments in which a node holds whole copies: each rank loads one, or one is gathered."""
-    causes = situation.knowledge.tree.causes
-    return tuple(name for one in causes if one.id in _COPIES for name in one.remedies[:_OF_EACH])
+    """Remedies of the two moments in which a node holds whole copies: each rank loads one, or one is gathered; of a run
+    of which nobody saw a step the first, else the second before the other."""
+    stepped = situation.facts.get("ran")
+    causes = [one for one in situation.knowledge.tree.causes if one.id in _COPIES]
+    causes.sort(key=lambda one: (one.phase == "model_load") is (stepped is not None))
+    return tuple(name for one in causes for name in one.remedies[:_OF_EACH])
 
 
 def _possible(situation: Situation) -> list[Remedy]:

@@ -37,6 +37,8 @@ RARE: frozenset[Phase] = frozenset({"data", "model_load", "checkpoint", "validat
 """Phases that most crashes of an unknown phase did not die in."""
 MACHINE_BY = 3
 """More RAM helps whatever filled the host: what is tried at once comes before it, and no more than that (judgement)."""
+OWN = 2
+"""Remedies of a cause that no sum counts, before what is usual (judgement)."""
 MOST_DOCUMENTED = 2
 """Remedies of a case that come before the others: what else helps keeps its place."""
 NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
@@ -267,7 +269,8 @@ def grounds(
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
-    names = dict.fromkeys((back, *situation.led, *leading, *shown, *alike))
+    beside = () if cause.counted else cause.remedies[:OWN]  # what no sum counts, its own list knows best
+    names = dict.fromkeys((back, *situation.led, *leading, *beside, *shown, *alike))
     own = {name: place for place, name in enumerate(cause.remedies)}
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
     own["version"] = next(versions, len(own))

@@ -54,7 +54,10 @@ from advisor.words import sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
 """Causes that are a version's fault, whichever it is."""
-WITNESSES = "ask-who-killed", "look-at-limits"
+WITNESSES = (
+    *("ask-who-killed", "ask-the-dead-worker", "ask-what-is-full", "ask-the-last-line", "ask-how-it-ended"),
+    "look-at-limits",
+)
 """Remedies that tell first what it was: who killed the process, or what refused it memory."""
 FEW = 3
 """Steps below which a newer version of the framework is worth a try (judgement)."""
@@ -113,9 +116,9 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     newer = [step for step in (newer_step(situation) if few else None,) if step is not None]
     chosen = together([*picked.own.values(), *picked.companions])
     case, leading = beside(_of_cases(situation, cause, chosen), holders.steps)
-    asked = [advice_step(remedy, situation) for remedy in _witness(situation)]
+    asked = [advice_step(remedy, situation) for remedy in _witness(situation, cause)]
     mending = [step for step in (mending_step(situation),) if step is not None]
-    first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *back_steps(situation), *_raising(situation)]
+    first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *_back(situation, cause), *_raising(situation)]
     names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
     later += [*newer, *provisional_steps(situation, cause)]
@@ -151,7 +154,8 @@ def _picked(
     """What is switched on, and what is said where that is not enough or nothing is."""
     predictor = situation.predictor
     undecided = predictor.died is None and predictor.crash.verdict == "oom"  # which memory it was is still open
-    undecided = undecided or ("stated.card" in situation.facts and "ended" not in situation.facts)
+    guessed = {"stated.card", "killed.likely"} & situation.facts.keys()
+    undecided = undecided or (bool(guessed) and "ended" not in situation.facts)
     # no ledger of GPU or host counts what ran out there
     quiet = versions.healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
     quiet = quiet or _uncapped(situation) or situation.uncounted or bool(situation.ran_with)  # first see what changed
@@ -274,9 +278,14 @@ def contradicting(situation: Situation) -> str:
     return say("What you say (steps had been done)") if ran is not None and ran.source == "user" else say("The log")
 
 
-def _witness(situation: Situation) -> list[Remedy]:
+def _back(situation: Situation, cause: Cause) -> list[PlanStep]:
+    """The way back to versions that ran, where something ran out since."""
+    return back_steps(situation) if cause.memory != "unknown" else []
+
+
+def _witness(situation: Situation, cause: Cause) -> list[Remedy]:
     """How to see who killed the process, or what refused it memory: under another hand nothing else helps."""
-    known = (one for one in situation.remedies if one.id in WITNESSES and situation.place == one.memory)
+    known = (one for one in situation.remedies if one.id in WITNESSES and one.memory == cause.memory)
     return [one for one in known if all_hold(one.applies_when, situation.facts) is not None]
 
 

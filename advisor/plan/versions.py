@@ -23,6 +23,8 @@ from advisor.words import Basis, filled
 ENGINES = ("vllm", "sglang")
 REGRESSION = "library-regression"
 """The cause of a version that holds more than the one before it."""
+HOST_LEAK = "host-library-leak"
+"""The cause of a version that keeps host RAM."""
 _OPTIONAL = ("deepspeed",)
 """Libraries that most frameworks may do without: a run uses them where something of it names them."""
 _RANGE = re.compile(r">=([\w.]+)(?:,<([\w.]+))?")
@@ -67,9 +69,12 @@ def _came_later(advisory: Advisory, situation: Situation) -> bool:
 
 
 def _borne(advisory: Advisory, situation: Situation) -> bool:
-    """Whether the crash itself, not an answer, bears signs of the version."""
-    seen = all_hold(advisory.signs, situation.facts)
-    return all_hold(advisory.when, situation.facts) is not None and any(one.source == "log" for one in seen or ())
+    """Whether the crash itself, not an answer, bears signs of the version; of a leak of host RAM its growth is one."""
+    met, seen = all_hold(advisory.when, situation.facts), all_hold(advisory.signs, situation.facts)
+    grows = situation.facts.get("host.grows")
+    if met is not None and advisory.cause == HOST_LEAK and grows is not None:
+        return grows.value is True and grows.source == "log"
+    return met is not None and any(one.source == "log" for one in seen or ())
 
 
 def _idle(situation: Situation) -> tuple[str, ...]:

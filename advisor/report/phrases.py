@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, stopped
-from advisor.crash.verdict import TOLD
+from advisor.crash.verdict import KILL_TOLD, TOLD
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, mark, say, sentences
@@ -118,7 +118,8 @@ def verdict(state: State) -> str:
         return sentence(state.diagnosis.title)
     if crash.verdict == "oom":
         ran_out = _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
-        told = say("So somebody wrote; the line of the process itself is not here.") if crash.signature in TOLD else ""
+        worded = crash.signature in (*TOLD, KILL_TOLD)
+        told = say("So somebody wrote; the line of the process itself is not here.") if worded else ""
         return sentences((ran_out, told))
     if state.diagnosis.memory == "none" and _told(state) and (crash.verdict != "not_oom" or crash.is_well):
         return sentences((say("No memory was short."), _by_you(state)))
@@ -128,7 +129,7 @@ def verdict(state: State) -> str:
         return say("Nothing in the log failed as far as it goes; if the run is dead, it was stopped without a word.")
     if crash.verdict == "not_oom":
         return say("This is not a shortage of memory.")
-    told = state.diagnosis.memory if told_of_memory(state) else "unknown"
+    told = state.diagnosis.memory if told_of_memory(state) or killed_likely(state) else "unknown"
     if told == "host" and "memory" not in state.answers and state.answers.get("killer") != "kernel":
         return _killed(state.diagnosis.phase)
     if told != "unknown":
@@ -163,6 +164,12 @@ def _by_you(state: State) -> str:
 def told_of_memory(state: State) -> bool:
     """Whether the user said which memory ran out, or how the run ended, which settles it."""
     return _told(state) and state.diagnosis.memory not in ("none", "unknown")
+
+
+def killed_likely(state: State) -> bool:
+    """Whether host RAM is taken to have been short for a kill alone, of which nothing tells who sent it."""
+    guessed = {(step.question, step.answer) for step in state.diagnosis.path if step.guess}
+    return bool(guessed & {("killer", "kernel"), ("seen", "killed")})
 
 
 def why_unclear(state: State) -> str:

@@ -16,7 +16,7 @@ from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
 from advisor.plan.order import most_saved
 from advisor.plan.plan import Plan, PlanStep
-from advisor.plan.solve import enough_alone
+from advisor.plan.solve import WITNESSES, enough_alone
 from advisor.report import phrases
 from advisor.report.layout import wrap
 from advisor.words import BETWEEN_SENTENCES, sentence
@@ -110,6 +110,12 @@ def changes_of(state: State, most: Most) -> list[str]:
         told = any(one.place == perhaps[0].place and one.reason == "over" for one in plan.fit.findings)
         ways = wrap(nothing, 2) + _if_it_was(perhaps, state, most)
         return wrap(counted, 2) + ways if told else ways + wrap(beside, 2)
+    beside = ""
+    of_cards = any(one.place == "gpu" for one in plan.fit.findings)
+    looks = not chosen and all(step.id in WITNESSES for step in others)
+    if looks or (of_cards and phrases.killed_likely(state)):  # what the settings take killed nobody that is known
+        beside = say("Beside that, by the settings alone: {short}", short=short) if short and not state.ran else ""
+        short = ""
     lines = [line for step in shown.ahead for line in _offered(say("First:"), step, state) + _by_hand(step, state)]
     lines += wrap(sentences((_promise(state), short)), 2)
     for number, step in enumerate(chosen, 1):
@@ -120,8 +126,10 @@ def changes_of(state: State, most: Most) -> list[str]:
         marks = ["-"] * len(others) if chosen else [f"{number}." for number in range(1, len(others) + 1)]
         for number, (mark, step) in enumerate(zip(marks, others, strict=True)):
             helps = _only_helps(step, state) if chosen else ""
-            lines += _offered(mark, step, state, helps) + (_by_hand(step, state) if number < most.by_hand else [])
-    return lines + and_more(shown.left) + _if_it_was(perhaps, state, most)
+            lines += _offered(mark, step, state, helps) + (
+                _by_hand(step, state) if number < most.by_hand or step.id in WITNESSES else []
+            )
+    return lines + and_more(shown.left) + wrap(beside, 2) + _if_it_was(perhaps, state, most)
 
 
 def _if_it_was(steps: list[PlanStep], state: State, most: Most) -> list[str]:

@@ -46,6 +46,17 @@ UNPROVEN = "unproven"
 _OPTION = re.compile(r"--[a-z-]+")
 _FILE = re.compile(r"[\w./-]+\.(?:ya?ml|json|toml|py|sh)\b")
 _SIZE = re.compile(r"\d [KMGT]iB\b")
+_LOOKS = frozenset(
+    {
+        ("ask-who-killed", "killer"),
+        ("ask-the-dead-worker", "seen"),
+        ("ask-how-it-ended", "seen"),
+        ("ask-how-it-ended", "killer"),
+        ("ask-the-last-line", "seen"),
+        ("ask-what-is-full", "full_place"),
+    }
+)
+"""Steps that say how to find out, and the questions that they answer."""
 OTHER = "other"
 """The answer that names nothing, so that whatever the evidence names agrees with it."""
 
@@ -65,7 +76,7 @@ def _written(state: State, most: Most) -> str:
     return join(
         [
             *_head(state),
-            *_cause(state, most, guessed=asked is not None),
+            *_cause(state, most, guessed=asked is not None or phrases.killed_likely(state)),
             *_settling(state),
             *(_asked(asked, state, most) if asked is not None else []),
             *_asked_name(state, asked),
@@ -205,7 +216,9 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
         lines += wrap(_outcome(outcome, state, with_look=asked.tells_memory), 2, 4)
     lines += and_more(len(asked.outcomes) - most)
-    how = say("To find out: {how}", how=brief(step.if_unknown, 1)) if step.if_unknown else ""
+    first = state.plan.steps[0].id if state.plan.steps else ""
+    way = say("change {number} shows it.", number=1) if (first, step.question) in _LOOKS else brief(step.if_unknown, 1)
+    how = say("To find out: {how}", how=way) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
     return lines + _right_either_way(asked, ShownSteps.of(state.plan, at_most))
 

@@ -25,7 +25,7 @@ from advisor.run.hints import hints_of
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.model_read import another_model, critic_shape, model_name, model_shape
-from advisor.run.natives import Natives, RunScope, gpus_of
+from advisor.run.natives import Natives, RunScope, gpus_of, native
 from advisor.run.recipe import UNKNOWN as NO_METHOD
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread

@@ -53,7 +53,11 @@ def test_frames_that_write_files_name_the_disk_and_what_it_was_written_with(
     above = f'Traceback (most recent call last):\n  File "{file}", line 88, in {function}\n    {text}\n'
     (tmp_path / "train.log").write_text(above + FULL)
     state = open_session(SessionRequest(logs=(tmp_path / "train.log",)))
-    assert (state.crash.verdict, state.diagnosis.cause, state.plan.steps[0].id) == ("not_oom", "disk-full", first)
+    assert (state.crash.verdict, state.diagnosis.cause, first in {s.id for s in state.plan.steps[:2]}) == (
+        "not_oom",
+        "disk-full",
+        True,
+    )
 
 
 def test_a_data_loader_in_a_trainer_s_frames_still_asks_for_the_place(tmp_path: Path) -> None:
@@ -94,4 +98,4 @@ def test_fewer_checkpoints_name_the_framework_s_key(tmp_path: Path, framework: s
     }
     (tmp_path / "train.log").write_text("OSError: [Errno 28] No space left on device: '/d/ckpt/global_step_9/m.pt'\n")
     state = open_session(SessionRequest(logs=(tmp_path / "train.log",), answers={"framework": framework}))
-    assert f"({keys[framework]})" in state.plan.steps[0].title
+    assert f"({keys[framework]})" in state.plan.steps[1].title

@@ -1,4 +1,4 @@
-"""A kill that the log shows is not asked for; who killed is, and nothing is concluded before the answer."""
+"""A kill that the log shows is not asked for; who killed is, and before the answer host RAM is a guess."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.report.short_report import short_report
 from advisor.session import SessionRequest, State, open_session
 
 KILLED = "['python', '-u', 'main.py', '--local_rank=0'] exits with return code = -9\n"
@@ -24,7 +25,12 @@ def test_the_log_answers_what_was_seen_and_leaves_open_who_killed(tmp_path: Path
     assert asked is not None
     assert asked.step.question == "killer"
     assert {outcome.cause.memory for outcome in asked.outcomes} == {"host", "none"}
-    assert state.diagnosis.cause == "unclear"
+    assert (state.crash.verdict, state.crash.memory) == ("unclear", "unknown")
+    assert (state.diagnosis.memory, state.plan.steps[0].id) == ("host", "ask-who-killed")
+    assert not state.plan.selected()
+    text = short_report(state)
+    assert "That host RAM was short is likely; nothing here proves it." in " ".join(text.split())
+    assert "dmesg" in text
 
 
 @pytest.mark.parametrize(("killer", "memory"), [("kernel", "host"), ("other", "none")])
@@ -78,5 +84,4 @@ def test_nearly_full_ram_before_a_kill_is_told_first_though_it_proves_nothing(
     log = tmp_path / "train.log"
     log.write_text(READING.replace("68.1", str(percent)) + KILLED)
     diagnosis = open_session(SessionRequest(logs=(log,))).diagnosis
-    assert diagnosis.cause == "unclear"
     assert (f"{percent}% of the machine's RAM" in diagnosis.remarks[0]) is said

@@ -36,6 +36,10 @@ from .facts import A100_40, A100_80, FACTS, GH200, H100, H100_NVL, RTX_3090, T4,
         ("NVIDIA GeForce RTX 3090", 1, RTX_3090),
         ("Tesla T4", 1, T4),
         ("4xT4-15GB", 4, T4),
+        ("single node with 8 NVIDIA H100 GPUs (80GB HBM3 each)", 8, H100),
+        ("3 sets of machines containing 8 A100s (40G)", 8, A100_40),
+        ("2 nodes, 8xA100-80GB, 96 CPU cores", 8, A100_80),
+        ("two H100s", 2, H100),
     ],
 )
 def test_known_cards_get_what_programs_see_on_them(text: str, count: int, card: Fact):

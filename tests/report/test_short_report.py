@@ -195,11 +195,11 @@ def test_a_chosen_step_that_is_right_either_way_is_named_by_its_number(answered:
 KILL = "[launch.py:325:sigkill_handler] ['python3', 'a.py'] exits with return code = -9\n"
 
 
-def test_under_a_kill_that_nobody_explained_nothing_is_to_be_changed_before_the_answer(tmp_path: Path) -> None:
+def test_under_a_kill_that_nobody_explained_the_first_step_finds_who_killed(tmp_path: Path) -> None:
     state = opened(tmp_path, KILL, SCRIPT)
     change = flat(short_report(state)).split("Change ")[1].split("It rests on")[0]
-    assert change.startswith("Nothing, before it is known what ended the run. Right only if it was host RAM: `dmesg")
-    assert "until it runs" not in change
+    assert change.startswith("In this order, until it runs: 1. See first whether the kernel killed it")
+    assert "`dmesg -T" in change
     assert not state.plan.selected()
 
 

@@ -87,5 +87,5 @@ def test_a_kill_that_the_log_proves_asks_for_no_witness(tmp_path: Path) -> None:
 
 def test_large_models_on_the_host_begin_with_their_whole_copies(tmp_path: Path) -> None:
     large = planned(tmp_path, "", "", gpus=None, model="70B", answers={"memory": "host"})
-    whole = {"load-once", "shard-to-save", "checkpoint-in-parts", "no-optimizer-in-checkpoint"}
+    whole = {"load-once", "load-once-switch", "shard-to-save", "checkpoint-in-parts", "no-optimizer-in-checkpoint"}
     assert {step.id for step in large.plan.steps[:2]} <= whole

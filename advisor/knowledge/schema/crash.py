@@ -162,10 +162,14 @@ class StatementWords(Strict, frozen=True):
 
     grows: str
     """Memory rose from step to step."""
+    rose: str
+    """Memory went from `low` to `high`, with their units as `unit` and `unit_`."""
     places: dict[str, str]
     """Place → how a sentence names its memory."""
     steps: str
     """Steps were done before it died."""
+    first: str
+    """It died in the first step."""
     second: str
     """It died in the second step."""
     shared: dict[str, str]
@@ -190,6 +194,12 @@ class StatementWords(Strict, frozen=True):
     """How a sentence names the number of processes or cards."""
     turned: dict[str, str]
     """Remedy → how a sentence names the very setting that it turns back, where several share a lever."""
+    libraries: dict[str, str]
+    """Library → how people write its name."""
+    fitted: tuple[str, ...]
+    """It ran with version {old} of {lib}; with {new} it does not."""
+    updated: tuple[str, ...]
+    """It runs out since {lib} was updated, to {new} where that is said."""
     phases: dict[Phase, str] = {}
     """Phase → how a sentence says that it died then."""
 
