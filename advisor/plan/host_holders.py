@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from advisor.diagnosis.conditions import contradicted, holds
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import say
-from advisor.plan.by_hand import advice_step, needs_engine, spent
+from advisor.plan.applicable import needs_engine, spent
+from advisor.plan.by_hand import advice_step
 from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED
 from advisor.plan.situation import Situation

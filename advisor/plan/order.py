@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Remedy
+from advisor.plan.applicable import in_a_later_version, needs_engine
 from advisor.plan.as_in_case import HELPED
-from advisor.plan.by_hand import in_a_later_version, needs_engine
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED, LITTLE, LOGITS, holder_of, lever_of, touches

@@ -15,17 +15,9 @@ from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.ledger import peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
+from advisor.plan.applicable import applies, fitting, in_a_later_version, needs_engine, of_years_later
 from advisor.plan.as_in_case import beside, case_steps
-from advisor.plan.by_hand import (
-    advice_step,
-    in_a_later_version,
-    needs_engine,
-    of_years_later,
-    settled,
-    spent,
-    usual,
-    where_shared,
-)
+from advisor.plan.by_hand import advice_step, where_shared
 from advisor.plan.host_holders import holders_of
 from advisor.plan.options import by_default, unseen_number
 from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown
@@ -46,7 +38,7 @@ from advisor.plan.select import (
 )
 from advisor.plan.situation import Situation
 from advisor.plan.steps import mending_step, step_of
-from advisor.plan.vendor import in_force, in_words_of
+from advisor.plan.vendor import in_words_of
 from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
@@ -296,8 +288,7 @@ def _raising(situation: Situation, chosen: Overrides | None = None) -> Iterator[
 
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...], beyond: str = "") -> Plan:
     """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
-    named = (in_words_of(situation.vendor, step) for step in steps)
-    kept = (step for step in named if not in_force(step, situation))
+    kept = iter(fitting([in_words_of(situation.vendor, step) for step in steps], situation))
     of_rows = {one.id for one in situation.remedies if one.relieves in ("pass", "rows") and situation.rows_unknown}
     kept = (replace(s, saves={}, host_saves={}) if situation.refuted or s.id in of_rows else s for s in kept)
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
@@ -398,15 +389,15 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     """
     by_id = {remedy.id: remedy for remedy in situation.remedies}
     natives = situation.now.built.natives
-    ordinary = _ordinary(situation, cause) if natives.framework is None else ()
+    ordinary = _ordinary(situation, cause)
+    if natives.framework is not None:  # a method that the framework may have without a key of its own
+        ordinary = [name for name in ordinary if name in by_id and by_id[name].by_hand]
     names = dict.fromkeys((*cause.remedies, *ordinary))
     named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
-    wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation)]
+    wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation) and applies(r, situation)]
     wanted = [r for r in wanted if r.id in cause.remedies[:1] or not of_years_later(r, situation)]
     if natives.framework is None:
-        concerning = [r for r in wanted if not (r.environment and r.value is not None)]
-        concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]
-        return [r for r in concerning if needs_engine(r, situation) != "missing"]
+        return [r for r in wanted if not (r.environment and r.value is not None)]
     first = cause.remedies[:1]
     return [
         r
@@ -425,7 +416,6 @@ def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
         return _concerns(remedy, situation)
     return (
         remedy.by_hand
-        and not spent(remedy, situation)
         and not by_default(remedy, situation)
         and not isinstance(propose(remedy, situation, {}), Proposal)
     )

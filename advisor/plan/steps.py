@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from advisor.knowledge.schema import Framework
+from advisor.diagnosis.conditions import all_hold
+from advisor.knowledge.schema import Framework, Remedy
 from advisor.language import say, sentences
 from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind
@@ -14,6 +15,8 @@ from advisor.run.dialect import ASSUMED_BY, EraToldBy, beside_file
 from advisor.run.natives import EnvironmentPrefix, Native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase, filled, when
+
+_CONFIGS = (".yaml", ".yml", ".json", ".toml")
 
 
 def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
@@ -50,6 +53,8 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         group=remedy.knob or remedy.id,
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
         spills=proposal.spills,
+        then=_then(proposal),
+        example=example_of(remedy, situation) if elsewhere and not _file_of(situation) else "",
         no_place=bool(elsewhere),
         decides=situation.fullest,
     )
@@ -91,6 +96,18 @@ def mending_step(situation: Situation) -> PlanStep | None:
     )
 
 
+def example_of(remedy: Remedy, situation: Situation) -> str:
+    """How it is typed in what most people train with: "gradient_checkpointing=True (TrainingArguments)"; "" where the
+    knowledge has no example for a run of this kind.
+    """
+    found = next((one for one in remedy.examples if all_hold(one.when, situation.facts) is not None), None)
+    if found is None:
+        return ""
+    launch = situation.predictor.inputs.launch
+    program = launch.program if launch is not None and launch.program.endswith(".py") else "train.py"
+    return say("{code} ({place})", code=found.code.replace("{program}", program), place=found.place)
+
+
 def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     """A change with its key as the user's file writes it: variables bare, options with their dashes."""
     key, old, source = present.key, present.text, present.source
@@ -107,10 +124,26 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
         key = present.setting.key if " " not in present.setting.key else key  # a person's words for it are no key
         return Change(key, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source)
     if present.fact is not None and (present.fact.only_in or present.fact.yours):
-        return Change(present.fact.yours or key, old, new, how=not_written(), old_source=source)
+        if _file_was_read(key, situation):
+            return Change(key, old, new, old_source=source)
+        within = _file_of(situation) if present.fact.only_in else ""
+        return Change(present.fact.yours or key, old, new, how=not_written(), old_source=source, within=within)
     written = ("--" if options and not assigned and not in_file and not _no_command(situation) else "") + key
     since, bare = _told_since(present, framework, inputs.recognised.era_told_by), bare and not in_file
     return Change(written, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source, since=since)
+
+
+def _file_of(situation: Situation) -> str:
+    """The config file that the launch names and that was not found; "" where it names none."""
+    launch, unread = situation.predictor.inputs.launch, situation.now.run.unread
+    missing = launch.missing if launch is not None else ()
+    return unread.file if unread is not None else next((name for name in missing if name.endswith(_CONFIGS)), "")
+
+
+def _file_was_read(key: str, situation: Situation) -> bool:
+    """Whether the file whose keys have the prefix of this one ("deepspeed:") is here."""
+    front, colon, _ = key.partition(":")
+    return bool(colon) and any(one.key.startswith(front + colon) for one in situation.now.run.settings)
 
 
 def _no_command(situation: Situation) -> bool:
@@ -120,14 +153,13 @@ def _no_command(situation: Situation) -> bool:
     launch = inputs.launch
     if launch is None or any(s.key.startswith("-") for s in launch.settings):
         return False
-    names_file = any(name.endswith((".yaml", ".yml", ".json", ".toml")) for name in launch.missing)
-    return not launch.argv or (names_file and not launch.settings)
+    return not launch.argv or (bool(_file_of(situation)) and not launch.settings)
 
 
 def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
     """Why a key has no place here: another program's config file holds it, and this launch names none that was read."""
     natives = situation.now.built.natives.values
-    known = [natives[key] for key in keys if key in natives]
+    known = [natives[key] for key in keys if key in natives and not _file_was_read(key, situation)]
     files = dict.fromkeys(n.fact.only_in for n in known if n.fact is not None and n.fact.only_in and n.setting is None)
     if any(n.fact is not None and n.fact.yours and n.setting is None for n in known):
         return (no_place_because(say("it is the script's own setting, whose name is not known here")),)
