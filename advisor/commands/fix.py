@@ -99,4 +99,9 @@ def _left(state: State, accepted: str, written: bool) -> list[str]:
     named = {name.strip() for name in accepted.split(",")}
     asked = [step for step in state.plan.steps if step.id in named]
     first = [step for step in state.plan.steps if not step.only_if][:SHOWN] if not written and not asked else []
-    return [why for step in (asked or first) if not step.selected or step.no_place if (why := unwritten(step))]
+    return [
+        why
+        for step in (asked or first)
+        if not step.selected or any(one.left_to_user for one in step.changes)
+        if (why := unwritten(step))
+    ]

@@ -11,6 +11,7 @@ from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.common_names import ROLES, names_of, stated_by_name
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
+from advisor.plan.steps import example_of
 from advisor.run.natives import OF_ROLLOUTS, Native
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
@@ -24,9 +25,11 @@ def applies(remedy: Remedy, situation: Situation) -> bool:
     """Whether the run has what the remedy moves, has not done it already, and can be told how it is done."""
     if needs_engine(remedy, situation) == "missing":
         return False
+    if not told(remedy, situation):
+        return False
     if situation.now.built.natives.framework is not None:
         return not spent(remedy, situation)
-    return not settled(remedy, situation) and usual(remedy, situation) and told(remedy, situation)
+    return not settled(remedy, situation) and usual(remedy, situation)
 
 
 def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
@@ -49,9 +52,11 @@ GENERAL: frozenset[str | None] = frozenset({"optimizer", "precision"})
 
 def told(remedy: Remedy, situation: Situation) -> bool:
     """Whether there is anything to type, or a sentence that says what to do: a bare title is no step."""
-    if remedy.knob is None or remedy.kind in ("data", "manual", "machine") or remedy.examples or remedy.known_as:
+    if remedy.knob is None or remedy.kind in ("data", "manual", "machine") or remedy.known_as:
         return True
-    return stated_by_name(remedy, situation) is not None or bool(names_of(remedy.knob, situation))
+    if (framework := situation.now.built.natives.framework) is not None:
+        return remedy.by_hand or bool(keys_of(remedy, framework, situation))
+    return bool(example_of(remedy, situation) or stated_by_name(remedy, situation) or names_of(remedy.knob, situation))
 
 
 def usual(remedy: Remedy, situation: Situation) -> bool:
@@ -64,8 +69,8 @@ def usual(remedy: Remedy, situation: Situation) -> bool:
     role, _, name = (remedy.knob or "").partition(".")
     launch = situation.predictor.inputs.launch
     off = remedy.value is not None and remedy.value.to is False and launch is not None and not launch.missing
-    padded = remedy.lever == "padding" and not _true("rolls_out", situation)  # trainers with an option for it are few
-    rare = role in ROLES or name == "tokens_per_gpu" or off or padded
+    of_rollouts = remedy.lever in ("padding", "samples") and not _true("rolls_out", situation)
+    rare = role in ROLES or name == "tokens_per_gpu" or off or of_rollouts
     return not rare or stated_by_name(remedy, situation) is not None
 
 

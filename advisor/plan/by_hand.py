@@ -51,7 +51,8 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
     """A machine or manual remedy: said, never written into a script."""
     known = _known_as(remedy, situation)
     changes, example = _below_the_framework(remedy, known, situation), ""
-    if not changes:
+    key_told = remedy.knob is not None and situation.now.built.natives.carrier(remedy.knob) is not None
+    if not changes and not (key_told and (remedy.kind == "manual" or unseen_number(remedy, situation))):
         example = example_of(remedy, situation)
     in_files = remedy.kind == "setting" and bool(changes) and not any(change.how for change in changes)
     step = PlanStep(
@@ -125,7 +126,7 @@ def _with_names(remedy: Remedy, situation: Situation, changes: tuple[Change, ...
             if found is None
             else say("{title} ({key}, {since})", title=remedy.title, key=found[0], since=found[1])
         )
-    names = [] if remedy.examples else names_of(remedy.knob, situation)[:MOST_NAMES]
+    names = [] if example_of(remedy, situation) else names_of(remedy.knob, situation)[:MOST_NAMES]
     return say("{title} (often {names})", title=remedy.title, names=listed(names)) if names else remedy.title
 
 
@@ -223,7 +224,7 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
         return sentences(
             (_without_numbers(remedy), say("No setting of {framework} that is known here carries it.", **told))
         )
-    if remedy.examples:
+    if example_of(remedy, situation):
         return _without_numbers(remedy)
     knob = next((k for k in situation.knowledge.knobs if k.id == remedy.knob), None)
     carries = remedy.knob

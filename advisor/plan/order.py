@@ -185,7 +185,8 @@ class Grounds(Struct, frozen=True):
             return ELSEWHERE
         if found or step.kind in ("machine", "job") or self._enough(step):
             return ORDINARY
-        sure = self.missing > 0 or remedy is None or remedy.relieves not in ("pass", "rows")  # rows may be any length
+        counted = self.missing > 0 and not self.situation.rows_unknown
+        sure = counted or remedy is None or remedy.relieves not in ("pass", "rows")  # rows may be any length
         if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * self.missing):
             return LITTLE_GIVEN
         return UNSURE if self._unsure(step, remedy) else ORDINARY
@@ -278,7 +279,7 @@ def grounds(
         back=back,
         holder_named="pass" if scoring else holder_of(cause, situation),
         open=holder_unknown(situation, cause) and not scoring,
-        beyond=not missing and _weights_beyond(situation),
+        beyond=not missing and weights_beyond(situation, also_states=True),
         phase_told=phase_told,
     )
 
@@ -322,10 +323,13 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     return kept
 
 
-def _weights_beyond(situation: Situation) -> bool:
-    """Whether the weights alone take a whole card and more; the optimizer's states may lie elsewhere."""
-    least = situation.facts.get("weights.least_share")
-    return least is not None and isinstance(least.value, float) and least.value >= 1
+def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
+    """Whether the weights alone take a whole card and more (`also_states`: or all that is trained, by the parameters):
+    then no pass is small enough."""
+    counted = also_states and situation.now.built.natives.framework is not None  # a script of one's own may share them
+    names = ("weights.least_share", *(("states.least_share",) if counted else ()))
+    known = (situation.facts.get(name) for name in names)
+    return any(one is not None and isinstance(one.value, float) and one.value >= 1 for one in known)
 
 
 def _endless(remedy: Remedy, situation: Situation) -> bool:

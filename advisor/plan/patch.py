@@ -11,14 +11,14 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.language import clauses, listed, say
+from advisor.language import clauses, say
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.script.document import COMMENT, DocumentKind, EditRefused, EditRequest, Rewrite, Span
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
 from advisor.script.reader import FOLLOWED
-from advisor.words import BETWEEN_SENTENCES, sentence
+from advisor.words import BETWEEN_SENTENCES
 
 WRITABLE = frozenset({"setting", "environment", "data", "job"})
 """Kinds of steps that a file carries."""
@@ -137,14 +137,19 @@ def _by_hand(step: PlanStep, brief: bool = False) -> str:
 
 def unwritten(step: PlanStep) -> str:
     """Why no file carries the step as it stands, in a sentence; "" where one does, or would if it were switched on."""
-    if step.kind not in WRITABLE or not step.changes:
-        return _by_hand(step, brief=True)
-    left = [change for change in step.changes if change.left_to_user or not (change.file or step.selected)]
     why = [caveat for caveat in step.caveats if caveat.startswith((_cannot_be_written(""), no_place_because("")))]
-    if not left or not (step.no_place or why):
+    left = [one for one in step.changes if one.left_to_user]
+    if step.kind in WRITABLE and step.changes and not why:
         return ""
-    wanted = listed(f"{change.key} → {change.new if change.new is not None else say('removed')}" for change in left)
-    return say("{title}: {how}", title=f"{step.title} ({wanted})", how=sentence(why[0]) if why else not_written())
+    told = step.title
+    if step.example:
+        told = say("{title}, for example {example}", title=told, example=step.example)
+    elif why:
+        wanted = (f"{one.key} → {say('removed') if one.new is None else one.new}" for one in left or step.changes)
+        told = say("{title} ({changes})", title=told, changes=clauses(wanted))
+    elif step.kind == "version" or step.why:
+        return _by_hand(step, brief=True)
+    return say("{title}: {how}", title=told, how=why[0] if why else say("no setting of this program is known for it"))
 
 
 def pip_install(library: str, version: str) -> str:

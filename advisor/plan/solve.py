@@ -20,7 +20,7 @@ from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, where_shared
 from advisor.plan.host_holders import holders_of
 from advisor.plan.options import by_default, unseen_number
-from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown
+from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown, weights_beyond
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.provisional import provisional_steps
@@ -351,7 +351,7 @@ def _concerns(remedy: Remedy, situation: Situation) -> bool:
         return False
     if "gpu.beyond_card" in situation.facts and remedy.relieves in ("states", "engine"):
         return False  # room for it cannot be made, only a smaller tensor
-    if not situation.reaches(remedy):
+    if not situation.reaches(remedy) or (remedy.relieves in ("pass", "rows") and weights_beyond(situation)):
         return False
     anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
     return anywhere or situation.phase in remedy.phases
@@ -390,8 +390,10 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     by_id = {remedy.id: remedy for remedy in situation.remedies}
     natives = situation.now.built.natives
     ordinary = _ordinary(situation, cause)
-    if natives.framework is not None:  # a method that the framework may have without a key of its own
-        ordinary = [name for name in ordinary if name in by_id and by_id[name].by_hand]
+    if (
+        natives.framework is not None
+    ):  # of supervised training also a method that the framework has no key of its own for
+        ordinary = [n for n in ordinary if n in by_id and by_id[n].by_hand and not natives.rolls_out]
     names = dict.fromkeys((*cause.remedies, *ordinary))
     named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
     wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation) and applies(r, situation)]

@@ -10,12 +10,14 @@ from advisor.language import say, sentences
 from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
-from advisor.plan.situation import Situation
+from advisor.plan.situation import TOTAL, Situation
 from advisor.run.dialect import ASSUMED_BY, EraToldBy, beside_file
 from advisor.run.natives import EnvironmentPrefix, Native
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase, filled, when
 
+USUAL_LENGTH = 2048
+"""Tokens that a row is cut to at first, where nobody knows how long it is (judgement)."""
 _CONFIGS = (".yaml", ".yml", ".json", ".toml")
 
 
@@ -105,7 +107,14 @@ def example_of(remedy: Remedy, situation: Situation) -> str:
         return ""
     launch = situation.predictor.inputs.launch
     program = launch.program if launch is not None and launch.program.endswith(".py") else "train.py"
-    return say("{code} ({place})", code=found.code.replace("{program}", program), place=found.place)
+    code = found.code.replace("{program}", program).replace("{length}", str(_shorter(situation)))
+    return say("{code} ({place})", code=code, place=found.place)
+
+
+def _shorter(situation: Situation) -> int:
+    """Tokens of half a row, where the longest one is known; else what most try first."""
+    longest = situation.now.run.number(TOTAL)
+    return USUAL_LENGTH if longest is None or situation.rows_unknown else max(1, int(longest) // 2)
 
 
 def change_of(present: Native, new: str | None, situation: Situation) -> Change:
@@ -128,7 +137,8 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
             return Change(key, old, new, old_source=source)
         within = _file_of(situation) if present.fact.only_in else ""
         return Change(present.fact.yours or key, old, new, how=not_written(), old_source=source, within=within)
-    written = ("--" if options and not assigned and not in_file and not _no_command(situation) else "") + key
+    plain = assigned or in_file or _no_command(situation)
+    written = key if plain or not options else f"--{key}"
     since, bare = _told_since(present, framework, inputs.recognised.era_told_by), bare and not in_file
     return Change(written, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source, since=since)
 
@@ -151,7 +161,10 @@ def _no_command(situation: Situation) -> bool:
     found: what is added goes into it, under a plain name."""
     inputs = situation.predictor.inputs
     launch = inputs.launch
-    if launch is None or any(s.key.startswith("-") for s in launch.settings):
+    if launch is None:  # as most people keep them
+        framework = inputs.recognised.framework
+        return framework is not None and framework.kept_in_yaml
+    if any(s.key.startswith("-") for s in launch.settings):
         return False
     return not launch.argv or (bool(_file_of(situation)) and not launch.settings)
 
