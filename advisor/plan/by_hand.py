@@ -80,9 +80,8 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
 
 def _then(remedy: Remedy, changes: tuple[Change, ...]) -> str:
     """The least size of a pass, where the first change is only a step towards it."""
-    floor = (
-        least(remedy.value) if remedy.value is not None and remedy.relieves == "pass" and len(changes) == 1 else None
-    )
+    batch = remedy.relieves == "pass" and remedy.lever is None and len(changes) == 1
+    floor = least(remedy.value) if remedy.value is not None and batch else None
     return str(floor) if floor is not None and changes[0].new != str(floor) else ""
 
 

@@ -19,10 +19,10 @@ from advisor.plan.applicable import applies, fitting, in_a_later_version, needs_
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, where_shared
 from advisor.plan.host_holders import holders_of
-from advisor.plan.options import by_default, unseen_number
+from advisor.plan.options import by_default, options, unseen_number
 from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown, weights_beyond
 from advisor.plan.plan import NotProposed, Plan, PlanStep
-from advisor.plan.propose import Proposal, propose
+from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.provisional import provisional_steps
 from advisor.plan.ran_with import back_steps, updated
 from advisor.plan.refused import acts_elsewhere, false_friends, folklore, saves_elsewhere, tried_in_vain
@@ -97,7 +97,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     proposals, refused = _propose_all(situation, cause)
     versions = _VersionSteps.of(situation, cause)
     picked, beyond = _picked(proposals, situation, cause, versions)
-    told = [advice_step(remedy, situation) for remedy in _advice(situation, cause)]
+    told = [_advised(remedy, situation) for remedy in _advice(situation, cause)]
     levers = _levers(proposals, picked, situation)
     levers += [step for step in told if step.id not in {one.id for one in levers}]
     holders = holders_of(levers, situation, cause)
@@ -394,6 +394,9 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
         natives.framework is not None
     ):  # of supervised training also a method that the framework has no key of its own for
         ordinary = [n for n in ordinary if n in by_id and by_id[n].by_hand and not natives.rolls_out]
+        alike = [one for one in by_id.values() if one.title in {by_id[n].title for n in ordinary}]
+        keyed = {one.title for one in alike if isinstance(propose(one, situation, {}), Proposal)}
+        ordinary = [n for n in ordinary if by_id[n].title not in keyed]
     names = dict.fromkeys((*cause.remedies, *ordinary))
     named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
     wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation) and applies(r, situation)]
@@ -408,6 +411,19 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
         or _has_no_key(r, situation)
         or (r.id in first and in_a_later_version(r, situation))
     ]
+
+
+def _advised(remedy: Remedy, situation: Situation) -> PlanStep:
+    """The step in words; of a method whose switch the framework has, though nobody saw how it stands, with that."""
+    framework = situation.now.built.natives.framework
+    own = (
+        remedy.by_hand and framework is not None and not framework.serves_others
+    )  # whose scripts have options of theirs
+    for one in (each for each in situation.remedies if own and each.title == remedy.title):
+        if (found := options(one, situation, {})) is not None and found[0]:
+            step = step_of(taking(found[0][0], one, situation, {}), situation, selected=False)
+            return replace(step, id=remedy.id)
+    return advice_step(remedy, situation)
 
 
 def _has_no_key(remedy: Remedy, situation: Situation) -> bool:

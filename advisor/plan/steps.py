@@ -64,7 +64,8 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
 
 def _then(proposal: Proposal) -> str:
     """The least value of a pass, where nothing tells how small it has to be and there is more than one step to it."""
-    if proposal.fits is not None or proposal.remedy.relieves != "pass" or not proposal.options:
+    batch = proposal.remedy.relieves == "pass" and proposal.remedy.lever is None
+    if proposal.fits is not None or not batch or not proposal.options:
         return ""
     key, new = next(iter(proposal.overrides.items()))
     least = proposal.options[-1].overrides.get(key)
