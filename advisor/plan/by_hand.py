@@ -103,30 +103,27 @@ def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
 
 
 def _with_names(remedy: Remedy, situation: Situation, changes: tuple[Change, ...]) -> str:
-    """The title with the key that `changes` do not name: what this framework's other versions, or others, call it."""
-    framework = situation.now.built.natives.framework
+    """The title with the key that `changes` do not name: what this framework's other versions, or others, call it.
+    What is told by an example needs none.
+    """
+    framework, title = situation.now.built.natives.framework, remedy.title
     found = None if framework is None else _of_other_versions(remedy, framework, situation)
     if changes:
-        return remedy.title if found is None else say("{title} ({since})", title=remedy.title, since=found[1])
+        return title if found is None else say("{title} ({since})", title=title, since=found[1])
     if remedy.knob is None:
-        return remedy.title
+        return title
+    carrier = situation.now.built.natives.carrier(remedy.knob)
     if unseen_number(remedy, situation):
-        carrier = situation.now.built.natives.carrier(remedy.knob)
         key = change_of(carrier, None, situation).key if carrier is not None else remedy.knob
-        return say("{title}: lower {key}", title=remedy.title, key=key)
-    carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.kind == "manual" else None
-    if carrier is not None:
-        return say("{title} ({key})", title=remedy.title, key=carrier.key)
-    framework = situation.now.built.natives.framework
+        return say("{title}: lower {key}", title=title, key=key)
+    if remedy.kind == "manual" and carrier is not None:
+        return say("{title} ({key})", title=title, key=carrier.key)
+    if example_of(remedy, situation):
+        return title
     if framework is not None and remedy.kind != "manual":
-        found = _of_other_versions(remedy, framework, situation)
-        return (
-            remedy.title
-            if found is None
-            else say("{title} ({key}, {since})", title=remedy.title, key=found[0], since=found[1])
-        )
-    names = [] if example_of(remedy, situation) else names_of(remedy.knob, situation)[:MOST_NAMES]
-    return say("{title} (often {names})", title=remedy.title, names=listed(names)) if names else remedy.title
+        return title if found is None else say("{title} ({key}, {since})", title=title, key=found[0], since=found[1])
+    names = names_of(remedy.knob, situation)[:MOST_NAMES]
+    return say("{title} (often {names})", title=title, names=listed(names)) if names else title
 
 
 def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situation) -> tuple[Change, ...]:
@@ -218,6 +215,8 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
         elsewhere_called = _of_other_versions(remedy, framework, situation)
         key, when = elsewhere_called or ("", "")
         told = {"framework": framework.title, "key": key, "since": when}
+        if example_of(remedy, situation):
+            return _without_numbers(remedy)
         if key:
             return sentences((_without_numbers(remedy), say("{framework} has {key} for it {since}.", **told)))
         return sentences(

@@ -180,7 +180,7 @@ class Grounds(Struct, frozen=True):
             return UNPROVEN
         asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
         idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0
-        kept = self.beyond and remedy is not None and remedy.relieves in ("pass", "rows") and not found
+        kept = self.beyond and remedy is not None and remedy.relieves in ("pass", "rows")
         if step.spills or kept or (asleep and self.saving(step) <= 0) or (idle and not found):
             return ELSEWHERE
         if found or step.kind in ("machine", "job") or self._enough(step):

@@ -416,9 +416,8 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
 def _advised(remedy: Remedy, situation: Situation) -> PlanStep:
     """The step in words; of a method whose switch the framework has, though nobody saw how it stands, with that."""
     framework = situation.now.built.natives.framework
-    own = (
-        remedy.by_hand and framework is not None and not framework.serves_others
-    )  # whose scripts have options of theirs
+    special = any(one.when and all_hold(one.when, situation.facts) is not None for one in remedy.examples)
+    own = remedy.by_hand and framework is not None and not framework.serves_others and not special
     for one in (each for each in situation.remedies if own and each.title == remedy.title):
         if (found := options(one, situation, {})) is not None and found[0]:
             step = step_of(taking(found[0][0], one, situation, {}), situation, selected=False)
