@@ -249,7 +249,10 @@ def grounds(
     usual = [
         one for one in remedies.values() if one.leads_when and all_hold(one.leads_when, situation.facts) is not None
     ]
+    # where a pass is too big, no other method comes before what costs no results
+    of_pass = cause.id in SHOWN or holder_of(cause, situation) in ("pass", "rows")
     shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
+    shown = [name for name in shown if not (of_pass and _another_method(remedies[name]))]
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
@@ -330,6 +333,11 @@ def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
     names = ("weights.least_share", *(("states.least_share",) if counted else ()))
     known = (situation.facts.get(name) for name in names)
     return any(one is not None and isinstance(one.value, float) and one.value >= 1 for one in known)
+
+
+def _another_method(remedy: Remedy) -> bool:
+    """Whether it trains something else, so that less lies on the card."""
+    return remedy.relieves == "states" and remedy.results == "changed"
 
 
 def _endless(remedy: Remedy, situation: Situation) -> bool:

@@ -107,7 +107,8 @@ def example_of(remedy: Remedy, situation: Situation) -> str:
     if found is None:
         return ""
     launch = situation.predictor.inputs.launch
-    program = launch.program if launch is not None and launch.program.endswith(".py") else "train.py"
+    written = (launch.program, *launch.files) if launch is not None else ()
+    program = next((name for name in written if name.endswith(".py")), "train.py")
     code = found.code.replace("{program}", program).replace("{length}", str(_shorter(situation)))
     return say("{code} ({place})", code=code, place=found.place)
 
