@@ -132,6 +132,8 @@ def _by_hand(step: PlanStep, brief: bool = False) -> str:
     if step.kind == "version" and step.changes:
         change = step.changes[0]
         return say("{title}: {how}", title=step.title, how=pip_install(change.key, change.new or ""))
+    if step.example:
+        return say("{title}, for example {example}", title=step.title, example=step.example)
     return say("{title}: {how}", title=step.title, how=BETWEEN_SENTENCES.split(step.why)[0] if brief else step.why)
 
 
