@@ -77,3 +77,10 @@ def test_a_model_of_sound_has_no_texts_to_shorten(tmp_path: Path) -> None:
     steps = {one.id for one in opened(tmp_path, text, TRAINER, "run.py").plan.steps}
     assert "lower-actor-micro-batch" in steps
     assert not {"shorten-sequences", "length-filter", "fused-loss"} & steps
+
+
+def test_what_accelerate_is_told_by_options_is_in_force(tmp_path: Path) -> None:
+    text = "accelerate launch --use_deepspeed --zero_stage 3 trl/scripts/sft.py --model_name_or_path Qwen/Qwen2.5-7B "
+    state = opened(tmp_path, text + "--dataset_name x --output_dir o --per_device_train_batch_size 4\n", TRAINER)
+    assert state.run.number("actor.zero_stage") == 3
+    assert "higher-zero-stage" not in {one.id for one in state.plan.steps}
