@@ -69,7 +69,7 @@ def usual(remedy: Remedy, situation: Situation) -> bool:
     role, _, name = (remedy.knob or "").partition(".")
     launch = situation.predictor.inputs.launch
     off = remedy.value is not None and remedy.value.to is False and launch is not None and not launch.missing
-    of_rollouts = remedy.lever in ("padding", "samples") and not _true("rolls_out", situation)
+    of_rollouts = remedy.lever in ("padding", "samples", "split") and not _true("rolls_out", situation)
     rare = role in ROLES or name == "tokens_per_gpu" or off or of_rollouts
     return not rare or stated_by_name(remedy, situation) is not None
 
