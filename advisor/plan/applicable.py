@@ -59,6 +59,10 @@ def told(remedy: Remedy, situation: Situation) -> bool:
     return bool(example_of(remedy, situation) or stated_by_name(remedy, situation) or names_of(remedy.knob, situation))
 
 
+_SELDOM = ("tokens_per_gpu", "tensor_parallel", "pack_tokens", "shard_size")
+"""Settings of the trained model, or of its data, that few trainers have."""
+
+
 def usual(remedy: Remedy, situation: Situation) -> bool:
     """Whether a launch of any kind may have the setting: budgets of tokens, passes of models beside the trained one,
     and what is to be switched off, only where it names them; what makes states smaller only where all weights are
@@ -68,9 +72,10 @@ def usual(remedy: Remedy, situation: Situation) -> bool:
         return False  # what they train is small, and so are its moments
     role, _, name = (remedy.knob or "").partition(".")
     launch = situation.predictor.inputs.launch
-    off = remedy.value is not None and remedy.value.to is False and launch is not None and not launch.missing
+    off = remedy.value is not None and remedy.value.to is False
+    off = off and (remedy.memory == "gpu" if launch is None else not launch.missing)
     of_rollouts = remedy.lever in ("padding", "samples", "split") and not _true("rolls_out", situation)
-    rare = role in ROLES or name == "tokens_per_gpu" or off or of_rollouts
+    rare = role in ROLES or name in _SELDOM or off or of_rollouts
     return not rare or stated_by_name(remedy, situation) is not None
 
 

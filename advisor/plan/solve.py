@@ -101,7 +101,14 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     levers = _levers(proposals, picked, situation)
     levers += [step for step in told if step.id not in {one.id for one in levers}]
     holders = holders_of(levers, situation, cause)
-    few = cause.memory == "gpu" and cause.room_helps and len(levers) < FEW and not picked.own and not versions.healing
+    few = (
+        cause.memory == "gpu"
+        and cause.room_helps
+        and not weights_beyond(situation)
+        and len(levers) < FEW
+        and not picked.own
+        and not versions.healing
+    )
     newer = [step for step in (newer_step(situation) if few else None,) if step is not None]
     chosen = together([*picked.own.values(), *picked.companions])
     case, leading = beside(_of_cases(situation, cause, chosen), holders.steps)
