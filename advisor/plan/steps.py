@@ -12,7 +12,8 @@ from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import TOTAL, Situation
 from advisor.run.dialect import ASSUMED_BY, EraToldBy, beside_file
-from advisor.run.natives import EnvironmentPrefix, Native
+from advisor.run.natives import EnvironmentPrefix, Native, last_part
+from advisor.script.document import Setting
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase, filled, when
 
@@ -28,6 +29,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
     environment = all(key.startswith(EnvironmentPrefix) for key in proposal.overrides)
     kind: StepKind = "environment" if environment else remedy.kind if remedy.kind != "environment" else "setting"
     elsewhere = _in_another_file(proposal.overrides, situation)
+    unnamed = elsewhere and not any(change.left_to_user for change in changes)
     return PlanStep(
         id=remedy.id,
         rank=0,
@@ -56,7 +58,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
         spills=proposal.spills,
         then=_then(proposal),
-        example=example_of(remedy, situation) if elsewhere and not _file_of(situation) else "",
+        example=example_of(remedy, situation) if unnamed and not _file_of(situation) else "",
         no_place=bool(elsewhere),
         decides=situation.fullest,
     )
@@ -131,6 +133,8 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     beside = beside_file(inputs.recognised, inputs.launch)
     given_there = present.setting is not None and present.setting.origin == "command"
     assigned, in_file = beside == "assignments", beside == "nothing" and not given_there
+    if present.setting is not None and _is_launchers(present.setting):
+        return Change(f"--{last_part(key)}", old, new, how=not_written(), left_to_user=True, old_source=source)
     if present.setting is not None:
         key = present.setting.key if " " not in present.setting.key else key  # a person's words for it are no key
         return Change(key, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source)
@@ -143,6 +147,11 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     written = key if plain or not options else f"--{key}"
     since, bare = _told_since(present, framework, inputs.recognised.era_told_by), bare and not in_file
     return Change(written, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source, since=since)
+
+
+def _is_launchers(setting: Setting) -> bool:
+    """Whether an option of `accelerate launch` says it, and no file."""
+    return setting.origin == "command" and setting.key.startswith("accelerate:")
 
 
 def _file_of(situation: Situation) -> str:
@@ -174,7 +183,10 @@ def _no_command(situation: Situation) -> bool:
 def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
     """Why a key has no place here: another program's config file holds it, and this launch names none that was read."""
     natives = situation.now.built.natives.values
-    known = [natives[key] for key in keys if key in natives and not _file_was_read(key, situation)]
+    told = [natives[key] for key in keys if key in natives]
+    if any(one.setting is not None and _is_launchers(one.setting) for one in told):
+        return (no_place_because(say("it is an option of the launcher, before the program")),)
+    known = [one for one in told if not _file_was_read(one.key, situation)]
     files = dict.fromkeys(n.fact.only_in for n in known if n.fact is not None and n.fact.only_in and n.setting is None)
     if any(n.fact is not None and n.fact.yours and n.setting is None for n in known):
         return (no_place_because(say("it is the script's own setting, whose name is not known here")),)
