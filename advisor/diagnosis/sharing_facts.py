@@ -37,6 +37,7 @@ def sharing_facts(crash: Crash, run: Run) -> dict[str, Fact]:
     return {"sharded": Fact(True, "log", told)} if f"{SHARED}states" in crash.statements else {}
 
 
+_FSDP_ON = re.compile(r"(?:enable|use)_fsdp2?")
 _STAGE = re.compile(r"(?:zero_optimization\.stage|deepspeed_config\.zero_stage)$")
 _OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}
 
@@ -54,6 +55,10 @@ def _in_file(run: Run) -> dict[str, Fact]:
     stage = next((one for one in run.settings if one.resolved and _STAGE.search(one.key)), None)
     if stage is not None:
         return {"trainer": fact("deepspeed", stage), "zero3": fact(stage.text == "3", stage)}
+    if own := next(
+        (one for name, one in stated.items() if _FSDP_ON.fullmatch(name) and one.text.lower() == "true"), None
+    ):
+        return {name: fact(value, own) for name, value in _OF_FSDP.items()}
     kind = stated.get("distributed_type")
     if kind is None or kind.text.upper() != "FSDP":
         return {}

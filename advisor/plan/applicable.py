@@ -59,7 +59,7 @@ def told(remedy: Remedy, situation: Situation) -> bool:
     return bool(example_of(remedy, situation) or stated_by_name(remedy, situation) or names_of(remedy.knob, situation))
 
 
-_SELDOM = ("tokens_per_gpu", "tensor_parallel", "pack_tokens", "shard_size")
+_SELDOM = ("fused_layers", "tokens_per_gpu", "tensor_parallel", "pack_tokens", "shard_size")
 """Settings of the trained model, or of its data, that few trainers have."""
 
 

@@ -251,6 +251,7 @@ def grounds(
     ]
     # where a pass is too big, no other method comes before what costs no results
     of_pass = cause.id in SHOWN or holder_of(cause, situation) in ("pass", "rows")
+    of_pass = of_pass or (cause.id in GUESSED and situation.now.built.natives.framework is None)
     shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
     shown = [name for name in shown if not (of_pass and _another_method(remedies[name]))]
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}

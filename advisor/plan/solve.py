@@ -233,7 +233,7 @@ def _beyond(
         return say("Only a part of the launch was seen: what is missing decides how far these go.")
     if picked.too_little and by_hand:
         done = listed(sorted({p.remedy.title for p in by_hand}))
-        return say("Enough by this count, by hand in a file that was not given: {titles}.", titles=done)
+        return say("Enough by this count, by hand: {title}.", title=done)
     if picked.too_little and (unseen := next((p for p in proposals if p.blind and p.fits), None)) is not None:
         return say(
             "Enough by this count, unless the part of the launch that was not seen has it already: {title}.",
