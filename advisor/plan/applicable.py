@@ -43,7 +43,9 @@ def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
         vague = remedy is not None and remedy.kind == "manual" and remedy.knob is None and not step.selected
         return vague and remedy is not None and remedy.lever in GENERAL & levers
 
-    return [step for step in kept if not repeats(step)]
+    first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
+    typed = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
+    return [step for step in typed if not repeats(step)]
 
 
 GENERAL: frozenset[str | None] = frozenset({"optimizer", "precision"})
@@ -72,7 +74,7 @@ def usual(remedy: Remedy, situation: Situation) -> bool:
         return False  # what they train is small, and so are its moments
     role, _, name = (remedy.knob or "").partition(".")
     launch = situation.predictor.inputs.launch
-    off = remedy.value is not None and remedy.value.to is False
+    off = remedy.value is not None and remedy.value.to is False and remedy.lever != "train-less"
     off = off and (remedy.memory == "gpu" if launch is None else not launch.missing)
     of_rollouts = remedy.lever in ("padding", "samples", "split") and not _true("rolls_out", situation)
     rare = role in ROLES or name in _SELDOM or off or of_rollouts
