@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from advisor.diagnosis.conditions import all_hold
+from advisor.hostile import clean_line
 from advisor.knowledge.schema import Framework, Remedy
 from advisor.language import say, sentences
 from advisor.plan.patch import no_place_because, not_written
@@ -109,8 +110,9 @@ def example_of(remedy: Remedy, situation: Situation) -> str:
     if found is None:
         return ""
     launch = situation.predictor.inputs.launch
-    written = (launch.program, *launch.files) if launch is not None else ()
-    program = next((name for name in written if name.endswith(".py")), "train.py")
+    files = [file.rpartition("/")[2] for file in launch.files] if launch is not None else []
+    written = [launch.program, *files] if launch is not None else []
+    program = clean_line(next((name for name in written if name.endswith(".py")), "train.py"))
     code = found.code.replace("{program}", program).replace("{length}", str(_shorter(situation)))
     return say("{code} ({place})", code=code, place=found.place)
 
