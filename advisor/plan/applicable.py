@@ -54,7 +54,7 @@ GENERAL: frozenset[str | None] = frozenset({"optimizer", "precision"})
 
 def told(remedy: Remedy, situation: Situation) -> bool:
     """Whether there is anything to type, or a sentence that says what to do: a bare title is no step."""
-    if remedy.knob is None or remedy.kind in ("data", "manual", "machine") or remedy.known_as:
+    if remedy.knob is None or remedy.kind in ("data", "manual", "machine") or remedy.known_as or remedy.environment:
         return True
     if (framework := situation.now.built.natives.framework) is not None:
         return remedy.by_hand or bool(keys_of(remedy, framework, situation))
