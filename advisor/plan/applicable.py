@@ -48,7 +48,7 @@ def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     return [step for step in typed if not repeats(step)]
 
 
-GENERAL: frozenset[str | None] = frozenset({"optimizer", "precision"})
+GENERAL: frozenset[str] = frozenset({"optimizer", "precision"})
 """Levers of which a step with a setting says all that one in words does."""
 
 

@@ -80,7 +80,7 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
 
 def _then(remedy: Remedy, changes: tuple[Change, ...]) -> str:
     """The least size of a pass, where the first change is only a step towards it."""
-    batch = remedy.relieves == "pass" and remedy.lever is None and len(changes) == 1
+    batch = remedy.relieves == "pass" and not remedy.lever and len(changes) == 1
     floor = least(remedy.value) if remedy.value is not None and batch else None
     return str(floor) if floor is not None and changes[0].new != str(floor) else ""
 

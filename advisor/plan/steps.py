@@ -8,6 +8,7 @@ from advisor.diagnosis.conditions import all_hold
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Framework, Remedy
 from advisor.language import say, sentences
+from advisor.plan.common_names import stated_by_name
 from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
@@ -67,7 +68,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
 
 def _then(proposal: Proposal) -> str:
     """The least value of a pass, where nothing tells how small it has to be and there is more than one step to it."""
-    batch = proposal.remedy.relieves == "pass" and proposal.remedy.lever is None
+    batch = proposal.remedy.relieves == "pass" and not proposal.remedy.lever
     if proposal.fits is not None or not batch or not proposal.options:
         return ""
     key, new = next(iter(proposal.overrides.items()))
@@ -120,7 +121,11 @@ def example_of(remedy: Remedy, situation: Situation) -> str:
 def _shorter(situation: Situation) -> int:
     """Tokens of half a row, where the longest one is known; else what most try first."""
     longest = situation.now.run.number(TOTAL)
-    return USUAL_LENGTH if longest is None or situation.rows_unknown else max(1, int(longest) // 2)
+    longest = None if situation.rows_unknown else longest
+    cutting = next((one for one in situation.remedies if one.knob == TOTAL and one.value is not None), None)
+    named = stated_by_name(cutting, situation) if longest is None and cutting is not None else None
+    longest = named.value if named is not None and isinstance(named.value, int) else longest
+    return USUAL_LENGTH if longest is None else max(1, int(longest) // 2)
 
 
 def change_of(present: Native, new: str | None, situation: Situation) -> Change:
