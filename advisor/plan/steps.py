@@ -21,7 +21,6 @@ from advisor.words import PHASE_TITLES, Phase, filled, when
 
 USUAL_LENGTH = 2048
 """Tokens that a row is cut to at first, where nobody knows how long it is (judgement)."""
-_CONFIGS = (".yaml", ".yml", ".json", ".toml")
 
 
 def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
@@ -162,10 +161,10 @@ def _is_launchers(setting: Setting) -> bool:
 
 
 def _file_of(situation: Situation) -> str:
-    """The config file that the launch names and that was not found; "" where it names none."""
+    """The file of the launcher or of DeepSpeed that the launch names and that was not found; "" where it names none."""
     launch, unread = situation.predictor.inputs.launch, situation.now.run.unread
-    missing = launch.missing if launch is not None else ()
-    return unread.file if unread is not None else next((name for name in missing if name.endswith(_CONFIGS)), "")
+    missing = launch.not_found if launch is not None else ()
+    return unread.file if unread is not None else next((one.file for one in missing if one.holds), "")
 
 
 def _file_was_read(key: str, situation: Situation) -> bool:
@@ -184,7 +183,8 @@ def _no_command(situation: Situation) -> bool:
         return framework is not None and framework.kept_in_yaml
     if any(s.key.startswith("-") for s in launch.settings):
         return False
-    return not launch.argv or (bool(_file_of(situation)) and not launch.settings)
+    names_file = any(name.endswith((".yaml", ".yml", ".json", ".toml")) for name in launch.missing)
+    return not launch.argv or (names_file and not launch.settings)
 
 
 def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
