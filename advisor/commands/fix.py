@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from advisor.arguments import add_output, add_session
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
 from advisor.language import listed, say
+
+if TYPE_CHECKING:
+    from advisor.state import State
+
+SHOWN = 6
+"""Steps of which is said why they are not written, as many as the diagnosis shows in order."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +36,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.diagnose import found_code
     from advisor.commands.sessions import open_state
     from advisor.commands.streams import emit, emit_file, tell, usable
+    from advisor.plan.patch import unwritten
     from advisor.report.diff_report import diff_report
     from advisor.report.phrases import change_line
     from advisor.saved_fix import remember_fix
@@ -41,12 +49,15 @@ def run(parsed: argparse.Namespace) -> int:
     patch = session.patch(state)
     if patch.refused:
         raise Refusal(f"{clean_line(str(state.asked.script))}: {patch.refused}")
-    for sentence in patch.by_hand:
+    for sentence in (*patch.by_hand, *_left(state, parsed.accept, bool(patch.rewrites))):
         tell(say("by hand: {change}", change=sentence))
     changes = [change_line(change) for step in state.plan.selected() for change in step.changes]
     if not patch.rewrites:  # the selected changes, where there are any, are not the script's to make
         emit("".join(f"{change}\n" for change in changes if not parsed.diff), parsed.ascii)
         tell(say("no selected change edits the script: nothing was written"))
+        ready = [step.id for step in state.plan.steps if not step.selected and step.changes and not unwritten(step)]
+        if ready:
+            tell(say("can be written, with --accept: {steps}", steps=listed(ready[:SHOWN])))
         return found_code(state)
     if state.plan.fit.verdict == "does_not_fit":
         tell(say("it does not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
@@ -79,3 +90,18 @@ def run(parsed: argparse.Namespace) -> int:
     for note in written.notes:
         tell(note)
     return Exit.DONE
+
+
+def _left(state: State, accepted: str, written: bool) -> list[str]:
+    """Of what was asked for, or of the first steps where nothing is written: why no file carries it."""
+    from advisor.plan.patch import unwritten
+
+    named = {name.strip() for name in accepted.split(",")}
+    asked = [step for step in state.plan.steps if step.id in named]
+    first = [step for step in state.plan.steps if not step.only_if][:SHOWN] if not written and not asked else []
+    return [
+        why
+        for step in (asked or first)
+        if not step.selected or any(one.left_to_user for one in step.changes)
+        if (why := unwritten(step))
+    ]

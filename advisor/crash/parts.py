@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-Part = Literal["rollouts", "engine", "ray", "pictures"]
+Part = Literal["rollouts", "engine", "ray", "pictures", "sound", "classes"]
 
 _WORDS: Mapping[Part, re.Pattern[str]] = {
     "rollouts": re.compile(
@@ -21,6 +21,14 @@ _WORDS: Mapping[Part, re.Pattern[str]] = {
     "pictures": re.compile(
         r"(?i)pixel_values|(?:max|min)_pixels|image_(?:grid|token|processor)|vision_(?:tower|model)|modeling_\w*vl\b"
         r"|mm_projector|<(?:image|video)>"
+    ),
+    # huggingface/transformers@v4.51.0 src/transformers/models: rows of sound, or pictures of one size: no text to cut
+    "sound": re.compile(
+        r"WhisperFor|whisper-(?:tiny|base|small|medium|large)|Wav2Vec2|wav2vec2-|HubertFor|WavLMFor|SpeechT5|ForAudioClassification"
+        r"|ForImageClassification|ForObjectDetection|ForSemanticSegmentation|ViTFor|vit-(?:base|large)-patch|UNet2DCondition"
+    ),
+    "classes": re.compile(
+        r"For(?:Sequence|Token|Image|Audio)Classification|ForQuestionAnswering|ForMultipleChoice|SentenceTransformer\b"
     ),
 }
 """A text with none of a part's words is of a run without that part, as far as it shows."""

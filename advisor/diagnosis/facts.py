@@ -311,7 +311,8 @@ def _run_facts(run: Run) -> dict[str, Fact]:
 def _idle_cards(run: Run, facts: Facts) -> dict[str, Fact]:
     alone, cards = facts.get("one_process"), run.topology.nodes * run.topology.gpus_per_node
     several = cards > max(1, run.topology.process_gpus)
-    if alone is None or alone.value is not True or run.recipe.answers == "generated" or not several:
+    seen = run.seen_whole or bool(run.settings)
+    if alone is None or alone.value is not True or run.recipe.answers == "generated" or not (several and seen):
         return {}
     because = say("the launch starts one process for {cards} cards", cards=cards)
     return {"idle_cards": Fact(True, "script", because)}

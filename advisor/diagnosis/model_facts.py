@@ -53,7 +53,9 @@ def model_facts(run: Run) -> dict[str, Fact]:
         facts["trains"] = Fact(False, "script", evaluates)
     if run.framework == "unknown" and (adapters := names_adapters(run)):
         facts["lora"] = Fact(True, "script", adapters)
-    elif (full := run.knobs.get("actor.full_finetuning")) is not None and full.source == "log":
+    elif (full := run.knobs.get("actor.full_finetuning")) is not None and (
+        full.source == "log" or (run.framework == "unknown" and full.value is False)  # a person's words
+    ):
         facts["lora"] = Fact(run.trains_adapters, "log", full.note)
     return facts
 

@@ -42,6 +42,10 @@ def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts)
     found |= _ray(crash, spoken, dialect, {**facts, **found})
     if "images" not in facts and "pictures" in spoken:
         found["images"] = Fact(True, "log", say("words of the launch or the log that only runs with pictures have"))
+    if "sound" in spoken:
+        found["rows_of_text"] = Fact(False, "log", say("the model's class: its rows are no text"))
+    if spoken & {"sound", "classes"}:
+        found["predicts_words"] = Fact(False, "log", say("the model's class: it has no logits of a vocabulary"))
     return found
 
 

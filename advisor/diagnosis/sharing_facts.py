@@ -62,21 +62,31 @@ def _offloaded(crash: Crash) -> dict[str, Fact]:
     return {"knob.actor.optimizer_offload": Fact(True, "log", say("by the words of the report states are offloaded"))}
 
 
+_FSDP_ON = re.compile(r"(?:enable|use)_fsdp2?")
+_STAGE = re.compile(r"(?:zero_optimization\.stage|deepspeed_config\.zero_stage)$")
 _OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}
 
 
 def _in_file(run: Run) -> dict[str, Fact]:
-    """What accelerate's file says of FSDP (huggingface/accelerate@v1.7.0 docs, FSDP), where no dialect reads it."""
+    """What accelerate's file says of FSDP (huggingface/accelerate@v1.7.0 docs, FSDP), or DeepSpeed's of its stage
+    (deepspeedai/DeepSpeed@v0.16.4 deepspeed/runtime/zero/config.py), where no dialect reads it."""
     if run.framework != "unknown":
-        return {}
-    stated = {last_part(one.key): one for one in run.settings if one.resolved}
-    kind = stated.get("distributed_type")
-    if kind is None or kind.text.upper() != "FSDP":
         return {}
 
     def fact(value: bool | str, of: Setting) -> Fact:
         return Fact(value, "script", f"{of.key} = {of.text}")
 
+    stated = {last_part(one.key): one for one in run.settings if one.resolved}
+    stage = next((one for one in run.settings if one.resolved and _STAGE.search(one.key)), None)
+    if stage is not None:
+        return {"trainer": fact("deepspeed", stage), "zero3": fact(stage.text == "3", stage)}
+    if own := next(
+        (one for name, one in stated.items() if _FSDP_ON.fullmatch(name) and one.text.lower() == "true"), None
+    ):
+        return {name: fact(value, own) for name, value in _OF_FSDP.items()}
+    kind = stated.get("distributed_type")
+    if kind is None or kind.text.upper() != "FSDP":
+        return {}
     facts = {name: fact(value, kind) for name, value in _OF_FSDP.items()}
     version, saved = stated.get("fsdp_version"), stated.get("fsdp_state_dict_type")
     if version is not None:

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
-from advisor.knowledge.schema import Framework, KnownAs, Remedy, SettingFact
+from advisor.knowledge.schema import Framework, KnownAs, Remedy
 from advisor.language import ENGLISH, listed, say, sentences, spoken
-from advisor.memory.trainer import has_engine
-from advisor.plan.candidates import at_most, candidates, printed_now
-from advisor.plan.common_names import MOST_NAMES, ROLES, names_of, stated_by_name, word_of
+from advisor.plan.applicable import in_a_later_version, keys_of, needs_engine, next_value
+from advisor.plan.candidates import least
+from advisor.plan.common_names import MOST_NAMES, names_of, stated_by_name, word_of
 from advisor.plan.job_limit import with_number
 from advisor.plan.options import unseen_number
 from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
-from advisor.plan.steps import change_of, since
+from advisor.plan.steps import change_of, example_of, since
 from advisor.plan.trial import trial_of
 from advisor.plan.vendor import in_words_of
-from advisor.run.natives import OF_ROLLOUTS, Native
+from advisor.run.natives import Native
 from advisor.run.resume import keys_to_resume
 from advisor.run.run import KnobValue
 from advisor.run.values import spell
 from advisor.words import BETWEEN_SENTENCES
 
-QUANTIZE = "quantize-base"
-MOST_MONTHS = 12
-"""A newer version by more is another program to its user, not a step (judgement)."""
+BATCH, PASSES = "actor.micro_batch", "actor.accumulation"
 ANY_EXCEPTION = "read-the-exception"
 """Where nothing more is known of a failure that is no shortage."""
 
@@ -54,12 +50,16 @@ def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
 def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
     """A machine or manual remedy: said, never written into a script."""
     known = _known_as(remedy, situation)
-    changes = _below_the_framework(remedy, known, situation)
+    changes, example = _below_the_framework(remedy, known, situation), ""
+    key_told = remedy.knob is not None and situation.now.built.natives.carrier(remedy.knob) is not None
+    if not changes and not (key_told and (remedy.kind == "manual" or unseen_number(remedy, situation))):
+        example = example_of(remedy, situation)
+    in_files = remedy.kind == "setting" and bool(changes) and not any(change.how for change in changes)
     step = PlanStep(
         id=remedy.id,
         rank=0,
         title=_title(remedy, situation, changes),
-        kind=remedy.kind if remedy.kind in ("machine", "data") else "manual",
+        kind="setting" if in_files else remedy.kind if remedy.kind in ("machine", "data") else "manual",
         tier=remedy.tier,
         changes=changes,
         results=remedy.results,
@@ -69,11 +69,20 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
         why=_by_hand(remedy, known, situation),
         costs=remedy.costs,
         caveats=remedy.caveats,
+        example=example,
+        then=_then(remedy, changes),
         sources=(remedy.source,) if remedy.source else (),
         selected=False,
         group=remedy.id,
     )
     return with_number(step, situation) if remedy.raises_limit else step
+
+
+def _then(remedy: Remedy, changes: tuple[Change, ...]) -> str:
+    """The least size of a pass, where the first change is only a step towards it."""
+    batch = remedy.relieves == "pass" and not remedy.lever and len(changes) == 1
+    floor = least(remedy.value) if remedy.value is not None and batch else None
+    return str(floor) if floor is not None and changes[0].new != str(floor) else ""
 
 
 def _title(remedy: Remedy, situation: Situation, changes: tuple[Change, ...]) -> str:
@@ -94,30 +103,27 @@ def _known_as(remedy: Remedy, situation: Situation) -> KnownAs | None:
 
 
 def _with_names(remedy: Remedy, situation: Situation, changes: tuple[Change, ...]) -> str:
-    """The title with the key that `changes` do not name: what this framework's other versions, or others, call it."""
-    framework = situation.now.built.natives.framework
+    """The title with the key that `changes` do not name: what this framework's other versions, or others, call it.
+    What is told by an example needs none.
+    """
+    framework, title = situation.now.built.natives.framework, remedy.title
     found = None if framework is None else _of_other_versions(remedy, framework, situation)
     if changes:
-        return remedy.title if found is None else say("{title} ({since})", title=remedy.title, since=found[1])
+        return title if found is None else say("{title} ({since})", title=title, since=found[1])
     if remedy.knob is None:
-        return remedy.title
+        return title
+    carrier = situation.now.built.natives.carrier(remedy.knob)
     if unseen_number(remedy, situation):
-        carrier = situation.now.built.natives.carrier(remedy.knob)
         key = change_of(carrier, None, situation).key if carrier is not None else remedy.knob
-        return say("{title}: lower {key}", title=remedy.title, key=key)
-    carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.kind == "manual" else None
-    if carrier is not None:
-        return say("{title} ({key})", title=remedy.title, key=carrier.key)
-    framework = situation.now.built.natives.framework
+        return say("{title}: lower {key}", title=title, key=key)
+    if remedy.kind == "manual" and carrier is not None:
+        return say("{title} ({key})", title=title, key=carrier.key)
+    if example_of(remedy, situation):
+        return title
     if framework is not None and remedy.kind != "manual":
-        found = _of_other_versions(remedy, framework, situation)
-        return (
-            remedy.title
-            if found is None
-            else say("{title} ({key}, {since})", title=remedy.title, key=found[0], since=found[1])
-        )
+        return title if found is None else say("{title} ({key}, {since})", title=title, key=found[0], since=found[1])
     names = names_of(remedy.knob, situation)[:MOST_NAMES]
-    return say("{title} (often {names})", title=remedy.title, names=listed(names)) if names else remedy.title
+    return say("{title} (often {names})", title=title, names=listed(names)) if names else title
 
 
 def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situation) -> tuple[Change, ...]:
@@ -138,114 +144,23 @@ def _below_the_framework(remedy: Remedy, known: KnownAs | None, situation: Situa
     text = word_of(native, remedy.knob or "", new, situation) if isinstance(new, bool) else str(new)
     if text is None:
         return ()
-    return (Change(native.key, native.text, text, how=not_written(), old_source=native.source),)
+    return (_change(native, text), *_kept_whole(remedy, native, new, situation))
 
 
-def next_value(remedy: Remedy, present: Native, situation: Situation) -> tuple[Native, KnobValue] | None:
-    """The setting, as the log may correct it, and the value that the remedy gives it; None where there is none."""
-    rule = remedy.value
-    if rule is None:
-        return None
-    native = printed_now(rule, present, situation.facts)
-    tried = at_most(rule, candidates(rule, native, situation.now.built), situation.facts, native.value)
-    working = (v for v in tried if rule.low is not None and isinstance(v, (int, float)) and v <= rule.low)
-    new = next(working, next(iter(tried), None))
-    return None if new is None else (native, new)
+def _change(native: Native, new: str) -> Change:
+    """The change of a setting by its own name; written only where a literal of the user's files decides it."""
+    in_file = native.setting is not None and native.setting.span is not None
+    return Change(native.key, native.text, new, how="" if in_file else not_written(), old_source=native.source)
 
 
-def usual(remedy: Remedy, situation: Situation) -> bool:
-    """Whether a launch of any kind may have the setting: budgets of tokens, passes of models beside the trained one,
-    and what is to be switched off, only where it names them; what makes states smaller only where all weights are
-    trained.
-    """
-    if remedy.relieves == "states" and remedy.id != QUANTIZE and _true("lora", situation):
-        return False  # what they train is small, and so are its moments
-    role, _, name = (remedy.knob or "").partition(".")
-    launch = situation.predictor.inputs.launch
-    off = remedy.value is not None and remedy.value.to is False and launch is not None and not launch.missing
-    rare = role in ROLES or name == "tokens_per_gpu" or off
-    return not rare or stated_by_name(remedy, situation) is not None
-
-
-EngineSeen = Literal["seen", "unseen", "missing"]
-_SIGNS_OF_ENGINE = ("frame.engine", "gpu.others_engine", "sleeping_engine_in_process")
-GATHERED = "gather-for-generation"
-"""The cause where the trainer's own model generates: an engine, if there is one, has cards of its own."""
-
-
-def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
-    """Whether there is a rollout engine for a remedy that moves one; "seen" for every other remedy, too.
-
-    A launch of no known dialect may be any training: "unseen" where nothing tells whether it rolls out; so is an engine
-    that its framework starts only where a launch says so, and no launch is here.
-    """
-    facts = situation.facts
-    if remedy.relieves != "engine" and not (remedy.knob or "").startswith(OF_ROLLOUTS):
-        return "seen"
-    told = [facts[name].value for name in ("rolls_out", "has_engine") if name in facts]
-    if False in told or situation.cause == GATHERED:
-        return "missing"
-    shown = any(name in facts and facts[name].value is not False for name in _SIGNS_OF_ENGINE)
-    shown = shown or situation.phase in ("rollout_init", "weight_sync")  # nothing else starts or wakes
-    if (run := situation.now.run).framework != "unknown":
-        sure = remedy.relieves != "engine" or run.seen_whole or has_engine(run)
-        return "seen" if shown or sure else "unseen"
-    return "seen" if True in told or shown else "unseen"
-
-
-def _true(name: str, situation: Situation) -> bool:
-    fact = situation.facts.get(name)
-    return fact is not None and fact.value is True
-
-
-def settled(remedy: Remedy, situation: Situation) -> bool:
-    """Whether an unrecognised launch has the setting where the remedy would bring it: by its name, or by a line of the
-    log."""
-    in_force, value = situation.facts.get(f"knob.{remedy.knob}"), remedy.value
-    wanted = value.to if value is not None and isinstance(value.to, (bool, int, float)) else None
-    if in_force is not None and wanted is not None and in_force.value == wanted:
-        return True
-    present = stated_by_name(remedy, situation)
-    return present is not None and next_value(remedy, present, situation) is None
-
-
-def spent(remedy: Remedy, situation: Situation) -> bool:
-    """Whether the launch itself sets the key, and the remedy has no value left for it."""
-    carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.knob is not None else None
-    set_here = carrier is not None and carrier.setting is not None and carrier.value is not None
-    return (
-        carrier is not None and set_here and remedy.value is not None and next_value(remedy, carrier, situation) is None
-    )
-
-
-def in_a_later_version(remedy: Remedy, situation: Situation) -> bool:
-    """Whether the version that is counted has no key for the remedy, and a newer one has."""
-    natives = situation.now.built.natives
-    framework = natives.framework
-    if framework is None or remedy.knob is None or natives.carriers(remedy.knob):
-        return False
-    order = [era.id for era in framework.eras]  # the newest first
-    newer = frozenset(order[: order.index(natives.era)] if natives.era in order else ())
-    return any(newer.intersection(fact.eras) for fact in _keys_of(remedy, framework, situation).values())
-
-
-def of_years_later(remedy: Remedy, situation: Situation) -> bool:
-    """Whether only versions have a key for the remedy that came long after the one that runs, as something tells."""
-    told = situation.predictor.inputs.recognised
-    framework = situation.now.built.natives.framework
-    if framework is None or told.era_told_by == "nothing" or not in_a_later_version(remedy, situation):
-        return False
-    released = {era.id: era.released for era in framework.eras}
-    now, order = released.get(told.era, ""), [era.id for era in framework.eras]
-    facts = _keys_of(remedy, framework, situation).values()
-    newer = [era for fact in facts for era in fact.eras if order.index(era) < order.index(told.era)]
-    first = min((day for era in newer if (day := released[era])), default="")
-    return bool(now and first) and _months(first) - _months(now) > MOST_MONTHS
-
-
-def _months(day: str) -> int:
-    """Months of a release's day or month, "2024-11"."""
-    return int(day[:4]) * 12 + int(day[5:7])
+def _kept_whole(remedy: Remedy, native: Native, new: KnobValue, situation: Situation) -> tuple[Change, ...]:
+    """The passes of a step, where the launch sets them: as many more as the batch of one falls."""
+    stated = stated_by_name(replace(remedy, knob=PASSES), situation) if remedy.knob == BATCH else None
+    numbers = (stated.value if stated is not None else None, native.value, new)
+    whole = [one for one in numbers if isinstance(one, int) and not isinstance(one, bool) and one > 0]
+    if stated is None or len(whole) < len(numbers) or whole[0] * whole[1] % whole[2]:
+        return ()
+    return (_change(stated, str(whole[0] * whole[1] // whole[2])),)
 
 
 def _of_a_newer_version(remedy: Remedy, framework: Framework, situation: Situation) -> tuple[Change, ...]:
@@ -259,15 +174,9 @@ def _of_a_newer_version(remedy: Remedy, framework: Framework, situation: Situati
     return () if to is None else (Change(found[0], None, spell(to, fact, None), how=found[1]),)
 
 
-def _keys_of(remedy: Remedy, framework: Framework, situation: Situation) -> dict[str, SettingFact]:
-    """The keys that carry the knob of the remedy, or of another that is the same step."""
-    knobs = {one.knob for one in situation.remedies if one.title == remedy.title}
-    return {key: fact for key, fact in framework.settings.items() if fact.knob in knobs}
-
-
 def _of_other_versions(remedy: Remedy, framework: Framework, situation: Situation) -> tuple[str, str] | None:
     """The key that carries the remedy in other versions, and in which, in words; None where no version has one."""
-    known = {key: fact for key, fact in _keys_of(remedy, framework, situation).items() if fact.eras}
+    known = {key: fact for key, fact in keys_of(remedy, framework, situation).items() if fact.eras}
     if not known:
         return None
     newest, assumed = framework.eras[0].id, situation.now.built.natives.era
@@ -306,11 +215,15 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
         elsewhere_called = _of_other_versions(remedy, framework, situation)
         key, when = elsewhere_called or ("", "")
         told = {"framework": framework.title, "key": key, "since": when}
+        if example_of(remedy, situation):
+            return _without_numbers(remedy)
         if key:
             return sentences((_without_numbers(remedy), say("{framework} has {key} for it {since}.", **told)))
         return sentences(
             (_without_numbers(remedy), say("No setting of {framework} that is known here carries it.", **told))
         )
+    if example_of(remedy, situation):
+        return _without_numbers(remedy)
     knob = next((k for k in situation.knowledge.knobs if k.id == remedy.knob), None)
     carries = remedy.knob
     if knob is not None:

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Remedy
+from advisor.plan.applicable import in_a_later_version, needs_engine
 from advisor.plan.as_in_case import HELPED
-from advisor.plan.by_hand import in_a_later_version, needs_engine
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED, LITTLE, LOGITS, holder_of, lever_of, touches
@@ -187,16 +187,15 @@ class Grounds(Struct, frozen=True):
             return UNPROVEN
         asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
         idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0
-        kept = self.beyond and remedy is not None and remedy.relieves in ("pass", "rows") and not found
+        kept = self.beyond and remedy is not None and remedy.relieves in ("pass", "rows")
         if step.spills or kept or (asleep and self.saving(step) <= 0) or (idle and not found):
             return ELSEWHERE
         if found or step.kind in ("machine", "job") or self._enough(step):
             return ORDINARY
         small = self.situation.facts.get("pass.small")
         short = small is not None and small.value is True and not self.missing
-        sure = (
-            self.missing > 0 or short or remedy is None or remedy.relieves not in ("pass", "rows")
-        )  # rows may be any length
+        counted = (self.missing > 0 or short) and not self.situation.rows_unknown
+        sure = counted or remedy is None or remedy.relieves not in ("pass", "rows")  # rows may be any length
         if short and remedy is not None and remedy.relieves == "rows":
             return LITTLE_GIVEN
         if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * (self.missing or self.dark)):
@@ -265,7 +264,11 @@ def grounds(
     ]
     if holder_of(cause, situation) == "states":  # no row is short enough
         usual = [one for one in usual if lever_of(one) != "length"]
+    # where a pass is too big, no other method comes before what costs no results
+    of_pass = cause.id in SHOWN or holder_of(cause, situation) in ("pass", "rows")
+    of_pass = of_pass or (cause.id in GUESSED and situation.now.built.natives.framework is None)
     shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
+    shown = [name for name in shown if not (of_pass and _another_method(remedies[name]))]
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
@@ -297,7 +300,7 @@ def grounds(
         back=back,
         holder_named="pass" if scoring else holder_of(cause, situation),
         open=holder_unknown(situation, cause) and not scoring,
-        beyond=not missing and _weights_beyond(situation),
+        beyond=not missing and weights_beyond(situation, also_states=True),
         phase_told=phase_told,
     )
 
@@ -341,10 +344,18 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     return kept
 
 
-def _weights_beyond(situation: Situation) -> bool:
-    """Whether the weights alone take a whole card and more; the optimizer's states may lie elsewhere."""
-    least = situation.facts.get("weights.least_share")
-    return least is not None and isinstance(least.value, float) and least.value >= 1
+def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
+    """Whether the weights alone take a whole card and more (`also_states`: or all that is trained, by the parameters):
+    then no pass is small enough."""
+    counted = also_states and situation.now.built.natives.framework is not None  # a script of one's own may share them
+    names = ("weights.least_share", *(("states.least_share",) if counted else ()))
+    known = (situation.facts.get(name) for name in names)
+    return any(one is not None and isinstance(one.value, float) and one.value >= 1 for one in known)
+
+
+def _another_method(remedy: Remedy) -> bool:
+    """Whether it trains something else, so that less lies on the card."""
+    return remedy.relieves == "states" and remedy.results == "changed"
 
 
 def _endless(remedy: Remedy, situation: Situation) -> bool:

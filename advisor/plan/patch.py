@@ -17,6 +17,8 @@ from advisor.script.document import COMMENT, DocumentKind, EditRefused, EditRequ
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
+from advisor.script.reader import FOLLOWED
+from advisor.words import BETWEEN_SENTENCES
 
 WRITABLE = frozenset({"setting", "environment", "data", "job"})
 """Kinds of steps that a file carries."""
@@ -106,6 +108,7 @@ def wanted_of(step: PlanStep) -> list[EditRequest]:
             in_file=change.in_file,
         )
         for change in step.changes
+        if not change.left_to_user
     ]
 
 
@@ -125,11 +128,30 @@ def _brief(change: Change) -> str:
     return f"{change.key.lstrip('-')} {change.old if change.old is not None else UNSET} -> {new}"
 
 
-def _by_hand(step: PlanStep) -> str:
+def _by_hand(step: PlanStep, brief: bool = False) -> str:
     if step.kind == "version" and step.changes:
         change = step.changes[0]
         return say("{title}: {how}", title=step.title, how=pip_install(change.key, change.new or ""))
-    return say("{title}: {how}", title=step.title, how=step.why)
+    if step.example:
+        return say("{title}, for example {example}", title=step.title, example=step.example)
+    return say("{title}: {how}", title=step.title, how=BETWEEN_SENTENCES.split(step.why)[0] if brief else step.why)
+
+
+def unwritten(step: PlanStep) -> str:
+    """Why no file carries the step as it stands, in a sentence; "" where one does, or would if it were switched on."""
+    why = [caveat for caveat in step.caveats if caveat.startswith((_cannot_be_written(""), no_place_because("")))]
+    left = [one for one in step.changes if one.left_to_user]
+    if step.kind in WRITABLE and step.changes and not why:
+        return ""
+    told = step.title
+    if step.example:
+        told = say("{title}, for example {example}", title=told, example=step.example)
+    elif why:
+        wanted = (f"{one.key} → {say('removed') if one.new is None else one.new}" for one in left or step.changes)
+        told = say("{title} ({changes})", title=told, changes=clauses(wanted))
+    elif step.kind == "version" or step.why:
+        return _by_hand(step, brief=True)
+    return say("{title}: {how}", title=told, how=why[0] if why else say("no setting of this program is known for it"))
 
 
 def pip_install(library: str, version: str) -> str:
@@ -147,8 +169,8 @@ def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str =
     plan = replace(plan, steps=tuple(replace(s, selected=s.selected and not s.no_place) for s in plan.steps))
     if no_place:
         launch = script.launches[launch_index]
-        own = {bare(s.key) for s in launch.settings if s.origin == "command" or not launch.argv}
-        plan = replace(plan, steps=tuple(_barred(step, own, no_place) for step in plan.steps))
+        there = {bare(one.key) for one in launch.settings if one.span is not None or not launch.argv}
+        plan = replace(plan, steps=tuple(_barred(step, there, no_place) for step in plan.steps))
     together = _try(
         script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)]
     )
@@ -168,14 +190,23 @@ def bare(key: str) -> str:
     return key.lstrip("-")
 
 
-def _barred(step: PlanStep, own: Set[str], because: str) -> PlanStep:
-    """The step without a place, where it would have to be added to a command of which nobody knows that it reads it."""
-    if step.kind not in ("setting", "data") or all(bare(change.key) in own for change in step.changes):
+def _barred(step: PlanStep, there: Set[str], because: str) -> PlanStep:
+    """The step with what stands in the files alone, whatever the program is; without a place where its own setting
+    would have to be added to a command of which nobody knows that it reads it.
+    """
+    read = {key.partition(":")[0] for key in there if key.startswith(FOLLOWED)}  # whoever reads the file reads its keys
+    new = [c for c in step.changes if bare(c.key) not in there and c.key.partition(":")[0] not in read]
+    if step.kind not in ("setting", "data") or not new:
         return step
-    how, said = not_written(), no_place_because(because)
-    changes = tuple(replace(change, file="", line=None, how=how) for change in step.changes)
-    caveats = tuple(dict.fromkeys((*step.caveats, said)))
-    return replace(step, changes=changes, selected=False, caveats=caveats, no_place=True)
+    said = no_place_because(because)
+    left = {change.key for change in (step.changes if step.changes[0] in new else new)}
+    how = not_written() if len(left) == len(step.changes) else say("to be added, if the program takes it")
+    changes = tuple(
+        replace(change, file="", line=None, how=how, left_to_user=True) if change.key in left else change
+        for change in step.changes
+    )
+    caveats, none = tuple(dict.fromkeys((*step.caveats, said))), len(left) == len(changes)
+    return replace(step, changes=changes, selected=step.selected and not none, caveats=caveats, no_place=none)
 
 
 def not_written() -> str:
@@ -186,6 +217,11 @@ def not_written() -> str:
 def no_place_because(why: str) -> str:
     """The caveat of a step that no file may carry."""
     return say("no place to write it: {why}", why=why)
+
+
+def _cannot_be_written(why: str) -> str:
+    """The caveat of a step whose edit was refused."""
+    return say("cannot be written into the script: {why}", why=why)
 
 
 def _try(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...] | str:
@@ -201,7 +237,7 @@ def _placed_step(step: PlanStep, script: Script, launch_index: int) -> PlanStep:
         return step
     rewrites = _try(script, launch_index, wanted_of(step))
     if isinstance(rewrites, str):
-        refused = say("cannot be written into the script: {why}", why=rewrites)
+        refused = _cannot_be_written(rewrites)
         return replace(step, caveats=(*(c for c in step.caveats if c != refused), refused), selected=False)
     return replace(
         step, changes=tuple(_placed_change(change, rewrites, _is_variable(step, change)) for change in step.changes)
@@ -214,6 +250,8 @@ def _is_variable(step: PlanStep, change: Change) -> bool:
 
 
 def _placed_change(change: Change, rewrites: Sequence[Rewrite], variable: bool) -> Change:
+    if change.left_to_user:
+        return change
     for done in rewrites:
         span = done.touched.get(change.key) or done.touched.get(change.key.lstrip("-"))
         if span is not None:

@@ -41,8 +41,12 @@ class Change(Struct, frozen=True):
     """What gave `old`; "assumed": the framework's default, taken for it because the launch was not seen whole."""
     since: str = ""
     """The versions that have the key, in words, where not all have it and nobody knows which one runs."""
+    within: str = ""
+    """The file that holds it, where the launch names it and it was not given."""
     variable: bool = False
     """A variable of the environment, which goes along with a setting."""
+    left_to_user: bool = False
+    """It belongs to the step, but no file may carry it: nobody knows whether the program takes it."""
 
     @property
     def old_words(self) -> str | None:
@@ -89,6 +93,8 @@ class PlanStep(Struct, frozen=True):
     """Bytes saved per phase on the other place; negative where a GPU remedy costs host RAM, or the reverse."""
     spills: int = 0
     """Bytes by which it alone overfills the other place, where that had the room before."""
+    example: str = ""
+    """How it is typed in what most people train with, where no key of this launch is known."""
     no_place: bool = False
     """No file of this launch may carry it; a caveat says why."""
     decides: Phase = "unknown"

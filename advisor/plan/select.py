@@ -216,7 +216,10 @@ def elsewhere(proposals: Sequence[Proposal], situation: Situation, base: Overrid
     """Changes that leave the results alone, for phases that the failed one hid and for the other place."""
     known = {p.remedy.id for p in proposals} | situation.barred
     keys = {key for p in proposals for key in p.overrides} | set(base)
-    remedies = [r for r in situation.remedies if r.id not in known and r.value is not None]
+    knobs = {
+        r.knob for r in situation.remedies if r.id in situation.barred
+    }  # what has no place has none under another name
+    remedies = [r for r in situation.remedies if r.id not in known and r.value is not None and r.knob not in knobs]
     remedies = [r for r in remedies if r.results == "unchanged" and r.kind == "setting" and r.memory in ("gpu", "host")]
     remedies = [r for r in remedies if touches(r, situation)]
     made = [propose(r, seen_from(r, situation), base) for r in sorted(remedies, key=lambda r: TIERS.index(r.tier))]

@@ -15,22 +15,14 @@ from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.ledger import peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
+from advisor.plan.applicable import applies, fitting, in_a_later_version, needs_engine, of_years_later
 from advisor.plan.as_in_case import beside, case_steps
-from advisor.plan.by_hand import (
-    advice_step,
-    in_a_later_version,
-    needs_engine,
-    of_years_later,
-    settled,
-    spent,
-    usual,
-    where_shared,
-)
+from advisor.plan.by_hand import advice_step, where_shared
 from advisor.plan.host_holders import holders_of
-from advisor.plan.options import by_default, unseen_number
-from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown
+from advisor.plan.options import by_default, options, unseen_number
+from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown, weights_beyond
 from advisor.plan.plan import NotProposed, Plan, PlanStep
-from advisor.plan.propose import Proposal, propose
+from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.provisional import provisional_steps
 from advisor.plan.ran_with import back_steps, updated
 from advisor.plan.refused import acts_elsewhere, false_friends, folklore, saves_elsewhere, tried_in_vain
@@ -46,7 +38,7 @@ from advisor.plan.select import (
 )
 from advisor.plan.situation import Situation
 from advisor.plan.steps import mending_step, step_of
-from advisor.plan.vendor import in_force, in_words_of
+from advisor.plan.vendor import in_words_of
 from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
@@ -108,11 +100,18 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     proposals, refused = _propose_all(situation, cause)
     versions = _VersionSteps.of(situation, cause)
     picked, beyond = _picked(proposals, situation, cause, versions)
-    told = [advice_step(remedy, situation) for remedy in _advice(situation, cause)]
+    told = [_advised(remedy, situation) for remedy in _advice(situation, cause)]
     levers = _levers(proposals, picked, situation)
     levers += [step for step in told if step.id not in {one.id for one in levers}]
     holders = holders_of(levers, situation, cause)
-    few = cause.memory == "gpu" and cause.room_helps and len(levers) < FEW and not picked.own and not versions.healing
+    few = (
+        cause.memory == "gpu"
+        and cause.room_helps
+        and not weights_beyond(situation)
+        and len(levers) < FEW
+        and not picked.own
+        and not versions.healing
+    )
     newer = [step for step in (newer_step(situation) if few else None,) if step is not None]
     chosen = together([*picked.own.values(), *picked.companions])
     case, leading = beside(_of_cases(situation, cause, chosen), holders.steps)
@@ -238,7 +237,7 @@ def _beyond(
         return say("Only a part of the launch was seen: what is missing decides how far these go.")
     if picked.too_little and by_hand:
         done = listed(sorted({p.remedy.title for p in by_hand}))
-        return say("Enough by this count, by hand in a file that was not given: {titles}.", titles=done)
+        return say("Enough by this count, by hand: {title}.", title=done)
     if picked.too_little and (unseen := next((p for p in proposals if p.blind and p.fits), None)) is not None:
         return say(
             "Enough by this count, unless the part of the launch that was not seen has it already: {title}.",
@@ -305,8 +304,7 @@ def _raising(situation: Situation, chosen: Overrides | None = None) -> Iterator[
 
 def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotProposed, ...], beyond: str = "") -> Plan:
     """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
-    named = (in_words_of(situation.vendor, step) for step in steps)
-    kept = (step for step in named if not in_force(step, situation))
+    kept = iter(fitting([in_words_of(situation.vendor, step) for step in steps], situation))
     of_rows = {one.id for one in situation.remedies if one.relieves in ("pass", "rows") and situation.rows_unknown}
     kept = (replace(s, saves={}, host_saves={}) if situation.refuted or s.id in of_rows else s for s in kept)
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
@@ -369,7 +367,7 @@ def _concerns(remedy: Remedy, situation: Situation) -> bool:
         return False
     if "gpu.beyond_card" in situation.facts and remedy.relieves in ("states", "engine"):
         return False  # room for it cannot be made, only a smaller tensor
-    if not situation.reaches(remedy):
+    if not situation.reaches(remedy) or (remedy.relieves in ("pass", "rows") and weights_beyond(situation)):
         return False
     anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
     return anywhere or situation.phase in remedy.phases
@@ -407,15 +405,20 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     """
     by_id = {remedy.id: remedy for remedy in situation.remedies}
     natives = situation.now.built.natives
-    ordinary = _ordinary(situation, cause) if natives.framework is None else ()
+    ordinary = _ordinary(situation, cause)
+    if (
+        natives.framework is not None
+    ):  # of supervised training also a method that the framework has no key of its own for
+        ordinary = [n for n in ordinary if n in by_id and by_id[n].by_hand and not natives.rolls_out]
+        alike = [one for one in by_id.values() if one.title in {by_id[n].title for n in ordinary}]
+        keyed = {one.title for one in alike if isinstance(propose(one, situation, {}), Proposal)}
+        ordinary = [n for n in ordinary if by_id[n].title not in keyed]
     names = dict.fromkeys((*cause.remedies, *ordinary))
     named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
-    wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation)]
+    wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation) and applies(r, situation)]
     wanted = [r for r in wanted if r.id in cause.remedies[:1] or not of_years_later(r, situation)]
     if natives.framework is None:
-        concerning = [r for r in wanted if not (r.environment and r.value is not None)]
-        concerning = [r for r in concerning if not settled(r, situation) and usual(r, situation)]
-        return [r for r in concerning if needs_engine(r, situation) != "missing"]
+        return [r for r in wanted if not (r.environment and r.value is not None)]
     first = cause.remedies[:1]
     return [
         r
@@ -426,6 +429,18 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
     ]
 
 
+def _advised(remedy: Remedy, situation: Situation) -> PlanStep:
+    """The step in words; of a method whose switch the framework has, though nobody saw how it stands, with that."""
+    framework = situation.now.built.natives.framework
+    special = any(one.when and all_hold(one.when, situation.facts) is not None for one in remedy.examples)
+    own = remedy.by_hand and framework is not None and not framework.serves_others and not special
+    for one in (each for each in situation.remedies if own and each.title == remedy.title):
+        if (found := options(one, situation, {})) is not None and found[0]:
+            step = step_of(taking(found[0][0], one, situation, {}), situation, selected=False)
+            return replace(step, id=remedy.id)
+    return advice_step(remedy, situation)
+
+
 def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
     """Whether a remedy that can be told without a key has none here."""
     if remedy.kind == "data":
@@ -434,7 +449,6 @@ def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
         return _concerns(remedy, situation)
     return (
         remedy.by_hand
-        and not spent(remedy, situation)
         and not by_default(remedy, situation)
         and not isinstance(propose(remedy, situation, {}), Proposal)
     )

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from advisor.knowledge.schema import Framework
+from advisor.diagnosis.conditions import all_hold
+from advisor.hostile import clean_line
+from advisor.knowledge.schema import Framework, Remedy
 from advisor.language import say, sentences
+from advisor.plan.common_names import stated_by_name
 from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind
 from advisor.plan.propose import Proposal
-from advisor.plan.situation import Situation
+from advisor.plan.situation import TOTAL, Situation
 from advisor.run.dialect import ASSUMED_BY, EraToldBy, beside_file
-from advisor.run.natives import EnvironmentPrefix, Native
+from advisor.run.natives import EnvironmentPrefix, Native, last_part
+from advisor.script.document import Setting
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase, filled, when
+
+USUAL_LENGTH = 2048
+"""Tokens that a row is cut to at first, where nobody knows how long it is (judgement)."""
 
 
 def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanStep:
@@ -23,6 +30,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
     environment = all(key.startswith(EnvironmentPrefix) for key in proposal.overrides)
     kind: StepKind = "environment" if environment else remedy.kind if remedy.kind != "environment" else "setting"
     elsewhere = _in_another_file(proposal.overrides, situation)
+    unnamed = elsewhere and not any(change.left_to_user for change in changes)
     return PlanStep(
         id=remedy.id,
         rank=0,
@@ -50,6 +58,8 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         group=remedy.knob or remedy.id,
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
         spills=proposal.spills,
+        then=_then(proposal),
+        example=example_of(remedy, situation) if unnamed and not _file_of(situation) else "",
         no_place=bool(elsewhere),
         decides=situation.fullest,
     )
@@ -57,7 +67,8 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
 
 def _then(proposal: Proposal) -> str:
     """The least value of a pass, where nothing tells how small it has to be and there is more than one step to it."""
-    if proposal.fits is not None or proposal.remedy.relieves != "pass" or not proposal.options:
+    batch = proposal.remedy.relieves == "pass" and not proposal.remedy.lever
+    if proposal.fits is not None or not batch or not proposal.options:
         return ""
     key, new = next(iter(proposal.overrides.items()))
     least = proposal.options[-1].overrides.get(key)
@@ -91,6 +102,31 @@ def mending_step(situation: Situation) -> PlanStep | None:
     )
 
 
+def example_of(remedy: Remedy, situation: Situation) -> str:
+    """How it is typed in what most people train with: "gradient_checkpointing=True (TrainingArguments)"; "" where the
+    knowledge has no example for a run of this kind.
+    """
+    found = next((one for one in remedy.examples if all_hold(one.when, situation.facts) is not None), None)
+    if found is None:
+        return ""
+    launch = situation.predictor.inputs.launch
+    files = [file.rpartition("/")[2] for file in launch.files] if launch is not None else []
+    written = [launch.program, *files] if launch is not None else []
+    program = clean_line(next((name for name in written if name.endswith(".py")), "train.py"))
+    code = found.code.replace("{program}", program).replace("{length}", str(_shorter(situation)))
+    return say("{code} ({place})", code=code, place=found.place)
+
+
+def _shorter(situation: Situation) -> int:
+    """Tokens of half a row, where the longest one is known; else what most try first."""
+    longest = situation.now.run.number(TOTAL)
+    longest = None if situation.rows_unknown else longest
+    cutting = next((one for one in situation.remedies if one.knob == TOTAL and one.value is not None), None)
+    named = stated_by_name(cutting, situation) if longest is None and cutting is not None else None
+    longest = named.value if named is not None and isinstance(named.value, int) else longest
+    return USUAL_LENGTH if longest is None else max(1, int(longest) // 2)
+
+
 def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     """A change with its key as the user's file writes it: variables bare, options with their dashes."""
     key, old, source = present.key, present.text, present.source
@@ -103,14 +139,38 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     beside = beside_file(inputs.recognised, inputs.launch)
     given_there = present.setting is not None and present.setting.origin == "command"
     assigned, in_file = beside == "assignments", beside == "nothing" and not given_there
+    if present.setting is not None and _is_launchers(present.setting):
+        return Change(f"--{last_part(key)}", old, new, how=not_written(), left_to_user=True, old_source=source)
     if present.setting is not None:
         key = present.setting.key if " " not in present.setting.key else key  # a person's words for it are no key
         return Change(key, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source)
     if present.fact is not None and (present.fact.only_in or present.fact.yours):
-        return Change(present.fact.yours or key, old, new, how=not_written(), old_source=source)
-    written = ("--" if options and not assigned and not in_file and not _no_command(situation) else "") + key
+        if _file_was_read(key, situation):
+            return Change(key, old, new, old_source=source)
+        within = _file_of(situation) if present.fact.only_in else ""
+        return Change(present.fact.yours or key, old, new, how=not_written(), old_source=source, within=within)
+    plain = assigned or in_file or _no_command(situation)
+    written = key if plain or not options else f"--{key}"
     since, bare = _told_since(present, framework, inputs.recognised.era_told_by), bare and not in_file
     return Change(written, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source, since=since)
+
+
+def _is_launchers(setting: Setting) -> bool:
+    """Whether an option of `accelerate launch` says it, and no file."""
+    return setting.origin == "command" and setting.key.startswith("accelerate:")
+
+
+def _file_of(situation: Situation) -> str:
+    """The file of the launcher or of DeepSpeed that the launch names and that was not found; "" where it names none."""
+    launch, unread = situation.predictor.inputs.launch, situation.now.run.unread
+    missing = launch.not_found if launch is not None else ()
+    return unread.file if unread is not None else next((one.file for one in missing if one.holds), "")
+
+
+def _file_was_read(key: str, situation: Situation) -> bool:
+    """Whether the file whose keys have the prefix of this one ("deepspeed:") is here."""
+    front, colon, _ = key.partition(":")
+    return bool(colon) and any(one.key.startswith(front + colon) for one in situation.now.run.settings)
 
 
 def _no_command(situation: Situation) -> bool:
@@ -118,7 +178,10 @@ def _no_command(situation: Situation) -> bool:
     found: what is added goes into it, under a plain name."""
     inputs = situation.predictor.inputs
     launch = inputs.launch
-    if launch is None or any(s.key.startswith("-") for s in launch.settings):
+    if launch is None:  # as most people keep them
+        framework = inputs.recognised.framework
+        return framework is not None and framework.kept_in_yaml
+    if any(s.key.startswith("-") for s in launch.settings):
         return False
     names_file = any(name.endswith((".yaml", ".yml", ".json", ".toml")) for name in launch.missing)
     return not launch.argv or (names_file and not launch.settings)
@@ -127,7 +190,10 @@ def _no_command(situation: Situation) -> bool:
 def _in_another_file(keys: Iterable[str], situation: Situation) -> tuple[str, ...]:
     """Why a key has no place here: another program's config file holds it, and this launch names none that was read."""
     natives = situation.now.built.natives.values
-    known = [natives[key] for key in keys if key in natives]
+    told = [natives[key] for key in keys if key in natives]
+    if any(one.setting is not None and _is_launchers(one.setting) for one in told):
+        return (no_place_because(say("it is an option of the launcher, before the program")),)
+    known = [one for one in told if not _file_was_read(one.key, situation)]
     files = dict.fromkeys(n.fact.only_in for n in known if n.fact is not None and n.fact.only_in and n.setting is None)
     if any(n.fact is not None and n.fact.yours and n.setting is None for n in known):
         return (no_place_because(say("it is the script's own setting, whose name is not known here")),)

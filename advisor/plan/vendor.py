@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from advisor.diagnosis.vendor import Vendor, in_names_of
 from advisor.language import say
 from advisor.plan.plan import PlanStep
-from advisor.plan.situation import Situation
 
 
 def in_words_of(vendor: Vendor, step: PlanStep) -> PlanStep:
@@ -27,11 +26,3 @@ def in_words_of(vendor: Vendor, step: PlanStep) -> PlanStep:
         )
     words = {"title": renamed(step.title), "why": renamed(step.why), "costs": renamed(step.costs)}
     return replace(step, changes=changes, caveats=tuple(caveats), **words)
-
-
-def in_force(step: PlanStep, situation: Situation) -> bool:
-    """Whether a step sets variables only, and the launch exports them just so already."""
-    launch = situation.predictor.inputs.launch
-    if launch is None or step.kind != "environment" or not step.changes:
-        return False
-    return all(launch.environment.get(change.key) == change.new for change in step.changes)

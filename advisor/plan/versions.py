@@ -90,7 +90,8 @@ def _idle(situation: Situation) -> tuple[str, ...]:
 def _always_shards(library: str, situation: Situation) -> bool:
     """Whether the framework has no trainer without the library: a key that does not name it then sets its stage."""
     stage = situation.now.built.natives.carrier("actor.zero_stage")
-    return situation.now.run.mechanics.trainer == library and stage is not None and library not in stage.key.lower()
+    chosen = stage is not None and any(name in stage.key.lower() for name in (library, "fsdp"))
+    return situation.now.run.mechanics.trainer == library and stage is not None and not chosen
 
 
 def _words(situation: Situation) -> str:

@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 from advisor import __version__
 from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import Diagnosis, QuestionStep
+from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import to_json as machine_json
 from advisor.memory.cells import Cell, Ledger, Match, PhaseSum
@@ -337,7 +338,9 @@ def step_json(step: PlanStep) -> dict[str, Any]:
     return {
         "id": step.id,
         "rank": step.rank,
-        "title": step.title,
+        "title": say("{title}, for example {example}", title=step.title, example=step.example)
+        if step.example
+        else step.title,
         "kind": step.kind,
         "changes": [_change(change) for change in step.changes],
         "results": step.results,

@@ -113,6 +113,7 @@ def _step(step: PlanStep) -> list[str]:
     stay = step.results == "unchanged"
     lines = [
         *(say("What: {change}", change=_what(change)) for change in step.changes),
+        *([text(say("for example {example}", example=step.example))] if step.example else []),
         say("Why: {why}", why=text(step.why)),
         say("Saves: {saved}", saved=text(_saved(step))),
         say("Costs: {costs}", costs=text(step.costs or say("nothing known"))),

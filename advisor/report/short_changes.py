@@ -192,11 +192,13 @@ def _only_helps(step: PlanStep, state: State) -> str:
 
 def _offered(mark: str, step: PlanStep, state: State, *more: str) -> list[str]:
     """The step in a line, with what `more` there is to say of it."""
-    changes = clauses(phrases.change_line(change) for change in step.changes)
+    words = [phrases.change_line(change) for change in step.changes]
+    changes = clauses([f"{words[0]}{_further(step)}", *words[1:]]) if words else ""
+    changes = say("for example {example}", example=step.example) if step.example else changes
     named = _named(step, state, *more)
-    line = f"{mark} " + (say("{step}: {changes}", step=named, changes=changes + _further(step)) if changes else named)
+    line = f"{mark} " + (say("{step}: {changes}", step=named, changes=changes) if changes else named)
     unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
-    lines = wrap(say("{step}; by hand", step=line) if unwritten and changes else line, 2, 3 + len(mark))
+    lines = wrap(say("{step}; by hand", step=line) if unwritten and step.changes else line, 2, 3 + len(mark))
     return lines + wrap(_as_in(step, state), 5, 7)
 
 

@@ -21,6 +21,7 @@ def results_word(step: PlanStep) -> str:
 def change_line(change: Change) -> str:
     """ "worker.rollout.gpu_memory_utilization 0.6 → 0.5"; what only some versions have is followed by which."""
     line = _change(change)
+    line = say("{change} in {file}", change=line, file=change.within) if change.within else line
     return say("{change} ({since})", change=line, since=change.since) if change.since else line
 
 

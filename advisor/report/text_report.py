@@ -236,6 +236,7 @@ def _step(step: PlanStep, brief: bool) -> list[str]:
     lines += wrap(f"{facts} · {step.id}", 6) + wrap(sentence(step.worked_here), 6)
     for change in step.changes:
         lines += wrap(phrases.change_line(change), 6, 8) + wrap(phrases.place_of(change), 8)
+    lines += wrap(say("for example {example}", example=step.example), 6, 8) if step.example else []
     if brief:
         return lines
     lines += wrap(step.why, 6)

@@ -96,7 +96,32 @@ def follow(
         else:
             _read_written(files, named, written, out)
     follow_linked(files, base, command.folder.decode("utf-8", "surrogateescape"), out, own)
+    told = _by_options(launcher)
+    out.settings = [*(one for one in out.settings if one.key not in told), *told.values()]
     return out
+
+
+_OF_DEEPSPEED = ("zero_stage", "offload_optimizer_device", "offload_param_device")
+_OF_FSDP = ("fsdp_sharding_strategy", "fsdp_offload_params", "fsdp_version", "fsdp_state_dict_type")
+"""Options of `accelerate launch` that its file has under deepspeed_config and fsdp_config
+(huggingface/accelerate@00785cd9 src/accelerate/commands/launch.py)."""
+
+
+def _by_options(launcher: Mapping[str, str]) -> dict[str, Setting]:
+    """What `accelerate launch` is told of sharding by options, under the keys of its file, which they win over."""
+    given = {_bare(key): value for key, value in launcher.items()}
+    words: dict[str, str] = {}
+    if "use_deepspeed" in given:
+        words["distributed_type"] = "DEEPSPEED"
+        words["deepspeed_config.zero_stage"] = "2"  # its default
+    if "use_fsdp" in given:
+        words["distributed_type"] = "FSDP"
+    words |= {f"deepspeed_config.{name}": given[name] for name in _OF_DEEPSPEED if given.get(name)}
+    words |= {f"fsdp_config.{name}": given[name] for name in _OF_FSDP if given.get(name)}
+    if "deepspeed_config_file" in given and "zero_stage" not in given:
+        words.pop("deepspeed_config.zero_stage", None)
+    keyed = {f"accelerate:{key}": value for key, value in words.items()}
+    return {key: Setting(key, value, "command") for key, value in keyed.items()}
 
 
 WRITTEN_BEFORE = mark("A command before the launch may write {file}: what it holds then is not known.")

@@ -202,6 +202,7 @@ def _step(
     if clash:
         out.append(Row(line("      ", span(cut(clash, width - 6), "warn")), step.id))
     told: list[tuple[str, Tone]] = [
+        (say("for example {example}", example=step.example) if step.example else "", "plain"),
         (step.why, "plain"),
         (step.caveats[0] if step.caveats else "", "dim"),
         (sentence(step.worked_here), "good"),

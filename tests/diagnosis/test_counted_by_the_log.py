@@ -41,5 +41,5 @@ def test_a_pass_that_the_trainer_prints_and_a_counted_model_name_what_was_asked_
     log.write_text(pass_of_four + COUNTED.format(trained=trained, whole=whole))
     state = open_session(SessionRequest(logs=(log,)))
     assert state.diagnosis.cause == "logits-too-big"
-    changes = {change.key: (change.old, change.new) for step in state.plan.steps for change in step.changes}
-    assert changes["--per_device_train_batch_size"] == ("4", "1")
+    changes = {change.key.lstrip("-"): (change.old, change.new) for step in state.plan.steps for change in step.changes}
+    assert changes["per_device_train_batch_size"] == ("4", "1")

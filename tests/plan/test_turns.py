@@ -30,7 +30,8 @@ def test_the_first_steps_take_from_batch_recomputing_states_and_lengths(planned:
 
 def test_a_setting_of_an_unknown_launch_is_known_by_the_name_that_dialects_give_it(planned: Planned) -> None:
     steps = planned("python train.py --micro-batch-size 8 --cutoff_len 120000 --gradient_checkpointing true\n", BARE)
-    assert named(steps)[:2] == ["lower-actor-micro-batch", "shorten-sequences"]
+    assert named(steps)[0] == "lower-actor-micro-batch"
+    assert "shorten-sequences" in named(steps)[:3]  # behind what costs no results
     assert changes(steps["lower-actor-micro-batch"]) == {"micro-batch-size": ("8", "4")}
     assert changes(steps["shorten-sequences"]) == {"cutoff_len": ("120000", "60000")}
     assert "gradient-checkpointing" not in steps  # it is on

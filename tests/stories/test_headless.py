@@ -275,8 +275,8 @@ def test_an_unknown_script_still_gets_evidence_machine_a_tree_and_set(
     assert answer["diagnosis"]["path"]
     assert answer["plan"]
     told = [change for step in answer["plan"] for change in step["changes"]]
-    assert [(one["key"], one["old"], one["new"], one["file"]) for one in told] == [("--batch-size", "64", "32", None)]
-    code, _, err = tell(["set", story.script, "--batch-size=32"], capsys)
+    assert [(one["key"], one["old"], one["new"]) for one in told] == [("--batch-size", "64", "32")]
+    code, _, err = tell([*story.words("fix"), "--accept", "lower-actor-micro-batch"], capsys)
     assert code == 0, err
     assert "BATCH=32" in (folder / "train.fits.sh").read_text()
 

@@ -149,6 +149,18 @@ class KnownAs(Strict, frozen=True):
     source: str = ""
 
 
+class Example(Strict, frozen=True):
+    """How a remedy is written in what most people train with, for a launch that has no key of its own for it."""
+
+    code: str
+    """As it is typed: "gradient_checkpointing=True"."""
+    place: str
+    """A name, in any language: "TrainingArguments"."""
+    when: tuple[Expression, ...] = ()
+    """The first example whose facts hold is told."""
+    source: str = ""
+
+
 class NewValue(Strict, frozen=True):
     """The values that a remedy may give a setting: one of `to`, `tries`, `next` or `safe_version`.
 
@@ -256,6 +268,7 @@ class Remedy(Strict, frozen=True, kw_only=True):
     environment: str = ""
     """The variable to set where no dialect carries the knob (kind environment)."""
     known_as: tuple[KnownAs, ...] = ()
+    examples: tuple[Example, ...] = ()
     rests_on_data: bool = False
     """What it saves is that of average data: a batch of none but the longest samples gains nothing. A change whose
     saving is sure goes before it."""

@@ -489,6 +489,8 @@ class Framework(Strict, frozen=True):
     quoted in part, so what it leaves out is not known to be at its default."""
     beside_file: dict[str, Literal["options", "assignments", "nothing"]] = {}
     """Era id ("*" for the others) → what the command takes beside a config file; {}: options."""
+    kept_in_yaml: bool = False
+    """Its documentation keeps settings in a YAML file: so are keys written for a run of which no launch was given."""
     checkout: tuple[str, ...] = ()
     """Files of its source tree, from the root, that state its version; pyproject.toml is looked at anyway."""
     part_of: str = ""

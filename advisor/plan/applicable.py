@@ -1,0 +1,192 @@
+"""Tells whether a remedy, or a step made of it, is for this run at all: every list of a plan asks here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from advisor.knowledge.schema import Framework, Remedy, SettingFact
+from advisor.memory.trainer import has_engine
+from advisor.plan.candidates import at_most, candidates, printed_now
+from advisor.plan.common_names import ROLES, names_of, stated_by_name
+from advisor.plan.plan import Change, PlanStep
+from advisor.plan.situation import Situation
+from advisor.plan.steps import example_of
+from advisor.run.natives import OF_ROLLOUTS, Native
+from advisor.run.run import KnobValue
+from advisor.run.values import parse_value
+
+QUANTIZE = "quantize-base"
+MOST_MONTHS = 12
+"""A newer version by more is another program to its user, not a step (judgement)."""
+
+
+def applies(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the run has what the remedy moves, has not done it already, and can be told how it is done."""
+    if needs_engine(remedy, situation) == "missing":
+        return False
+    if not told(remedy, situation):
+        return False
+    if situation.now.built.natives.framework is not None:
+        return not spent(remedy, situation)
+    return not settled(remedy, situation) and usual(remedy, situation)
+
+
+def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
+    """The steps less those that are in force already, and less what only repeats another in general words."""
+    kept = [step for step in steps if not in_force(step, situation)]
+    remedies = {one.id: one for one in situation.remedies}
+    levers = {remedies[one.id].lever for one in kept if one.id in remedies and (one.changes or one.example)}
+
+    def repeats(step: PlanStep) -> bool:
+        remedy = remedies.get(step.id)
+        vague = remedy is not None and remedy.kind == "manual" and remedy.knob is None and not step.selected
+        return vague and remedy is not None and remedy.lever in GENERAL & levers
+
+    first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
+    typed = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
+    return [step for step in typed if not repeats(step)]
+
+
+GENERAL: frozenset[str] = frozenset({"optimizer", "precision"})
+"""Levers of which a step with a setting says all that one in words does."""
+
+
+def told(remedy: Remedy, situation: Situation) -> bool:
+    """Whether there is anything to type, or a sentence that says what to do: a bare title is no step."""
+    if remedy.knob is None or remedy.kind in ("data", "manual", "machine") or remedy.known_as or remedy.environment:
+        return True
+    if (framework := situation.now.built.natives.framework) is not None:
+        return remedy.by_hand or bool(keys_of(remedy, framework, situation))
+    return bool(example_of(remedy, situation) or stated_by_name(remedy, situation) or names_of(remedy.knob, situation))
+
+
+_SELDOM = ("fused_layers", "tokens_per_gpu", "tensor_parallel", "pack_tokens", "shard_size")
+"""Settings of the trained model, or of its data, that few trainers have."""
+
+
+def usual(remedy: Remedy, situation: Situation) -> bool:
+    """Whether a launch of any kind may have the setting: budgets of tokens, passes of models beside the trained one,
+    and what is to be switched off, only where it names them; what makes states smaller only where all weights are
+    trained.
+    """
+    if remedy.relieves == "states" and remedy.id != QUANTIZE and _true("lora", situation):
+        return False  # what they train is small, and so are its moments
+    role, _, name = (remedy.knob or "").partition(".")
+    launch = situation.predictor.inputs.launch
+    off = remedy.value is not None and remedy.value.to is False and remedy.lever != "train-less"
+    off = off and (remedy.memory == "gpu" if launch is None else not launch.missing)
+    of_rollouts = remedy.lever in ("padding", "samples", "split") and not _true("rolls_out", situation)
+    rare = role in ROLES or name in _SELDOM or off or of_rollouts
+    return not rare or stated_by_name(remedy, situation) is not None
+
+
+EngineSeen = Literal["seen", "unseen", "missing"]
+_SIGNS_OF_ENGINE = ("frame.engine", "gpu.others_engine", "sleeping_engine_in_process")
+GATHERED = "gather-for-generation"
+"""The cause where the trainer's own model generates: an engine, if there is one, has cards of its own."""
+
+
+def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
+    """Whether there is a rollout engine for a remedy that moves one; "seen" for every other remedy, too.
+
+    A launch of no known dialect may be any training: "unseen" where nothing tells whether it rolls out; so is an engine
+    that its framework starts only where a launch says so, and no launch is here.
+    """
+    facts = situation.facts
+    if remedy.relieves != "engine" and not (remedy.knob or "").startswith(OF_ROLLOUTS):
+        return "seen"
+    told = [facts[name].value for name in ("rolls_out", "has_engine") if name in facts]
+    if False in told or situation.cause == GATHERED:
+        return "missing"
+    shown = any(name in facts and facts[name].value is not False for name in _SIGNS_OF_ENGINE)
+    shown = shown or situation.phase in ("rollout_init", "weight_sync")  # nothing else starts or wakes
+    if (run := situation.now.run).framework != "unknown":
+        sure = remedy.relieves != "engine" or run.seen_whole or has_engine(run)
+        return "seen" if shown or sure else "unseen"
+    return "seen" if True in told or shown else "unseen"
+
+
+def _true(name: str, situation: Situation) -> bool:
+    fact = situation.facts.get(name)
+    return fact is not None and fact.value is True
+
+
+def settled(remedy: Remedy, situation: Situation) -> bool:
+    """Whether an unrecognised launch has the setting where the remedy would bring it: by its name, or by a line of the
+    log."""
+    in_force, value = situation.facts.get(f"knob.{remedy.knob}"), remedy.value
+    wanted = value.to if value is not None and isinstance(value.to, (bool, int, float)) else None
+    if in_force is not None and wanted is not None and in_force.value == wanted:
+        return True
+    present = stated_by_name(remedy, situation)
+    return present is not None and next_value(remedy, present, situation) is None
+
+
+def spent(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the launch itself sets the key, and the remedy has no value left for it."""
+    carrier = situation.now.built.natives.carrier(remedy.knob) if remedy.knob is not None else None
+    set_here = carrier is not None and carrier.setting is not None and carrier.value is not None
+    return (
+        carrier is not None and set_here and remedy.value is not None and next_value(remedy, carrier, situation) is None
+    )
+
+
+def in_a_later_version(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the version that is counted has no key for the remedy, and a newer one has."""
+    natives = situation.now.built.natives
+    framework = natives.framework
+    if framework is None or remedy.knob is None or natives.carriers(remedy.knob):
+        return False
+    order = [era.id for era in framework.eras]  # the newest first
+    newer = frozenset(order[: order.index(natives.era)] if natives.era in order else ())
+    return any(newer.intersection(fact.eras) for fact in keys_of(remedy, framework, situation).values())
+
+
+def of_years_later(remedy: Remedy, situation: Situation) -> bool:
+    """Whether only versions have a key for the remedy that came long after the one that runs, as something tells."""
+    told = situation.predictor.inputs.recognised
+    framework = situation.now.built.natives.framework
+    if framework is None or told.era_told_by == "nothing" or not in_a_later_version(remedy, situation):
+        return False
+    released = {era.id: era.released for era in framework.eras}
+    now, order = released.get(told.era, ""), [era.id for era in framework.eras]
+    facts = keys_of(remedy, framework, situation).values()
+    newer = [era for fact in facts for era in fact.eras if order.index(era) < order.index(told.era)]
+    first = min((day for era in newer if (day := released[era])), default="")
+    return bool(now and first) and _months(first) - _months(now) > MOST_MONTHS
+
+
+def _months(day: str) -> int:
+    """Months of a release's day or month, "2024-11"."""
+    return int(day[:4]) * 12 + int(day[5:7])
+
+
+def keys_of(remedy: Remedy, framework: Framework, situation: Situation) -> dict[str, SettingFact]:
+    """The keys that carry the knob of the remedy, or of another that is the same step."""
+    knobs = {one.knob for one in situation.remedies if one.title == remedy.title}
+    return {key: fact for key, fact in framework.settings.items() if fact.knob in knobs}
+
+
+def next_value(remedy: Remedy, present: Native, situation: Situation) -> tuple[Native, KnobValue] | None:
+    """The setting, as the log may correct it, and the value that the remedy gives it; None where there is none."""
+    rule = remedy.value
+    if rule is None:
+        return None
+    native = printed_now(rule, present, situation.facts)
+    tried = at_most(rule, candidates(rule, native, situation.now.built), situation.facts, native.value)
+    working = (v for v in tried if rule.low is not None and isinstance(v, (int, float)) and v <= rule.low)
+    new = next(working, next(iter(tried), None))
+    return None if new is None else (native, new)
+
+
+def in_force(step: PlanStep, situation: Situation) -> bool:
+    """Whether all that a step sets stands so already, in the launch or in what it exports."""
+    launch = situation.predictor.inputs.launch
+    exported = launch.environment if launch is not None and step.kind == "environment" else {}
+    stands = (exported.get(one.key) == one.new or _stands(one) for one in step.changes)
+    return bool(step.changes) and all(one.new is not None for one in step.changes) and all(stands)
+
+
+def _stands(change: Change) -> bool:
+    return change.old is not None and change.old_source != "assumed" and parse_value(change.old, "str") == change.new
