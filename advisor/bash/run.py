@@ -100,6 +100,8 @@ class Shell(Struct):
     """Whether the function that runs may have returned earlier than it was followed."""
     lastpipe: bool = False
     """Whether the last command of a pipeline runs in the shell itself (`shopt -s lastpipe`)."""
+    anew: Mapping[bytes, ByteRange | None] = field(default_factory=dict)
+    """Names that the loops around the command may set in every round, and where the loop stands."""
     handlers: tuple[bytes, ...] = ()
     """What traps run while the script does, but for the one at its end."""
     trapped: frozenset[bytes] = frozenset()
@@ -294,7 +296,7 @@ class Shell(Struct):
             state = state.copy()
             state.go(cut(fields[word].pieces, start))
         stands = (command, expander.text, found, state.files, state.folder, state.changed)
-        self.commands.append(TracedCommand(number, fields, environment, own, *stands))
+        self.commands.append(TracedCommand(number, fields, environment, own, *stands, anew=self.anew))
         self.words += _LAUNCH_COST * len(fields) if found is not None else 0
         for index, item in enumerate(fields if found is None or found.kind == "program" else ()):
             self.uses += [Use(place, number, index) for place in sources(item.pieces)]
