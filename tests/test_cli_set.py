@@ -134,7 +134,7 @@ def test_what_else_comes_with_the_change_is_said(tmp_path, capsys):
     assert "what stands below comes into force" in capsys.readouterr().err
     (tmp_path / "loop.sh").write_text(f"for i in 1 2; do\n{command} trainer.seed=$i\ndone\n")
     edited(tmp_path / "loop.sh", "data.train_batch_size=2", "--launch", "1")
-    assert "line 2 starts 2 launches: all of them get it" in capsys.readouterr().err
+    assert "line 2 starts 2 launches that get it" in capsys.readouterr().err
 
 
 def test_a_variable_of_the_environment_is_set_where_it_stands(flags):

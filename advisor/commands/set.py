@@ -46,7 +46,8 @@ def run(parsed: argparse.Namespace) -> int:
     index = launch_index(parsed.launch)
     script = usable(lambda: read_script(Path(parsed.script)))
     recognised = recognised_in(script, knowledge_of(parsed))
-    document, new = usable(lambda: rewritten(script, given, index, recognised))
+    after = usable(lambda: rewritten(script, given, index, recognised))
+    document, new = usable(lambda: _only_changed(script, after))
     notes: tuple[str, ...] = ()
     if parsed.output == "-":
         emit_file(new)
@@ -55,20 +56,24 @@ def run(parsed: argparse.Namespace) -> int:
         usable(lambda: refuse_changed(document))
         notes = usable(lambda: write_file(destination, new, force=parsed.force, like=document.path))
         notes = (say("written {file}", file=clean_line(str(destination))), *notes)
-    for told in (*notes, *_also(script, given, index, document), *script.notes):
+    for told in (*notes, *_also(script, after, given, index, document), *script.notes):
         tell(told)
     return Exit.DONE
 
 
-def _also(script: Script, given: Sequence[tuple[str, str]], index: int | None, written: Document) -> Iterator[str]:
+def _also(
+    script: Script, after: Script, given: Sequence[tuple[str, str]], index: int | None, written: Document
+) -> Iterator[str]:
     """What else comes with the change: settings that follow, other rounds, a command made whole, another file."""
     from advisor.script.edit import together
 
     if moved := _followers(script, given):
         yield say("{keys} follow by ${{…}}", keys=listed(moved))
-    if index is not None and len(rounds := together(script, index)) > 1:
-        line = span.line if (span := rounds[0].span) is not None else 0
-        yield say("line {line} starts {count} launches: all of them get it", line=line, count=len(rounds))
+    if index is not None and (span := script.launches[index].span) is not None:
+        rounds = [one.index for one in together(script, index)]
+        moved_too = [one for one in rounds if script.launches[one].settings != after.launches[one].settings]
+        if len(moved_too) > 1:
+            yield say("line {line} starts {count} launches that get it", line=span.line, count=len(moved_too))
     changed = script.launches if index is None else [script.launches[index]]
     mended = [cut for launch in changed for cut in launch.cuts if cut not in launch.lost]
     if mended and written is script.documents[0]:
@@ -101,8 +106,8 @@ def _bare_flags(framework: Framework | None) -> frozenset[str]:
 
 def rewritten(
     script: Script, given: Sequence[tuple[str, str]], index: int | None, recognised: Sequence[Recognised]
-) -> tuple[Document, bytes]:
-    """The one file that changes and its new bytes, for the launch asked for or all that have the keys.
+) -> Script:
+    """The script as it is read with the changes, in the launch asked for or in all that have the keys.
 
     `recognised`: the framework of each launch, which knows what the command takes. One launch after the other; every
     result is read again before the next. Raises Refusal, EditRefused.
@@ -126,7 +131,7 @@ def rewritten(
         ]
         done = rewrite(now, each, [one for one in wanted if not _is_so(now.launches[each], one)])
         now = read_again(now, done) if done else now
-    return _only_changed(script, now)
+    return now
 
 
 def _by_launch(

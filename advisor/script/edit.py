@@ -44,7 +44,6 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) ->
         values = item.value if isinstance(item.value, tuple) else (item.value or "",)
         if any("\0" in text for text in (item.key, *values)):
             raise EditRefused(say("A value with a NUL byte cannot be written."))
-    _in_one_value(script, launch_index, wanted)
     document = script.documents[0]
     changes = Changes(script.documents)
     if document.kind not in ("shell", "python"):
@@ -74,15 +73,6 @@ def together(script: Script, launch_index: int) -> list[Launch]:
     """The launches that the same words start: rounds of a loop, calls of a function."""
     span = script.launches[launch_index].span
     return [one for number, one in enumerate(script.launches) if number == launch_index or one.span == span is not None]
-
-
-def _in_one_value(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> None:
-    """Refuse what a loop varies: one value for all its rounds would end what they are for."""
-    for item in wanted:
-        having = [one.effective().get(item.key) for one in together(script, launch_index)]
-        values = {one.value for one in having if one is not None}
-        if item.kind == "setting" and len(values) > 1 and values != {item.value}:
-            raise _each_its_own(script, launch_index)
 
 
 def _each_its_own(script: Script, launch_index: int) -> EditRefused:

@@ -50,7 +50,7 @@ def test_a_command_in_a_heredoc_and_a_loop_are_refused_with_the_reason(tmp_path:
     fed = read(tmp_path, f"MB=8; bash <<E\n{ends_in_it}\nE\n")
     with pytest.raises(EditRefused, match="no safe place for an override"):
         rewrite(fed, 0, [EditRequest(KEY, "2")])
-    looped = read(tmp_path, f"for MB in 4 8; do\n{RUN.format('$MB')}\ndone\n")
+    looped = read(tmp_path, f"for MB in 4 8; do\n{RUN.format('$MB')} a.name=n$MB\ndone\n")
     with pytest.raises(EditRefused, match="Line 2 starts 2 launches"):
         rewrite(looped, 0, [EditRequest(KEY, "2")])
 

@@ -158,7 +158,7 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
     ),
     "what a loop varies": (
         "run.sh",
-        f"for MB in 8 4; do\n{LAUNCH}done\n",
+        f"for MB in 8 4; do\n{RUN} {MB}=$MB a.name=n$MB\ndone\n",
         MB,
         "starts 2 launches, each with values of its own",
     ),
@@ -305,3 +305,16 @@ def test_no_other_launch_gets_anything_else(first: int, tmp_path: Path) -> None:
     for one in done:
         one.document.path.write_bytes(one.new)
     assert run(file) == [{**got, **({MB: "2"} if number == first else {})} for number, got in enumerate(ran)]
+
+
+def test_one_call_of_a_function_gets_it_and_the_other_keeps_its_own(tmp_path: Path) -> None:
+    text = f"run() {{ {RUN} {MB}=$1 data.max_prompt_length=3; }}\nrun 8\nrun 4\n"
+    file = made(tmp_path, "run.sh", text)
+    written(file, MB)
+    assert [launch[MB] for launch in run(file)] == ["2", "4"]
+
+
+def test_a_counter_beside_a_launch_in_a_loop_is_none_of_its_settings(tmp_path: Path) -> None:
+    file = made(tmp_path, "run.sh", f"n=0\nwhile [ $n -lt 2 ]; do\n  {RUN} {MB}=8 a.b=$n\n  n=$((n+1))\ndone\n")
+    written(file, MB)
+    assert [(launch[MB], launch["a.b"]) for launch in run(file)] == [("2", "0"), ("2", "1")]
