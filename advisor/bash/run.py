@@ -76,6 +76,8 @@ _ONLY_READ = frozenset(
 """Commands that leave what is in the files that they are given, so far as bash would read it."""
 _WRITES_LAST = {b"cp", b"mv", b"ln", b"install", b"rsync"}
 _IN_PLACE = re.compile(rb"-[a-zA-Z]*i|--in-?place")
+_EXPORT = re.compile(rb"^#SBATCH[ \t]+--export[= ](\S+)", re.MULTILINE)
+"""What a job is given as its environment, beside what it is submitted from."""
 _BATCH = re.compile(rb"^#SBATCH\s", re.MULTILINE)
 
 
@@ -180,6 +182,8 @@ class Shell(Struct):
         """Follow a whole document."""
         state.assigned |= assigned_names(data)
         state.batch = _BATCH.search(data) is not None
+        for given in _EXPORT.findall(data) if state.batch else ():
+            state.exports |= {one.partition(b"=")[0] for one in given.split(b",")}
         state.known_end = b"" if state.batch else known_end(state.script, data)
         self.budget = min(self.budget + len(data) // 2, _MOST_WORDS)
         text = document_text(doc, data)

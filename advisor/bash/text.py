@@ -214,9 +214,13 @@ class Text(Struct, frozen=True):
         if len(self.segments) == 1:
             place = self.place(start, end, "plain")
             return self.segments[0].piece.sources() if place is None else (place,)
+        return sources(self.pieces(start, end))
+
+    def pieces(self, start: int, end: int) -> tuple[Piece, ...]:
+        """Bytes `start:end`, each run of them with its own place."""
         low = max(bisect_right(self.starts, start) - 1, 0)
         high = bisect_right(self.starts, max(end - 1, start))
-        return sources(
+        return tuple(
             one.piece.cut(max(start - one.start, 0), min(end - one.start, len(one.piece.text)))
             for one in self.segments[low:high]
         )

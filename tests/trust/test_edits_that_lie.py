@@ -84,6 +84,12 @@ EXACT: dict[str, tuple[str, str, str]] = {
     "a merge key in quotes": ("m.yaml", 'a: &a {mb: 8}\nc:\n  "<<": *a\n  mb: 4\n', "c.mb"),
     "a string in a loop": ("run.sh", f"for r in 0 1; do\n  bash -c \"{RUN} {MB}=8 a.log='r$r'\"\ndone\n", MB),
     "a string of several lines": ("run.sh", f'MB=8\nbash -c "\n  {RUN} \\\\\n  {MB}=$MB a.b=$MB c.d=\\$HOME\n"\n', MB),
+    "a script that the script writes": ("run.sh", f"MB=8\ncat > a.sh <<E\n{LAUNCH}E\nbash a.sh\n", MB),
+    "what Slurm exports": (
+        "run.sh",
+        f'#SBATCH --export=ALL,MB=1\nMB=8\nbash -c "{RUN} {MB}=$MB a.b=\\$MB"\n',
+        MB,
+    ),
     "brackets in brackets": ("run.sh", f"A=(2 8)\ni=3\n{RUN} {MB}=${{A[i % ${{#A[@]}}]}} a.n=1\n", MB),
     "a value that a loop sets itself": ("run.sh", f"while [ -z $D ]; do\nD=1\nMB=8\n{LAUNCH}done\n", MB),
     "cd before a file": ("run.sh", f"cd sub\nsource ./env.sh\n{LAUNCH}", MB),
