@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-_KEY = rb"[A-Za-z]\w*(?:[._]\w+)+"
+_KEY = rb"(?=\w*[._]\w)[A-Za-z]\w*(?:\.\w+)*"
 _VALUE = rb"-?\d(?:[\w.]*\w)?|[Tt]rue|[Ff]alse|zero\d\w*|\"[^\"$`\n]*\""
 _LINK = (
     rb"(?:[ \t]+(?=\d)|[ \t]+(?:is|was|to|of|at|as|set[ \t]+to|=)[ \t]+|[ \t]*(?:=|:)[ \t]*|[ \t]*(?:%s)[ \t]*)"
