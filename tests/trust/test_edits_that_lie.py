@@ -168,6 +168,13 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         MB,
         "starts 2 launches, each with values of its own",
     ),
+    "what a copy takes over": (
+        "t.py",
+        f"from dataclasses import replace\n{HEAD}cfg = GRPOConfig(batch_size=8)\nlong = replace(cfg, lr=1)\n"
+        f"{TRAIN}{TRAIN.replace('cfg', 'long')}",
+        BATCH,
+        "may be changed by line 4",
+    ),
     "what a loop halves": (
         "run.sh",
         f"MB=8\nuntil {LAUNCH}do\nMB=$((MB/2))\ndone\n",
