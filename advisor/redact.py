@@ -41,6 +41,16 @@ _SIGN = rf"""(?x)
 _SIGN_AND_VALUE = regex(_SIGN + _VALUE)
 _ITEM = regex(r"""(?x) : [ \t]{0,8} \n [ \t]{0,16} - [ \t]{1,8} (?P<bare> [^\s"'#]{1,500} )""")
 """The first of a YAML list."""
+_BLOCK = regex(
+    r"""(?x) (?:\\{0,4}["'])? [ ]{0,4} : [ \t]{0,8} [|>][+-]?\d? [ \t]{0,8} \n (?P<indent> [ \t]{1,40} )
+    (?P<bare> [^\s"'#]{1,2000} (?: \n (?P=indent) [\w+/=-]{8,2000} (?=\s|\Z) ){0,60} )"""
+)
+"""A text below the name, as YAML writes those of several lines."""
+_DEFAULT = regex(
+    rf"""(?x) (?P<sign> (?: {_QUOTE} , | [ \t]{{0,4}} : [^=\n]{{1,60}} = [ \t]{{0,4}} [\w.]{{1,40}} \( ) [^\n]{{0,160}}?
+    \b default [ ]{{0,2}} = [ ]{{0,2}} ) [bfru]? (?P<quote> ["'] ) (?P<quoted> [^"'\n]{{1,2000}} ) (?P=quote)"""
+)
+"""What an option or a field is where nothing is given."""
 _NAMES_ANOTHER = regex(rf"{_QUOTE}[ \t]{{0,8}}:")
 """Behind what is itself the name of a value: {{"key": "--hub_token", "value": …}}."""
 _DECLARES = regex(
@@ -48,6 +58,8 @@ _DECLARES = regex(
     r"|machine .{1,80} password|requirepass)\Z"
 )
 """Ends in a name whose value follows after a blank."""
+_NETRC = regex(r"\n[ \t]{0,16}login[ \t]{1,16}\S{1,80}[ \t]{0,16}\n[ \t]{0,16}password\Z")
+_PUTTY = regex(r" \d{1,4}\n((?:[\w+/=]{4,200}(?:\n|\Z)){1,200})")
 _SHAPES = regex(
     r"""(?x) (?<![A-Za-z0-9]) (?:
       hf_(?![a-z]{1,19}(?:\b|_))[A-Za-z0-9]{12,} | api_org_[A-Za-z0-9]{16,}                      # Hugging Face
@@ -136,6 +148,7 @@ _PASSWORD_OPTIONS = {
 _PRIVATE = regex(
     r"(?:[ ]BLOCK)?-----((?:(?!-----)[\s\S]){1,8000}(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?)"
 )
+_PUTTYS = "Private-Lines:"
 _TRACKERS = ("wandb", "WANDB", "swanlab", "SWANLAB")
 _OF_TRACKER = regex(r"""(?<!/)[\w-]{0,24}[^\w\n/]{1,6}(?:\w{1,12}[^\w\n/]{1,4}){0,3}([0-9a-f]{40})(?![\w/])""")
 """A key near its tracker's name: 40 hexadecimal digits."""
@@ -159,6 +172,8 @@ _OF_MANY = frozenset(
     ("access", "api", "auth", "aws", "bot", "github", "hf", "openai", "private", "refresh", "secret", "wandb")
 )
 """The same before "tokens" and "keys", which are mostly counted."""
+_DOTTED = frozenset(("access", "account", "private", "secret"))
+"""The same before a dot: `fs.s3a.secret.key`."""
 _OF_PASSWORDS = frozenset(
     (
         *(
@@ -262,7 +277,7 @@ def _search() -> tuple[Any, tuple[str, ...]]:
     words = (*_WORDS, *_LAST_WORDS, *_URL_WORDS, *_HEADS, *_HEADERS, "keyId")
     cased = [f(word) for word in words for f in (str, str.upper, str.capitalize)]
     more = ("API-KEY", "api-key", "API key", "KeyId", ":AA", *_SHAPE_BEGINS, *_TRACKERS, *_PASSWORD_OPTIONS)
-    literals = (*dict.fromkeys((*cased, *more, "://", "PRIVATE KEY")),)
+    literals = (*dict.fromkeys((*cased, *more, "://", "PRIVATE KEY", _PUTTYS)),)
     try:
         import ahocorasick_rs
     except ImportError:  # on another node, to which only our own texts were sent
@@ -288,6 +303,8 @@ def _secret(text: str, literal: str, start: int, end: int) -> tuple[int, int] | 
     lower = literal.lower()
     if literal == "://":
         return _in_url(text, start)
+    if literal == _PUTTYS:
+        return _group(_PUTTY.match(text, end))
     if literal == "PRIVATE KEY":
         return _group(_PRIVATE.match(text, end))
     if literal == ":AA":
@@ -335,7 +352,8 @@ def _assigned(text: str, word: str, start: int, end: int) -> tuple[int, int] | N
     if text[end] == ">":
         tagged = _TAGGED.match(text, end)
         return tagged.span(1) if tagged and _holds_secret(name, "=", tagged[1], is_bare=True) else None
-    found = (_ITEM.match(text, end) if many else None) or _SIGN_AND_VALUE.match(text, end)
+    found = (_ITEM.match(text, end) if many else None) or _BLOCK.match(text, end) or _DEFAULT.match(text, end)
+    found = found or _SIGN_AND_VALUE.match(text, end)
     if found is None or _NAMES_ANOTHER.match(text, found.end()):
         return None
     groups = found.groupdict()
@@ -344,7 +362,7 @@ def _assigned(text: str, word: str, start: int, end: int) -> tuple[int, int] | N
     head = start - len(name) + len(word)
     if (
         (kind == "list" and not (many and re.search(r"[A-Za-z]", value)))  # of numbers are those of a tokenizer
-        or (groups.get("argument") and not _CALLED.search(text, max(head - 2, 0), head))  # one of a list of names
+        or (groups.get("argument") and not _takes_next(text, name, value, head))
         or (word.lower() in _URL_WORDS and (sign != "=" or text[start - 1 : start] not in ("?", "&", "-")))
         or (kind == "bare" and (text[until : until + 1] in ("(", "[", "{") or _IN_CODE.fullmatch(value)))
     ):
@@ -358,6 +376,12 @@ def _assigned(text: str, word: str, start: int, end: int) -> tuple[int, int] | N
     return (begin, until) if _holds_secret(name, sign, value, kind == "bare") else None
 
 
+def _takes_next(text: str, name: str, value: str, head: int) -> bool:
+    """Whether what follows a name behind a comma is its value, not the next of a list of names."""
+    is_option = name.startswith("--") and not value.startswith("-")
+    return is_option or _CALLED.search(text, max(head - 2, 0), head) is not None
+
+
 def _has_sign(text: str, name: str, end: int) -> bool:
     """Behind blanks stands more than the next word, or a blank is all that an option or a declaration needs."""
     if name.startswith("-"):
@@ -365,7 +389,8 @@ def _has_sign(text: str, name: str, end: int) -> bool:
     ahead = text[end : end + 60].lstrip(" \t\n\"'\\")
     if ahead[:1] in (*_SIGNS, ",", "]") or ahead[:5].lower() == "value":
         return True
-    return bool(_DECLARES.search(text[max(end - 180, 0) : end].rpartition("\n")[2]))
+    before = text[max(end - 180, 0) : end]
+    return bool(_DECLARES.search(before.rpartition("\n")[2]) or _NETRC.search(before))
 
 
 def _holds_secret(name: str, sign: str, value: str, is_bare: bool) -> bool:
@@ -393,7 +418,8 @@ def _is_password(name: str) -> bool:
 
 
 def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.split(r"[.+]", name.strip("+-."))[-1].replace("-", "_"))
+    *_, owner, last = ("", *re.split(r"[.+]", name.strip("+-.").replace("-", "_")))
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", f"{owner}_{last}" if owner in _DOTTED else last)
 
 
 def _is_secret_name(name: str, many: bool = False) -> bool:

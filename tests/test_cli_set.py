@@ -71,6 +71,72 @@ def test_several_settings_are_set_at_once(two):
     assert new == TWO.replace(b"nnodes=1", b"nnodes=2").replace(b"rollout.n=4", b"rollout.n=8")
 
 
+HEAD = "from trl import GRPOConfig, GRPOTrainer, TrlParser\n"
+OWN = f"{HEAD}import argparse\np = argparse.ArgumentParser()\np.add_argument('--bs')\na = p.parse_args()\n"
+TRAIN = "GRPOTrainer('m', args=args).train()\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "files", "line"),
+    [
+        (  # beside a YAML LLaMA-Factory takes key=value and stops at an option
+            "cutoff_len",
+            {"run.sh": "llamafactory-cli train x.yaml\n", "x.yaml": "stage: dpo\ncutoff_len: 8\n"},
+            "llamafactory-cli train x.yaml cutoff_len=2\n",
+        ),
+        (
+            "per_device_train_batch_size",
+            {"run.sh": "accelerate launch train.py --per-device-train-batch-size 8 --seed 1\n"},
+            "accelerate launch train.py --per-device-train-batch-size 2 --seed 1\n",
+        ),
+    ],
+)
+def test_it_is_written_as_the_framework_takes_it(key, files, line, tmp_path):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert edited(tmp_path / "run.sh", f"{key}=2").decode() == line
+
+
+@pytest.mark.parametrize(
+    ("key", "files", "reason"),
+    [
+        (
+            "actor_rollout_ref.rollout.n",
+            {"run.sh": "python3 -m verl.trainer.fsdp_sft_trainer data.a=1\n"},
+            "stop at it",
+        ),
+        ("mb", {"run.yaml": "method: grid\nparameters:\n  mb: {values: [2, 4]}\n"}, "parameters.mb.values?"),
+        (
+            "num_generations",
+            {"run.sh": "python3 train.py\n", "train.py": f"{HEAD}args = GRPOConfig()\n{TRAIN}"},
+            "runs",
+        ),
+        (
+            "num_generations",
+            {"run.sh": "python3 train.py --bs 1\n", "train.py": f"{OWN}args = GRPOConfig(seed=a.bs)\n{TRAIN}"},
+            "the one to change",
+        ),
+    ],
+)
+def test_a_key_that_the_run_does_not_take_is_refused(key, files, reason, tmp_path, capsys):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert cli.main(["set", str(tmp_path / next(iter(files))), f"{key}=2"]) == Exit.UNUSABLE
+    assert reason in capsys.readouterr().err
+
+
+def test_what_else_comes_with_the_change_is_said(tmp_path, capsys):
+    command = "python3 -m verl.trainer.main_ppo data.train_batch_size=8"
+    (tmp_path / "run.sh").write_text(
+        f"{command} \\\n  # data.a=1 \\\n  actor_rollout_ref.model.path=m trainer.nnodes=1\n"
+    )
+    edited(tmp_path / "run.sh", "trainer.nnodes=2")
+    assert "what stands below comes into force" in capsys.readouterr().err
+    (tmp_path / "loop.sh").write_text(f"for i in 1 2; do\n{command} trainer.seed=$i\ndone\n")
+    edited(tmp_path / "loop.sh", "data.train_batch_size=2", "--launch", "1")
+    assert "line 2 starts 2 launches that get it" in capsys.readouterr().err
+
+
 def test_a_variable_of_the_environment_is_set_where_it_stands(flags):
     flags.write_bytes(b"export NCCL_DEBUG=WARN\n" + FLAGS)
     assert edited(flags, "NCCL_DEBUG=INFO") == b"export NCCL_DEBUG=INFO\n" + FLAGS

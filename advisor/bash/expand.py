@@ -212,8 +212,17 @@ class Expander(Parameters):
         if HOLE in part.text:
             return self.holes(part)
         place = self.text.place(part.start, part.end, part.context)
+        if place is None and part.text == self.text.data[part.start : part.end]:
+            return [self.own(piece, part.quoted) for piece in self.text.pieces(part.start, part.end)]
         deps = () if place is not None else self.text.deps(part.start, part.end)
         return [Piece(part.text, place, deps, "", part.quoted)]
+
+    @staticmethod
+    def own(piece: Piece, quoted: bool) -> Piece:
+        """A part of a text that was put together, as what it is in that text."""
+        if piece.place is None or not piece.exact:
+            return Piece(piece.text, None, piece.sources(), "", quoted)
+        return Piece(piece.text, replace(piece.place, context="nested"), piece.deps, "", quoted)
 
     def holes(self, part: Literal) -> list[Piece]:
         out: list[Piece] = []

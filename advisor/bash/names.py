@@ -20,6 +20,16 @@ _RELATIVE = regex(rb"(?<![\w./$}~-])([\w-][\w.-]*)/[\w./-]+\.(?:py|sh)\b")
 _ASSIGNED = regex(rb"(?:^|[\s;(])(?:(?:export|local|declare|readonly)\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=", re.MULTILINE)
 
 
+_COUNTED = re.compile(rb"\b([A-Za-z_]\w*)[ \t]*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)=)")
+_READ = re.compile(rb"(?:^|[\s;&|])(?:read|mapfile|readarray)[ \t]([^\n;|&<]*)", re.MULTILINE)
+
+
+def set_in_rounds(loop: bytes) -> frozenset[bytes]:
+    """Names that the text of a loop may set in every round: it assigns, counts or reads them."""
+    read = (name for words in _READ.findall(loop) for name in re.findall(rb"\w+", words))
+    return assigned_names(loop) | {*_COUNTED.findall(loop), *read}
+
+
 @lru_cache(maxsize=16)
 def assigned_names(data: bytes) -> frozenset[bytes]:
     """Every name that a text sets anywhere for what comes behind: not those that it gives to one command alone."""

@@ -16,6 +16,7 @@ from advisor.bash.text import (
     Piece,
     ShellValue,
     Text,
+    Varies,
     joined,
     known,
     last_component,
@@ -36,6 +37,8 @@ _MAX_STARS = 6
 _PATTERN = regex(rb"[#%/]?(?:\\.|\\\Z|[^\\/])*", re.DOTALL)
 """The pattern of `${x/p/new}`."""
 _NOT_KNOWN = mark("arithmetic on values that are not known")
+_DRAWN = re.compile(rb"\b(?:S?RANDOM|SLURM_ARRAY_TASK_ID)\b")
+"""Variables that no two runs of a script share."""
 _HOW_MANY = mark("the number of arguments is not known")
 
 
@@ -70,7 +73,8 @@ class Parameters:
         try:
             value = evaluate(joined(inner), self.integer(deps), self.store)
         except Undecided:
-            return unknown(say(_NOT_KNOWN), tuple(deps))
+            why = say(_NOT_KNOWN)
+            return unknown(Varies(why) if _DRAWN.search(joined(inner)) else why, tuple(deps))
         return Piece(b"%d" % value, None, tuple(dict.fromkeys(deps)))
 
     def integer(self, deps: list[ByteRange]) -> Callable[[bytes, bytes], int]:
@@ -155,11 +159,13 @@ class Parameters:
             source = self.state.source
             return started(source or self.state.script, posixpath.basename(source) or self.state.known_end), ""
         if name.startswith(b"SLURM_") and self.state.batch:
-            return (unknown(say("${name} is set by Slurm", name=name.decode())),), ""
+            why = say("${name} is set by Slurm", name=name.decode())
+            return (unknown(Varies(why) if _DRAWN.fullmatch(name) else why),), ""
         if name == b"IFS":
             return (Piece(SEPARATORS),), ""
         if name in OUTSIDE:
-            return (unknown(say("${name} is set by the machine", name=name.decode())),), ""
+            why = say("${name} is set by the machine", name=name.decode())
+            return (unknown(Varies(why) if _DRAWN.fullmatch(name) else why),), ""
         if name in self.state.assigned:
             return None, ""
         return None, NotSet.of(name)
@@ -178,7 +184,9 @@ class Parameters:
             return variable.scalar(), ""
         index = self.subscript(part.index, variable)
         if index is None:
-            return None, say("an element of ${name} that is not known", name=part.name.decode())
+            why = say("an element of ${name} that is not known", name=part.name.decode())
+            varies = not variable.associative and isinstance(self.arithmetic(part.index).reason, Varies)
+            return None, Varies(why) if varies else why
         element = variable.elements.get(index)
         return (None, "") if element is None else (element.pieces, "")
 

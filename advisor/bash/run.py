@@ -77,6 +77,8 @@ _ONLY_READ = frozenset(
 """Commands that leave what is in the files that they are given, so far as bash would read it."""
 _WRITES_LAST = {b"cp", b"mv", b"ln", b"install", b"rsync"}
 _IN_PLACE = regex(rb"-[a-zA-Z]*i|--in-?place")
+_EXPORT = regex(rb"^#SBATCH[ \t]+--export[= ](\S+)", re.MULTILINE)
+"""What a job is given as its environment, beside what it is submitted from."""
 _BATCH = regex(rb"^#SBATCH\s", re.MULTILINE)
 
 
@@ -101,6 +103,8 @@ class Shell(Struct):
     """Whether the function that runs may have returned earlier than it was followed."""
     lastpipe: bool = False
     """Whether the last command of a pipeline runs in the shell itself (`shopt -s lastpipe`)."""
+    anew: Mapping[bytes, ByteRange | None] = field(default_factory=dict)
+    """Names that the loops around the command may set in every round, and where the loop stands."""
     handlers: tuple[bytes, ...] = ()
     """What traps run while the script does, but for the one at its end."""
     trapped: frozenset[bytes] = frozenset()
@@ -179,6 +183,8 @@ class Shell(Struct):
         """Follow a whole document."""
         state.assigned |= assigned_names(data)
         state.batch = _BATCH.search(data) is not None
+        for given in _EXPORT.findall(data) if state.batch else ():
+            state.exports |= {one.partition(b"=")[0] for one in given.split(b",")}
         state.known_end = b"" if state.batch else known_end(state.script, data)
         self.budget = min(self.budget + len(data) // 2, _MOST_WORDS)
         text = document_text(doc, data)
@@ -295,7 +301,7 @@ class Shell(Struct):
             state = state.copy()
             state.go(cut(fields[word].pieces, start))
         stands = (command, expander.text, found, state.files, state.folder, state.changed)
-        self.commands.append(TracedCommand(number, fields, environment, own, *stands))
+        self.commands.append(TracedCommand(number, fields, environment, own, *stands, anew=self.anew))
         self.words += _LAUNCH_COST * len(fields) if found is not None else 0
         for index, item in enumerate(fields if found is None or found.kind == "program" else ()):
             self.uses += [Use(place, number, index) for place in sources(item.pieces)]

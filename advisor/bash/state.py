@@ -298,6 +298,8 @@ class TracedCommand(Struct, frozen=True):
     """Where the script had gone with `cd` by then."""
     changed: frozenset[bytes] = frozenset()
     """Files that a command before it may have written."""
+    anew: Mapping[bytes, ByteRange | None] = field(default_factory=dict)
+    """Variables that the loops around it may set in every round, and where the loop stands."""
 
 
 class Use(Struct, frozen=True):

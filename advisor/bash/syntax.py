@@ -242,6 +242,7 @@ class While(Struct, frozen=True):
     body: Statements
     until: bool
     start: int
+    end: int
 
 
 class CaseStatement(Struct, frozen=True):

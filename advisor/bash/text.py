@@ -141,6 +141,12 @@ class NotSet(str):
         return cls(say("${name} is not set in the script", name=name.decode()))
 
 
+class Varies(str):
+    """The reason for a value that every run has anew: a draw, a task of a job array, a row of a table."""
+
+    __slots__ = ()
+
+
 class _StartFolder(str):
     """The reason for a path that begins where the script is started from."""
 
@@ -208,9 +214,16 @@ class Text(Struct, frozen=True):
         if len(self.segments) == 1:
             place = self.place(start, end, "plain")
             return self.segments[0].piece.sources() if place is None else (place,)
+        return sources(self.pieces(start, end))
+
+    def pieces(self, start: int, end: int) -> tuple[Piece, ...]:
+        """Bytes `start:end`, each run of them with its own place."""
         low = max(bisect_right(self.starts, start) - 1, 0)
         high = bisect_right(self.starts, max(end - 1, start))
-        return sources(segment.piece for segment in self.segments[low:high])
+        return tuple(
+            one.piece.cut(max(start - one.start, 0), min(end - one.start, len(one.piece.text)))
+            for one in self.segments[low:high]
+        )
 
     def part(self, start: int, end: int) -> Text:
         """Bytes `start:end` as a text of their own (a command substitution)."""

@@ -9,6 +9,7 @@ from advisor.bash import syntax
 from advisor.bash.builtins import BUILTINS
 from advisor.bash.conditions import Condition, read_double, undecided
 from advisor.bash.expand import MOST_FIELDS, Expander
+from advisor.bash.names import set_in_rounds
 from advisor.bash.output import filtered
 from advisor.bash.patterns import matches
 from advisor.bash.run import MAX_DEPTH, Shell
@@ -341,6 +342,16 @@ class _Follower(Shell):
 
     def repeat(self, statement: syntax.While, text: Text, state: ShellState) -> Flow:
         """`while` and `until`: rounds while the condition is decided, one round where it is not."""
+        outside = self.anew
+        start, end = statement.start, statement.end
+        place = text.place(start, end, "plain")
+        self.anew = {**outside, **dict.fromkeys(set_in_rounds(text.data[start:end]), place)}
+        try:
+            return self.rounds(statement, text, state)
+        finally:
+            self.anew = outside
+
+    def rounds(self, statement: syntax.While, text: Text, state: ShellState) -> Flow:
         first = state.copy()
         for _ in range(_MAX_ROUNDS):
             status = self.condition(statement.condition, text, state)

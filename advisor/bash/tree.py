@@ -262,7 +262,8 @@ class _Converter:
     def while_statement(self, children: list[Node], depth: int, start: int) -> syntax.While:
         body = next((child for child in children if child.type == "do_group"), children[-1])
         condition = self.block(children[1 : children.index(body)], depth)
-        return syntax.While(condition, self.block(list(body.children), depth), children[0].type == "until", start)
+        block, until = self.block(list(body.children), depth), children[0].type == "until"
+        return syntax.While(condition, block, until, start, body.end_byte)
 
     def case_statement(self, node: Node, depth: int) -> syntax.CaseStatement | None:
         subject = node.child_by_field_name("value")

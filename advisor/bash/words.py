@@ -18,6 +18,7 @@ _NAME = regex(rb"[A-Za-z_][A-Za-z0-9_]*")
 _IN_DOUBLE = regex(rb"[^\"\\$`]+")
 _ANSI_END = regex(rb"(?:[^'\\]|\\.)*'", re.DOTALL)
 _SKIP = regex(rb"[^\\'\"$`{}()#\n]+")
+_BRACKET = regex(rb"[\[\]]")
 _OPERATOR = regex(rb":[-=?+]|[-=?+]|##?|%%?|//?|\^\^?|,,?|:|@")
 _IN_BODY = regex(rb"[^\\$`\"']+")
 _ESCAPED = {"heredoc": b"$`\\", "double": b'$`"}\\'}
@@ -281,6 +282,16 @@ def _parenthesis(data: bytes, at: int, parts: list[WordPart], quoted: bool) -> i
     return end
 
 
+def _bracket(data: bytes, at: int, end: int) -> int:
+    """Where the bracket that opens at byte `at` closes; 0 where it does not before `end`."""
+    depth = 0
+    for found in _BRACKET.finditer(data, at, end):
+        depth += 1 if found.group() == b"[" else -1
+        if not depth:
+            return found.start()
+    return 0
+
+
 def _braced(data: bytes, at: int, parts: list[WordPart], quoted: bool) -> int:
     end = closing(data, at + 1, in_double=quoted)
     cursor, length, indirect = at + 2, False, False
@@ -294,7 +305,7 @@ def _braced(data: bytes, at: int, parts: list[WordPart], quoted: bool) -> int:
         return end
     cursor, index = name.end(), None
     if data[cursor : cursor + 1] == b"[":
-        close = data.find(b"]", cursor, end)
+        close = _bracket(data, cursor, end)
         if close > 0:
             index, cursor = (cursor + 1, close), close + 1
     operator = _OPERATOR.match(data, cursor, end - 1)

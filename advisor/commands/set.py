@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,8 @@ from advisor.regex import regex
 _ELEMENT = regex(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
-    from advisor.knowledge import Knowledge
+    from advisor.knowledge.schema.framework import Framework
+    from advisor.run.dialect import Recognised
     from advisor.script.document import Document, EditRequest, Setting, Value
     from advisor.script.launch import Launch, Script
 
@@ -44,8 +45,9 @@ def run(parsed: argparse.Namespace) -> int:
     given = [_pair(text) for text in parsed.changes]
     index = launch_index(parsed.launch)
     script = usable(lambda: read_script(Path(parsed.script)))
-    flags = _bare_flags(script, knowledge_of(parsed))
-    document, new = usable(lambda: rewritten(script, given, index, flags))
+    recognised = recognised_in(script, knowledge_of(parsed))
+    after = usable(lambda: rewritten(script, given, index, recognised))
+    document, new = usable(lambda: _only_changed(script, after))
     notes: tuple[str, ...] = ()
     if parsed.output == "-":
         emit_file(new)
@@ -54,11 +56,32 @@ def run(parsed: argparse.Namespace) -> int:
         usable(lambda: refuse_changed(document))
         notes = usable(lambda: write_file(destination, new, force=parsed.force, like=document.path))
         notes = (say("written {file}", file=clean_line(str(destination))), *notes)
-    moved = _followers(script, given)
-    also = [say("{keys} follow by ${{…}}", keys=listed(moved))] if moved else []
-    for told in (*notes, *also, *script.notes):
+    for told in (*notes, *_also(script, after, given, index, document), *script.notes):
         tell(told)
     return Exit.DONE
+
+
+def _also(
+    script: Script, after: Script, given: Sequence[tuple[str, str]], index: int | None, written: Document
+) -> Iterator[str]:
+    """What else comes with the change: settings that follow, other rounds, a command made whole, another file."""
+    from advisor.script.edit import together
+
+    if moved := _followers(script, given):
+        yield say("{keys} follow by ${{…}}", keys=listed(moved))
+    if index is not None and (span := script.launches[index].span) is not None:
+        rounds = [one.index for one in together(script, index)]
+        moved_too = [one for one in rounds if script.launches[one].settings != after.launches[one].settings]
+        if len(moved_too) > 1:
+            yield say("line {line} starts {count} launches that get it", line=span.line, count=len(moved_too))
+    changed = script.launches if index is None else [script.launches[index]]
+    mended = [cut for launch in changed for cut in launch.cuts if cut not in launch.lost]
+    if mended and written is script.documents[0]:
+        yield from dict.fromkeys(mended)
+        yield say("the change makes the command whole: what stands below comes into force")
+    if written is not script.documents[0]:
+        names = {"file": clean_line(str(written.path)), "script": clean_line(str(script.documents[0].path))}
+        yield say("{script} reads {file}: the new file takes effect in its place", **names)
 
 
 def _followers(script: Script, given: Sequence[tuple[str, str]]) -> list[str]:
@@ -75,20 +98,19 @@ def _pair(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
-def _bare_flags(script: Script, knowledge: Knowledge) -> frozenset[str]:
-    """Options without a value in the frameworks that the script launches, without their dashes."""
-    known = (one.framework for one in recognised_in(script, knowledge))
-    dialects = [one for one in known if one is not None and one.syntax == "argparse"]
-    return frozenset(key for one in dialects for key, fact in one.settings.items() if fact.type == "flag")
+def _bare_flags(framework: Framework | None) -> frozenset[str]:
+    """Options without a value, without their dashes."""
+    facts = framework.settings.items() if framework is not None and framework.syntax == "argparse" else ()
+    return frozenset(key for key, fact in facts if fact.type == "flag")
 
 
 def rewritten(
-    script: Script, given: Sequence[tuple[str, str]], index: int | None, flags: frozenset[str] = frozenset()
-) -> tuple[Document, bytes]:
-    """The one file that changes and its new bytes, for the launch asked for or all that have the keys.
+    script: Script, given: Sequence[tuple[str, str]], index: int | None, recognised: Sequence[Recognised]
+) -> Script:
+    """The script as it is read with the changes, in the launch asked for or in all that have the keys.
 
-    `flags`: options that take no value, without their dashes. One launch after the other; every result is read again
-    before the next. Raises Refusal, EditRefused.
+    `recognised`: the framework of each launch, which knows what the command takes. One launch after the other; every
+    result is read again before the next. Raises Refusal, EditRefused.
     """
     from advisor.script.edit import rewrite
     from advisor.script.reader import read_again
@@ -100,13 +122,16 @@ def rewritten(
         raise Refusal(
             say("--launch {number}: {file} has {count}", number=index + 1, file=name, count=len(script.launches))
         )
-    chosen = range(len(script.launches)) if index is None else [index]
+    chosen, everywhere = range(len(script.launches)) if index is None else [index], index is None
     now = script
     for each, pairs in _by_launch(script, given, chosen).items():
-        wanted = [_wanted(now.launches[each], key, value, flags, everywhere=index is None) for key, value in pairs]
+        _refuse_unread(now, each, recognised[each], [key for key, _ in pairs])
+        wanted = [
+            _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere) for key, value in pairs
+        ]
         done = rewrite(now, each, [one for one in wanted if not _is_so(now.launches[each], one)])
         now = read_again(now, done) if done else now
-    return _only_changed(script, now)
+    return now
 
 
 def _by_launch(
@@ -148,25 +173,64 @@ def _is_so(launch: Launch, wanted: EditRequest) -> bool:
 
 def _found(launch: Launch, key: str) -> Setting | None:
     """The setting in force that goes by this key, with or without its dashes; `a[0].b` is `a.0.b`."""
-    names = {key.lstrip("-"), _ELEMENT.sub(r".\1", key)}
-    return next((setting for own, setting in launch.effective().items() if own.lstrip("-") in names), None)
+    names = {key.lstrip("-"), _ELEMENT.sub(r".\1", key), key.lstrip("-").replace("-", "_")}
+    found = [one for own, one in launch.effective().items() if names & {own.lstrip("-"), _underscored(own)}]
+    return found[-1] if found else None
 
 
-def _wanted(launch: Launch, key: str, value: str, flags: frozenset[str], *, everywhere: bool) -> EditRequest:
+def _underscored(key: str) -> str:
+    """An option in kebab case as its field is called: two spellings of one name."""
+    return key.lstrip("-").replace("-", "_") if key.startswith("--") else key
+
+
+def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, everywhere: bool) -> EditRequest:
     """What to write: under the launch's own spelling of the key where it has it."""
+    from advisor.run.dialect import beside_file
     from advisor.script.document import EditRequest
 
-    setting = _found(launch, key)
-    if setting is None:
-        named_like_a_variable = key in launch.environment or (
-            key.isupper() and "." not in key and not key.startswith("-")
-        )
-        if named_like_a_variable:
-            return EditRequest(key, value, kind="environment", everywhere=everywhere)
-        if key.lstrip("-") in flags and value.lower() in ("true", "false"):
-            return EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None)
-        return EditRequest(key, value)
-    return EditRequest(setting.key, _as_before(setting, value))
+    setting, beside = _found(launch, key), beside_file(recognised, launch)
+    given_there = setting is not None and setting.origin == "command"
+    assigned, in_file = beside == "assignments", beside == "nothing" and not given_there
+    if setting is not None:
+        return EditRequest(setting.key, _as_before(setting, value), assigned=assigned, in_file=in_file)
+    named_like_a_variable = key in launch.environment or (key.isupper() and "." not in key and not key.startswith("-"))
+    if named_like_a_variable:
+        return EditRequest(key, value, kind="environment", everywhere=everywhere)
+    if key.lstrip("-") in _bare_flags(recognised.framework) and value.lower() in ("true", "false"):
+        return EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None)
+    _refuse_strange(launch, key, recognised)
+    return EditRequest(key, value, assigned=assigned, in_file=in_file)
+
+
+def _refuse_unread(script: Script, index: int, recognised: Recognised, keys: Sequence[str]) -> None:
+    """Refuse options for a Python file that has its settings in itself and reads none. Raises Refusal."""
+    from advisor.request import classes_known
+    from advisor.script.python_file import takes_option
+    from advisor.script.reader import follow_module
+
+    framework, launch = recognised.framework, script.launches[index]
+    new = [key for key in keys if not _has(launch, key) and not key.isupper()]
+    found = follow_module(script, index, classes_known([framework])) if framework is not None and new else None
+    if found is not None and not all(takes_option(found.documents[0], key) for key in new):
+        names = {"script": clean_line(str(script.documents[0].path)), "file": clean_line(str(found.documents[0].path))}
+        raise Refusal(say("{script} runs {file}: that file has the settings and is the one to change.", **names))
+
+
+def _refuse_strange(launch: Launch, key: str, recognised: Recognised) -> None:
+    """Refuse a new key that the framework stops at, or that goes by a longer name. Raises Refusal."""
+    from advisor.knowledge.key_space import key_space
+    from advisor.run.natives import native
+    from advisor.run.unknown_keys import has_key, longer_names
+
+    framework, bare = recognised.framework, native(key)
+    if key.startswith(("+", "~")):
+        return
+    told = {"key": clean_line(key), "framework": framework.title if framework is not None else ""}
+    if longer := longer_names(framework, launch, bare):
+        raise Refusal(say("{key} is no whole name here: {longer}?", key=clean_line(key), longer=listed(longer)))
+    space = key_space(framework.framework) if framework is not None and recognised.own_program else None
+    if framework is not None and space is not None and space.refuses and not has_key(framework, bare):
+        raise Refusal(say("{framework} has no setting {key}, and would stop at it.", **told))
 
 
 def _as_before(setting: Setting, value: str) -> Value | None:

@@ -53,6 +53,19 @@ def has_key(framework: Framework, key: str) -> bool:
     return space is None or _is_known(key, framework, space, keys_ever(framework.framework))
 
 
+def longer_names(framework: Framework | None, launch: Launch, key: str) -> tuple[str, ...]:
+    """What may be meant by a key that is not set: longer names that end in it, or have it inside; none for a key of
+    which the framework's dialect speaks.
+    """
+    if framework is not None and (key in framework.settings or key in framework.renamed):
+        return ()
+    ours = set(framework.settings) if framework is not None else set()
+    if framework is None or not has_key(framework, key):
+        ours |= keys_ever(framework.framework) if framework is not None else set()
+        ours |= {native(one) for one in launch.effective()}
+    return tuple(sorted(one for one in ours if f".{key}." in f"{one}.")[:3])
+
+
 def read_by_name(natives: Natives) -> dict[str, str]:
     """Keys of a launch that no version of its framework has → the key as which their spelling lets them be read."""
     framework = natives.framework

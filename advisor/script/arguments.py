@@ -17,6 +17,8 @@ _ASSIGNMENT = regex(r"(\+\+|\+|~)?([A-Za-z_][\w./@:\-\[\]]*)=", re.DOTALL)
 _DELETION = regex(r"~([A-Za-z_][\w./@:\-\[\]]*)$")
 _OPTION = regex(r"--?[A-Za-z]")
 _UNKNOWN = "\0"
+_SWITCHES = ("--multirun",)
+"""Options of hydra's that take no word."""
 DELETES = "~"
 """What a key begins with that hydra takes away; it is no value of that key."""
 
@@ -69,7 +71,7 @@ def read_arguments(fields: Sequence[CommandWord], start: int) -> list[Argument]:
     where `key=value` words occur as well it takes at most one.
     """
     texts = [shown(item) for item in fields]
-    takes = [_is_option(text) and "=" not in text for text in ["", *texts[start:]]]
+    takes = [_is_option(text) and "=" not in text and text not in _SWITCHES for text in ["", *texts[start:]]]
     mixed = any(_ASSIGNMENT.match(text) and not taken for text, taken in zip(texts[start:], takes, strict=False))
     out: list[Argument] = []
     at = start
@@ -99,7 +101,7 @@ def _option(fields: Sequence[CommandWord], texts: Sequence[str], at: int, mixed:
         return Argument(key, "", "joined", (at,), (value,)), at + 1
     values: list[int] = []
     end = at + 1
-    while end < len(texts) and not _is_option(texts[end]):
+    while end < len(texts) and not _is_option(texts[end]) and text not in _SWITCHES:
         dotted = _ASSIGNMENT.match(texts[end])
         if mixed and (values or (dotted and "." in dotted.group(2))):
             break

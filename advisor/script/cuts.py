@@ -65,9 +65,9 @@ def joined(data: bytes, cuts: Iterable[Cut]) -> bytes:
 
 def cuts_below(simple: Simple, data: bytes) -> Iterator[Cut]:
     """Every cut between a command and the last of the settings that stand below it, from above."""
-    above = simple
+    above, indent = simple, _indent(data, simple.start)
     while above.operator == b"\n" or above.comment is not None:
-        found = _settings_below(data, above.end)
+        found = _settings_below(data, above.end, indent)
         if found is None:
             return
         comment = _cutting_comment(above, data)
@@ -76,6 +76,12 @@ def cuts_below(simple: Simple, data: bytes) -> Iterator[Cut]:
         start = above.last if escaped is None else escaped.start()
         yield Cut(start, found.following.start, at, found.names, comment is not None)
         above = found.following
+
+
+def _indent(data: bytes, at: int) -> int:
+    """Blanks before the line of byte `at`."""
+    line = data.rfind(b"\n", 0, at) + 1
+    return _BLANKS.match(data, line).end() - line  # type: ignore[union-attr]  # fits anywhere
 
 
 def _cutting_comment(simple: Simple, data: bytes) -> int | None:
@@ -187,8 +193,10 @@ class _Below(Struct, frozen=True):
     names: tuple[str, ...]
 
 
-def _settings_below(data: bytes, at: int) -> _Below | None:
-    """The settings directly below; None where a command of its own stands there."""
+def _settings_below(data: bytes, at: int, indent: int) -> _Below | None:
+    """The settings directly below; None where a command of its own stands there. `indent`: blanks before the command
+    above, beside which a variable is set for itself: `n=$((n+1))` in a loop.
+    """
     at = at + 1 if data[at : at + 1] == b"\n" else at
     apart = False
     while (line := _NOTHING.match(data, at)) is not None:
@@ -196,14 +204,14 @@ def _settings_below(data: bytes, at: int) -> _Below | None:
     found = (_IS_SETTING if apart else _LOOKS_LIKE_SETTING).match(data, at)
     if found is not None and b"\n" in found.group():
         return None
-    blank = _BLANKS.match(data, at).end() - at  # type: ignore[union-attr]  # fits anywhere
+    blank = _indent(data, at)
     if found is None and (apart or not blank):
         return None
     try:
         following = scan_command(data, at + blank)
     except Unterminated:
         return None
-    if following.assignments and not following.words and not blank:
+    if following.assignments and not following.words and blank <= indent:
         return None
     words = [data[item.start : item.end] for item in following.words]
     if find_launcher([word.decode("utf-8", "replace") for word in words]) is not None:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.hostile import clean_line
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.regex import regex
 
 DocumentKind = Literal["shell", "yaml", "json", "toml", "python"]
@@ -26,6 +26,10 @@ class ScriptError(Exception):
 
 class EditRefused(Exception):  # noqa: N818  (an answer, not a failure)
     """An edit that cannot be made exactly: one sentence saying why. Nothing has been written."""
+
+
+ANEW = mark("{key} is another one in every run ({why}): change it where it is chosen.")
+"""Why a value that is drawn, or taken from a table, is not overridden by one for all runs."""
 
 
 class Span(Struct, frozen=True):

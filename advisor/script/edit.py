@@ -15,8 +15,8 @@ from advisor.regex import regex
 from advisor.script.batch_lines import edit_job_option
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value
 from advisor.script.keyed import read_keyed
-from advisor.script.keyed_edit import KeyedEditor
-from advisor.script.launch import Script
+from advisor.script.keyed_edit import KeyedEditor, refuse_unclear
+from advisor.script.launch import Launch, Script
 from advisor.script.proof import differences
 from advisor.script.reader import FOLLOWED, in_memory
 from advisor.script.toml_edit import TomlEditor
@@ -64,15 +64,24 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) ->
     rewrites = changes.rewrites()
     problems = differences(script, launch_index, wanted, rewrites)
     if problems:
-        span = script.launches[launch_index].span
-        together = sum(one.span == span for one in script.launches) if span is not None else 0
-        if together > 1:
-            told = {"line": span.line if span else 0, "count": together}
-            raise EditRefused(
-                say("Line {line} starts {count} launches, each with values of its own: change it by hand.", **told)
-            )
+        if len(together(script, launch_index)) > 1:
+            raise _each_its_own(script, launch_index)
         raise EditRefused(say("The change cannot be made without side effects: {what}", what=problems[0].says))
     return rewrites
+
+
+def together(script: Script, launch_index: int) -> list[Launch]:
+    """The launches that the same words start: rounds of a loop, calls of a function."""
+    span = script.launches[launch_index].span
+    return [one for number, one in enumerate(script.launches) if number == launch_index or one.span == span is not None]
+
+
+def _each_its_own(script: Script, launch_index: int) -> EditRefused:
+    rounds = together(script, launch_index)
+    told = {"line": span.line if (span := rounds[0].span) is not None else 0, "count": len(rounds)}
+    return EditRefused(
+        say("Line {line} starts {count} launches, each with values of its own: change it by hand.", **told)
+    )
 
 
 def _as_list(item: EditRequest, before: Value | None) -> EditRequest:
@@ -123,6 +132,9 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
         )
     if launch_index >= len(reading.launches):
         raise EditRefused(say(_NO_LAUNCH, file=file))
+    for number, prefix in _config_files(script, launch_index):
+        keys = [_in_file(item.key).removeprefix(prefix) for item in wanted if item.kind == "setting"]
+        refuse_unclear(read_keyed(script.documents[number]), script.documents[number], keys)
     launch = reading.launches[launch_index]
     simple = launch.command.simple
     for cut in (one for one in reading.cuts if simple.start <= one.start <= simple.end):
@@ -164,11 +176,16 @@ def _config_file(script: Script, launch_index: int, wanted: Sequence[EditRequest
         _keyed(script, number, items, changes, prefix)
 
 
+def _in_file(key: str) -> str:
+    """A key as a config file spells what a command gives as an option."""
+    return key[2:].replace("-", "_") if key.startswith("--") else key
+
+
 def _config_files(script: Script, launch_index: int) -> Iterator[tuple[int, str]]:
     """The config files of a launch, and the prefix under which each one's keys are settings."""
     settings = [one for one in script.launches[launch_index].settings if one.origin == "file" and one.span is not None]
     for number, document in enumerate(script.documents[1:], 1):
-        own = [one.key for one in settings if one.span is not None and one.span.path == str(document.path)]
+        own = [_in_file(one.key) for one in settings if one.span is not None and one.span.path == str(document.path)]
         own = [key for key in own if not key.startswith(FOLLOWED)]
         if not own:
             continue

@@ -63,6 +63,10 @@ class Table(Struct, frozen=True):
     closer: int = 0
     """Byte of the closing brace of a flow mapping."""
 
+    def has(self, entry: KeyedEntry) -> bool:
+        """Whether an entry is written in this very table, not merged into it (`<<`)."""
+        return self.start <= entry.name <= self.closer
+
 
 class Keyed(Struct):
     """A config file read to the byte."""

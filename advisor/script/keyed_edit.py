@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean_line
-from advisor.language import say
+from advisor.language import listed, say
 from advisor.regex import regex
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.keyed import Keyed, KeyedEntry, Table
@@ -35,11 +35,8 @@ class KeyedEditor:
 
     def settings(self, wanted: Sequence[EditRequest]) -> None:
         """Set, add or remove keys; neighbours between braces are taken away together, with the commas they share."""
-        if wanted and self.keyed.documents > 1:
-            told = {"file": clean_line(str(self.document.path)), "count": self.keyed.documents}
-            raise EditRefused(
-                say("{file} holds {count} documents (---), and nothing tells which the run gets.", **told)
-            )
+        if wanted:
+            refuse_unclear(self.keyed, self.document, [item.key.removeprefix(self.prefix) for item in wanted])
         for item in wanted:
             self.setting(item)
         run: list[KeyedEntry] = []
@@ -70,7 +67,7 @@ class KeyedEditor:
         name = clean_line(wanted.key)
         sharing = [other.key for other in self.keyed.entries if other.start == entry.start and other.key != entry.key]
         table = self.keyed.tables.get(entry.key.rpartition(".")[0])
-        if sharing and table is not None and not table.start <= entry.name <= table.closer:
+        if sharing and table is not None and not table.has(entry):
             self.add(entry.key, wanted, value)  # it is merged in (<<): a key of its own wins
             return
         if sharing and entry.start != entry.end:
@@ -229,6 +226,23 @@ class KeyedEditor:
             return  # the line begins inside a value, where a comment would become text
         newline = b"\r\n" if b"\r\n" in self.data else b"\n"
         self.changes.replace(self.number, line, line, blanks + b"# " + comment_text(wanted.comment) + newline)
+
+
+def refuse_unclear(keyed: Keyed, document: Document, keys: Sequence[str]) -> None:
+    """Refuse what loaders do not agree on: several documents, a key that stands twice in its table."""
+    file = clean_line(str(document.path))
+    if keyed.documents > 1:
+        told = {"file": file, "count": keyed.documents}
+        raise EditRefused(say("{file} holds {count} documents (---), and nothing tells which the run gets.", **told))
+    for key in keys:
+        table = keyed.tables.get(key.rpartition(".")[0])
+        own = [one.name for one in keyed.entries if one.key == key and table is not None and table.has(one)]
+        if len(set(own)) > 1:
+            lines = listed(str(document.line_of(at)) for at in sorted(set(own)))
+            names = {"key": clean_line(key), "lines": lines, "file": file}
+            raise EditRefused(
+                say("{key} stands in lines {lines} of {file}, which not every loader takes: keep one of them.", **names)
+            )
 
 
 def _block(text: str, indent: int) -> str | None:

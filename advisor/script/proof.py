@@ -116,14 +116,26 @@ def differences(
     out += [problem for item in wanted if item.kind == "job" for problem in _job_differences(again, item)]
     target = script.launches[launch_index]
     for old, new in zip(script.launches, again.launches, strict=True):
-        together = old.index == launch_index or (old.span is not None and old.span == target.span)
+        rounds = old.index != launch_index and old.span is not None and old.span == target.span
         before, after = old.environment, new.environment
         given = [  # variables for every launch that reached one which was not asked for
             item for item in wanted
             if item.kind == "environment" and item.everywhere and before.get(item.key) != after.get(item.key)
         ]  # fmt: skip
-        out += _compare(old, new, wanted if together else given)
+        if rounds:
+            out += _compare(old, new, ()) and _compare(old, new, [*_alike(old, target, wanted)])
+        else:
+            out += _compare(old, new, wanted if old.index == launch_index else given)
     return out
+
+
+def _alike(other: Launch, target: Launch, wanted: Sequence[EditRequest]) -> Iterator[EditRequest]:
+    """The changes that another round of the same command may get, too: not those of what the rounds differ in."""
+    values, own = _values(other), _values(target)
+    for item in wanted:
+        key = _bare(item.key)
+        if item.kind != "setting" or values.get(key, _UNSET) in (own.get(key, _UNSET), item.value):
+            yield item
 
 
 def _job_differences(again: Script, item: EditRequest) -> Iterator[Difference]:

@@ -36,6 +36,10 @@ _OF_ONES_OWN = ("DataLoader", "generate", "LLM", "SamplingParams", "GenerationCo
 _DEEPEST = 12
 
 
+_COPIES = ("replace", "copy", "deepcopy", "evolve")
+"""Functions that make a config of another one."""
+
+
 class Setup(Struct):
     """`configs`: the run's own config calls, the one that new settings go to last. `parts`: prefix and call of the
     others, in the order of the file. `trainer`: the trainer's class, "" where none is called.
@@ -216,6 +220,10 @@ def changes_inside(tree: ast.Module, setup: Setup, holders: Collection[str]) -> 
         taken = {name for name, value in handed if id(value) in own or _is_one(value, holders)}
         yield from (AttributeChange(each.key, each.node) for each in _changes_in(function, taken))
     yield from (AttributeChange("", call) for call in setup.configs if len(call.args) > 1)  # which fields get them?
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) in _COPIES):
+        if call.args and _is_one(call.args[0], holders):  # of two trainers one gets the copy
+            keys = [""] if len(setup.trained) > 1 else [keyword.arg or "" for keyword in call.keywords]
+            yield from (AttributeChange(key, call) for key in keys)
     made = family(tree, {called(call) for call in setup.configs})
     for node in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
         if node in made:

@@ -6,10 +6,11 @@ import ast
 import keyword
 import re
 
+from advisor.bash.text import Varies
 from advisor.hostile import clean_line
 from advisor.language import listed, say
 from advisor.regex import regex
-from advisor.script.document import Changes, EditRefused, EditRequest, Value, comment_text, encoded
+from advisor.script.document import ANEW, Changes, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.python_file import FieldSource, PythonReading, text_of
 
 _NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
@@ -89,6 +90,8 @@ class PythonEditor:
         """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""
         node = source.own
         self.alone(source, wanted)
+        if isinstance(why := source.found.reason, Varies):
+            raise EditRefused(say(ANEW, key=clean_line(wanted.key), why=clean_line(why)))
         if isinstance(node, ast.IfExp):
             raise EditRefused(
                 say("{key} depends on a condition that only running the file would tell.", key=clean_line(wanted.key))

@@ -29,7 +29,15 @@ from advisor.script.python_calls import (
     unchanged_dictionaries,
 )
 from advisor.script.python_names import NameValues, assignments
-from advisor.script.python_options import given_options, is_filled, later_defaults, option_defaults, read_names
+from advisor.script.python_options import (
+    given_options,
+    is_filled,
+    later_defaults,
+    option_defaults,
+    own_options,
+    read_names,
+    reads_command_line,
+)
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
 _NEWLINE = regex(rb"\r\n|\n|\r")
@@ -145,6 +153,13 @@ def _parsed(data: bytes) -> ast.Module:
                 assert isinstance(first, ast.If)
                 return ast.increment_lineno(ast.Module([*first.body, *others], []), -1)
             raise error from None
+
+
+def takes_option(document: Document, key: str) -> bool:
+    """Whether a well-formed Python file may read an option of this name from its command."""
+    tree = _parsed(document.data)
+    own = own_options(tree)
+    return key.lstrip("-").replace("-", "_") in own if own is not None else reads_command_line(tree)
 
 
 def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[str]) -> None:

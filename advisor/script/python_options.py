@@ -7,6 +7,7 @@ default, `args.batch` of `args = parser.parse_args()` that of `add_argument("--b
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.hostile import clean_line
@@ -20,6 +21,16 @@ _INTO_CLASSES = ("parse_args_into_dataclasses", "parse_args_and_config", "parse"
 _INTO_ONE = ("parse_args", "parse_known_args")
 _SWITCHES = {"store_true": True, "store_false": False}
 """Actions of argparse that take no value, and what they set."""
+_COMMAND_LINES = frozenset(
+    ("absl", "argparse", "click", "docopt", "draccus", "fire", "hydra", "jsonargparse", "omegaconf", "optparse",
+     "simple_parsing", "sys", "tap", "typer", "tyro")
+)  # fmt: skip
+"""Packages that read the command line, or let it be read."""
+_LIBRARIES = frozenset(
+    ("accelerate", "bitsandbytes", "datasets", "deepspeed", "numpy", "pandas", "peft", "torch", "transformers", "trl",
+     "unsloth", "vllm", "wandb")
+)  # fmt: skip
+"""Packages that read none on their own; of what a module of another name does nothing is known."""
 _OF_ONE_CLASS = ("cli", "parse_cli", "tap", "instantiate")
 """Functions that fill the class they are handed: `tyro.cli(Args)`."""
 
@@ -141,6 +152,39 @@ def later_defaults(tree: ast.Module) -> frozenset[str]:
     """Options whose default is set anew: `parser.set_defaults(batch=8)`."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "set_defaults")
     return frozenset(keyword.arg for call in calls for keyword in call.keywords if keyword.arg)
+
+
+def own_options(tree: ast.Module) -> frozenset[str] | None:
+    """The options of the one argparse parser that reads the command; None where another one may read it, too."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    others = (*_INTO_CLASSES[:-1], *_OF_ONE_CLASS, "parse_known_args", "add_arguments", "add_subparsers")
+    alone = sum(called(call) == "ArgumentParser" for call in calls) == 1
+    if not alone or any(called(call) in others for call in calls):
+        return None
+    return frozenset(name for name, _, _ in _flags(tree))
+
+
+def reads_command_line(tree: ast.Module) -> bool:
+    """Whether the file may take options: by a parser, by `sys.argv`, or by what a file beside it does for it."""
+    readers = {*_INTO_CLASSES, *_INTO_ONE, *_OF_ONE_CLASS}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call() if called(node) in readers or called(node).endswith("Parser"):
+                return True
+            case ast.Attribute(attr="argv"):
+                return True
+            case ast.Import(names=names) if any(one.name.partition(".")[0] in _COMMAND_LINES for one in names):
+                return True
+            case ast.ImportFrom(module=module, level=level) if level or _may_read(module or ""):
+                return True
+            case _:
+                pass
+    return False
+
+
+def _may_read(module: str) -> bool:
+    top = module.partition(".")[0]
+    return top in _COMMAND_LINES or top not in sys.stdlib_module_names | _LIBRARIES
 
 
 def _text(node: ast.expr | None) -> str:

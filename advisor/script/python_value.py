@@ -11,12 +11,15 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.bash.text import Varies
 from advisor.language import mark, say
 from advisor.regex import regex
 
 _MAX_DEPTH = 40
 _AS_TEXT = (-1, ord("s"))
 """Conversions of `{value}` and `{value!s}`."""
+_DRAWS = regex(r"\.suggest_\w+\Z|^(?:np\.|numpy\.)?random\.|^wandb\.config\b")
+"""Calls that a search or a draw answers, another value in every run."""
 _RUNS = mark("an expression that only running it would tell")
 _LONGEST = 100_000
 _DTYPE = regex(r"(?:b?float|u?int|half|double|bool)\d*(?:_\w+)?\Z")
@@ -240,7 +243,8 @@ class Evaluator:
             return self.converted(name, self.evaluate(node.args[0], depth + 1))
         if not name:
             return Evaluated(reason=say("a call(…) is known only when it runs"))
-        return Evaluated(reason=say("{name}(…) is known only when it runs", name=name))
+        why = say("{name}(…) is known only when it runs", name=name)
+        return Evaluated(reason=Varies(why) if _DRAWS.search(name) else why)
 
     def converted(self, name: str, inner: Evaluated) -> Evaluated:
         value = inner.value

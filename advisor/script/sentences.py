@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from advisor.regex import regex
 
-_KEY = rb"[A-Za-z]\w*(?:[._]\w+)+"
+_KEY = rb"(?=\w*[._]\w)[A-Za-z]\w*(?:\.\w+)*"
 _VALUE = rb"-?\d(?:[\w.]*\w)?|[Tt]rue|[Ff]alse|zero\d\w*|\"[^\"$`\n]*\""
 _LINK = (
     rb"(?:[ \t]+(?=\d)|[ \t]+(?:is|was|to|of|at|as|set[ \t]+to|=)[ \t]+|[ \t]*(?:=|:)[ \t]*|[ \t]*(?:%s)[ \t]*)"

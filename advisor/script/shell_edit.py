@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from advisor.bash.run import FILLERS
 from advisor.bash.syntax import Assignment
-from advisor.bash.text import ByteRange, NotSet, ShellValue, cut, joined, known
+from advisor.bash.text import ByteRange, NotSet, ShellValue, Varies, cut, joined, known
 from advisor.bash.words import Word
 from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
@@ -22,6 +22,7 @@ from advisor.regex import regex
 from advisor.script.arguments import DELETES, Argument
 from advisor.script.config_files import OPTIONS
 from advisor.script.document import (
+    ANEW,
     Changes,
     Document,
     EditRefused,
@@ -38,6 +39,10 @@ from advisor.script.shell import ShellLaunch, ShellReading, setting_place
 _GAP = regex(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
 _KEY = regex(r"(\+\+|\+)?(.*)\Z", re.DOTALL)
 _DEFAULT_INDENT = b"    "
+_WORDS = re.compile(rb"\w+")
+_MULTIRUN = ("--multirun", "-m")
+_SWEEP = re.compile(r"(?:choice|range|interval|glob)\(|[^\[\]{}()'\",]+,")
+"""What hydra takes for several values: a list of texts without brackets, or a sweep of its own grammar."""
 
 
 class ShellEditor:
@@ -58,16 +63,43 @@ class ShellEditor:
     def setting(self, wanted: EditRequest) -> None:
         """Set, add or remove one setting."""
         marker, key = self.spelled(wanted.key)
-        existing = [argument for argument in self.launch.arguments if argument.key == key]
+        naming = [argument for argument in self.launch.arguments if argument.key in (key, DELETES + key)]
+        existing = [argument for argument in naming if argument.key == key]
         if wanted.value is None:
             self.remove(existing, wanted)
-        elif existing:
-            self.change(existing[-1], wanted, wanted.value)
-        elif any(argument.key == DELETES + key for argument in self.launch.arguments):
+        elif naming and naming[-1].key != key:
             names = {"key": clean_line(key), "deletion": clean_line(DELETES + key)}
             raise EditRefused(say("{key} is taken away by {deletion}; remove that by hand first.", **names))
+        elif existing and self.is_swept(existing[-1]):
+            raise EditRefused(
+                say("{key} takes several values, one for each run: change it by hand.", key=clean_line(key))
+            )
+        elif existing and (why := self.set_anew(existing[-1])):
+            raise EditRefused(say(ANEW, key=clean_line(key), why=clean_line(why)))
+        elif existing:
+            self.change(existing[-1], wanted, wanted.value)
         else:
             self.add("" if key.startswith("-") else marker, key, wanted, wanted.value)
+
+    def is_swept(self, argument: Argument) -> bool:
+        """Whether hydra starts a run for each of the argument's values: `--multirun n=4,8`, `n=range(1,4)`."""
+        several = any(one.key in _MULTIRUN and one.style == "option" for one in self.launch.arguments)
+        return several and isinstance(argument.value, str) and bool(_SWEEP.match(argument.value))
+
+    def set_anew(self, argument: Argument) -> str:
+        """Why the argument is another one each time that the command runs; "" where it is not."""
+        if isinstance(argument.reason, Varies):
+            return argument.reason
+        homes = [self.launch.command.fields[index].home for index in argument.fields]
+        raw = b" ".join(self.reading.data[home.doc][home.start : home.end] for home in homes if home is not None)
+        value = raw.partition(b"=")[2] if argument.style != "option" else raw
+        anew, place = self.launch.command.anew, setting_place(self.reading, self.launch, argument)
+        for name in _WORDS.findall(value) if b"$" in value else ():
+            loop = anew.get(name)
+            inside = loop is not None and place is not None and loop.start <= place.start < loop.end
+            if name in anew and not inside:
+                return say("${name} is set anew in a loop", name=name.decode())
+        return ""
 
     def spelled(self, key: str) -> tuple[str, str]:
         """The marker and the key as this launch spells it: `zero_stage` is `--zero_stage` where options are used."""
@@ -224,8 +256,12 @@ class ShellEditor:
         place = source.place(begin, simple.last, "nested")
         if place is not None and place.doc == 0:
             return place.end
-        home = source.home
-        if home is None or home.doc != 0 or simple.operator or simple.comment is not None:
+        home, tail = source.home, source.place(simple.last - 1, simple.last, "nested")
+        if home is None or home.doc != 0:
+            return None
+        if tail is not None and tail.doc == 0 and home.start < tail.start and tail.end < home.end:
+            return tail.end
+        if simple.operator or simple.comment is not None:
             return None
         if source.data[simple.last :].strip(b" \t") or self.reading.data[0][home.end - 1 : home.end] != b'"':
             return None

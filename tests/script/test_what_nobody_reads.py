@@ -40,17 +40,19 @@ def test_nothing_is_said_of_what_is_read_or_sets_no_run_up(line: str, tmp_path: 
 
 
 def test_an_override_of_a_command_in_a_string_goes_into_the_string(tmp_path: Path) -> None:
-    text = 'MB=8; bash -c "python3 -m verl.trainer.main_ppo data.train_batch_size=$MB"\n'
+    text = 'MB=8; bash -c "python3 -m verl.trainer.main_ppo data.train_batch_size=$MB a.b=$MB"\n'
     (done,) = rewrite(read(tmp_path, text), 0, [EditRequest(KEY, "2")])
     assert done.new.decode() == text.replace('$MB"', '$MB data.train_batch_size=2"')
+    (done,) = rewrite(read(tmp_path, text.replace(" a.b=$MB", "")), 0, [EditRequest(KEY, "2")])
+    assert done.new.decode() == text.replace(" a.b=$MB", "").replace("MB=8", "MB=2")
 
 
 def test_a_command_in_a_heredoc_and_a_loop_are_refused_with_the_reason(tmp_path: Path) -> None:
     ends_in_it = RUN.format("$MB").removesuffix(" trainer.n_gpus_per_node=8")
-    fed = read(tmp_path, f"MB=8; bash <<E\n{ends_in_it}\nE\n")
+    fed = read(tmp_path, f"MB=8; ls $MB; bash <<E\n{ends_in_it}\nE\n")
     with pytest.raises(EditRefused, match="no safe place for an override"):
         rewrite(fed, 0, [EditRequest(KEY, "2")])
-    looped = read(tmp_path, f"for MB in 4 8; do\n{RUN.format('$MB')}\ndone\n")
+    looped = read(tmp_path, f"for MB in 4 8; do\n{RUN.format('$MB')} a.name=n$MB\ndone\n")
     with pytest.raises(EditRefused, match="Line 2 starts 2 launches"):
         rewrite(looped, 0, [EditRequest(KEY, "2")])
 

@@ -23,7 +23,8 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    files = sorted(file for folder in asked.folders for file in folder.rglob("*") if file.suffix in _ENDINGS)
+    found = (file for folder in asked.folders for file in folder.rglob("*") if file.suffix in _ENDINGS)
+    files = sorted(file for file in found if file.is_file())
     read = random.Random(asked.seed).sample(files, min(asked.most, len(files)))
     values, hidden = 0, 0
     for file in read:

@@ -451,4 +451,37 @@ SECOND = (
 )
 """A second list, thought of when the first was hidden: 67 of these 91 were (26 November 2026)."""
 
-FORMS = (*NAMED, *SECOND, *((text, shape) for shape in SHAPES for text in ("{}", "found ({}).")))
+THIRD = (
+    ("headers = {{'Authorization': f'Bearer {}'}}", LONG),
+    ('url = f"https://oauth2:{}@huggingface.co/org/m"', LONG),
+    ("hf_token: |\n  {}\n", LONG),
+    ("env:\n  WANDB_API_KEY: >-\n    {}\n", HEX40),
+    ('curl -d \'{{"username": "me", "password": "{}"}}\' https://x', WORD),
+    ("curl -X POST -F 'token={}' https://x", WORD),
+    ("#SBATCH --export=ALL,OPENAI_API_KEY={},N=8", WORD),
+    ("docker run --gpus all -e WANDB_API_KEY='{}' -e N=8 img", HEX40),
+    ("apptainer exec --env HF_TOKEN={},N=8 img.sif bash", WORD),
+    ("kind: Secret\ndata:\n  hf-token: {}\n", "UzNjcmV0UDRzc1M0bHRlZA=="),
+    ('kind: Secret\nstringData:\n  password: "{}"\n', WORD),
+    ("machine huggingface.co\n  login me\n  password {}\n", LONG),
+    ("!wandb login {}", HEX40),
+    ("subprocess.run(['wandb', 'login', '{}'])", HEX40),
+    ('subprocess.run(["huggingface-cli", "login", "--token", "{}"])', LONG),
+    ("git clone https://me:{}@huggingface.co/datasets/a/b", WORD),
+    ("DefaultEndpointsProtocol=https;AccountName=x;AccountKey={};EndpointSuffix=core", "a1B2c3D4e5F6g7H8+/9J0k1L2=="),
+    ("azcopy copy a 'https://x.blob.core.windows.net/c?sv=2022&se=2025-01-01&sr=c&sp=rl&sig={}'", "abc%2FdefGHI%3D"),
+    ("AWS_SESSION_TOKEN={}", "IQoJb3JpZ2luX2VjEJr" + LONG),
+    ("fs.s3a.secret.key={}", "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEYab"),
+    ("storage_options={{'key': 'AKIAIOSFODNN7EXAMPLE', 'secret': '{}'}}", LONG),
+    ("-----BEGIN EC PRIVATE KEY-----\n{}\n-----END EC PRIVATE KEY-----", "MHcCAQEE\nIBkg"),
+    ("PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n{}\nPrivate-MAC: 00", "AAAAIGq7" + LONG),
+    ('ssh_key = """-----BEGIN OPENSSH PRIVATE KEY-----\n{}"""', "b3BlbnNzaC1rZXktdjEA"),
+    ("WANDB_API_KEY = os.environ.get('WANDB_API_KEY') or '{}'", HEX40),
+    ("requests.post('https://oapi.dingtalk.com/robot/send', params={{'access_token': '{}'}})", HEX40),
+    ("webhook: https://open.feishu.cn/open-apis/bot/v2/hook/{}", "1a2b3c4d-1a2b-1a2b-1a2b-1a2b3c4d5e6f"),
+    ("parser.add_argument('--hf_token', type=str, default='{}')", LONG),
+    ("ray.init(address='auto', _redis_password='{}')", WORD),
+)
+"""A third list, of 27 November 2026: 22 of these 29 were hidden at first sight."""
+
+FORMS = (*NAMED, *SECOND, *THIRD, *((text, shape) for shape in SHAPES for text in ("{}", "found ({}).")))

@@ -34,7 +34,12 @@ DATA = f"{HEAD}from dataclasses import dataclass\n@dataclass\n"
 OWN = "class My(GRPOConfig):\n    batch_size: int = 4\n"
 SUPER = "class My(GRPOConfig):\n    def __init__(self, **given):\n        super().__init__(batch_size=4, **given)\n"
 AFTER = "class A(GRPOConfig):\n    lr: int = 1\n    def __post_init__(self):\n        self.batch_size = 4\n"
-BESIDE = {"sub/env.sh": "MB=8\n", "env.sh": "MB=4\n", "sub/run2.sh": LAUNCH.replace("$MB", "8")}
+BESIDE = {
+    "two.yaml": "train_batch_size: 8\n---\ntrain_batch_size: 4\n",
+    "sub/env.sh": "MB=8\n",
+    "env.sh": "MB=4\n",
+    "sub/run2.sh": LAUNCH.replace("$MB", "8"),
+}
 
 EXACT: dict[str, tuple[str, str, str]] = {
     "a call with **": (
@@ -77,6 +82,16 @@ EXACT: dict[str, tuple[str, str, str]] = {
     "a default": ("run.sh", f"{RUN} {MB}=${{MB:-8}} data.max_prompt_length=3\n", MB),
     "words behind bash -s": ("run.sh", f"bash -s -- 8 <<'E'\n{LAUNCH.replace('$MB', '$1')}E\n", MB),
     "a merge key in quotes": ("m.yaml", 'a: &a {mb: 8}\nc:\n  "<<": *a\n  mb: 4\n', "c.mb"),
+    "a string in a loop": ("run.sh", f"for r in 0 1; do\n  bash -c \"{RUN} {MB}=8 a.log='r$r'\"\ndone\n", MB),
+    "a string of several lines": ("run.sh", f'MB=8\nbash -c "\n  {RUN} \\\\\n  {MB}=$MB a.b=$MB c.d=\\$HOME\n"\n', MB),
+    "a script that the script writes": ("run.sh", f"MB=8\ncat > a.sh <<E\n{LAUNCH}E\nbash a.sh\n", MB),
+    "what Slurm exports": (
+        "run.sh",
+        f'#SBATCH --export=ALL,MB=1\nMB=8\nbash -c "{RUN} {MB}=$MB a.b=\\$MB"\n',
+        MB,
+    ),
+    "brackets in brackets": ("run.sh", f"A=(2 8)\ni=3\n{RUN} {MB}=${{A[i % ${{#A[@]}}]}} a.n=1\n", MB),
+    "a value that a loop sets itself": ("run.sh", f"while [ -z $D ]; do\nD=1\nMB=8\n{LAUNCH}done\n", MB),
     "cd before a file": ("run.sh", f"cd sub\nsource ./env.sh\n{LAUNCH}", MB),
     "pushd before a file": ("run.sh", f"pushd sub >/dev/null\nsource ./env.sh\npopd >/dev/null\n{LAUNCH}", MB),
 }
@@ -135,6 +150,58 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         r"gets make\(lr=1\) \(line 4\), of which batch_size cannot be read",
     ),
     "several documents": ("m.yaml", "mb: 8\n---\nmb: 4\n", "mb", "holds 2 documents"),
+    "a key that stands twice": (
+        "m.yaml",
+        "mb: 8\nlr: 1\nmb: 4\n",
+        "mb",
+        "stands in lines 1, 3 of .*: keep one of them",
+    ),
+    "two documents beside the command": (
+        "run.sh",
+        "python3 train.py --config two.yaml --train_batch_size 4\n",
+        "--train_batch_size",
+        "holds 2 documents",
+    ),
+    "what a loop varies": (
+        "run.sh",
+        f"for MB in 8 4; do\n{RUN} {MB}=$MB a.name=n$MB\ndone\n",
+        MB,
+        "starts 2 launches, each with values of its own",
+    ),
+    "what a copy takes over": (
+        "t.py",
+        f"from dataclasses import replace\n{HEAD}cfg = GRPOConfig(batch_size=8)\nlong = replace(cfg, lr=1)\n"
+        f"{TRAIN}{TRAIN.replace('cfg', 'long')}",
+        BATCH,
+        "may be changed by line 4",
+    ),
+    "what a loop halves": (
+        "run.sh",
+        f"MB=8\nuntil {LAUNCH}do\nMB=$((MB/2))\ndone\n",
+        MB,
+        r"another one in every run \(\$MB is set anew in a loop\)",
+    ),
+    "a row of a table": (
+        "run.sh",
+        f"while read -r name MB; do\n{LAUNCH}done <<'E'\na 8\nb 4\nE\n",
+        MB,
+        r"another one in every run \(\$MB is set anew",
+    ),
+    "a task of a job array": (
+        "run.sh",
+        f"#SBATCH --array=0-1\nA=(8 4)\nMB=${{A[$SLURM_ARRAY_TASK_ID]}}\n{LAUNCH}",
+        MB,
+        "another one in every run",
+    ),
+    "a draw": ("run.sh", f"A=(8 4)\nMB=${{A[RANDOM % ${{#A[@]}}]}}\n{LAUNCH}", MB, "another one in every run"),
+    "a trial's choice": (
+        "t.py",
+        f"{HEAD}def f(trial):\n    cfg = GRPOConfig(batch_size=trial.suggest_int('b', 1, 8))\n    {TRAIN}",
+        BATCH,
+        "another one in every run",
+    ),
+    "a key that is taken away behind": ("run.sh", f"{RUN} {MB}=8 ~{MB}\n", MB, f"is taken away by ~{MB}"),
+    "several runs of hydra": ("run.sh", f"{RUN} --multirun {MB}=8,4\n", MB, "several values, one for each run"),
     "cd before a script": (
         "run.sh",
         "cd sub && bash run2.sh\n",
@@ -251,3 +318,16 @@ def test_no_other_launch_gets_anything_else(first: int, tmp_path: Path) -> None:
     for one in done:
         one.document.path.write_bytes(one.new)
     assert run(file) == [{**got, **({MB: "2"} if number == first else {})} for number, got in enumerate(ran)]
+
+
+def test_one_call_of_a_function_gets_it_and_the_other_keeps_its_own(tmp_path: Path) -> None:
+    text = f"run() {{ {RUN} {MB}=$1 data.max_prompt_length=3; }}\nrun 8\nrun 4\n"
+    file = made(tmp_path, "run.sh", text)
+    written(file, MB)
+    assert [launch[MB] for launch in run(file)] == ["2", "4"]
+
+
+def test_a_counter_beside_a_launch_in_a_loop_is_none_of_its_settings(tmp_path: Path) -> None:
+    file = made(tmp_path, "run.sh", f"n=0\nwhile [ $n -lt 2 ]; do\n  {RUN} {MB}=8 a.b=$n\n  n=$((n+1))\ndone\n")
+    written(file, MB)
+    assert [(launch[MB], launch["a.b"]) for launch in run(file)] == [("2", "0"), ("2", "1")]
