@@ -40,7 +40,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.report.diff_report import diff_report
     from advisor.report.phrases import change_line
     from advisor.saved_fix import remember_fix
-    from advisor.saving import destination_of, only_rewrite, save, starter_of
+    from advisor.saving import command_for, destination_of, only_rewrite, save, starter_of
 
     state = open_state(parsed, needs_script=True)
     if state.crash.verdict == "not_oom":
@@ -87,6 +87,9 @@ def run(parsed: argparse.Namespace) -> int:
     if launch is not None:
         tell(say("written {file}", file=clean_line(str(launch))))
     tell(say("report  {file}", file=clean_line(str(written.report))))
+    command = "" if parsed.demo else command_for(destination, starter)
+    if command:
+        tell(say("next    {command}", command=clean_line(command)))
     for note in written.notes:
         tell(note)
     return Exit.DONE

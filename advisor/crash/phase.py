@@ -93,7 +93,7 @@ def _by_source_line(found: PhaseProof, trace: Trace, rules: PhaseRules) -> Phase
         return found
     phase, line = phase_of_texts([inner.text] if inner.text else [], rules.frames, "text")
     # a loss and its backward pass are of whatever model the worker trains
-    return (phase, say("text {quoted}", quoted=line)) if phase not in ("unknown", "actor_update") else found
+    return (phase, say("the log's text {quoted}", quoted=line)) if phase not in ("unknown", "actor_update") else found
 
 
 def open_phases(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> tuple[tuple[Phase, ...], str]:
@@ -200,7 +200,7 @@ def _by_texts(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> PhasePr
     if phase != "unknown":
         return phase, say("Ray task {name}", name=found)
     phase, found = phase_of_texts([text for text in (*own, *trace.texts) if text], rules.frames, "text")
-    return (phase, say("text {quoted}", quoted=found)) if phase != "unknown" else _UNKNOWN
+    return (phase, say("the log's text {quoted}", quoted=found)) if phase != "unknown" else _UNKNOWN
 
 
 def _by_driver(driver: Trace, rules: PhaseRules) -> PhaseProof:

@@ -30,6 +30,8 @@ _LABEL = regex(r"^\d{1,6}: (?=[\s{}\[\]\"])", re.MULTILINE)
 _SPACE = regex(r"\s*")
 _NO_PAIR = mark("{flag}: {pair!r} is not NAME=VERSION (write it like deepspeed=0.16.3)")
 _NO_JSON = mark("{path}: not JSON (write it with `rl-oom-advisor machine --format json`)")
+NAMELESS = mark("GPU in the log")
+"""What a card is called that a log gives no name."""
 _NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")
 _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run was elsewhere, describe it with --gpus.")
 
@@ -98,7 +100,7 @@ def from_log(
 
     `gpu_count`: cards of a node; where it is None, a node has at least `gpus_seen` of them.
     """
-    name = clean_line(gpu_names[0], 80) if gpu_names else say("GPU in the log")
+    name = clean_line(gpu_names[0], 80) if gpu_names else say(NAMELESS)
     count = gpu_count or max(1, gpus_seen or 1, len(gpu_names))
     card = Gpu(0, name, gpu_bytes, vendor=vendor_by_name(name))
     cards = tuple(replace(card, index=index) for index in range(count)) if gpu_bytes or gpu_names else ()

@@ -23,7 +23,7 @@ from advisor.report.machine_line import machine_line
 from advisor.report.memory_section import memory_section
 from advisor.report.set_up import set_up
 from advisor.report.short_changes import Most, ShownSteps, and_more, brief, changes_of
-from advisor.units import show_bytes
+from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, sentence
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ QUOTED, BRIEFLY = 180, 90
 """Characters of the proving line; where its sizes stand beside it."""
 SIZES = 4
 """Shown at most."""
+NOTABLE = GIB // 8
+"""What others hold of a card is told from here on: less is rounding and the driver's own."""
 BOTH = 2
 """Ways that an answer could go, shown at least."""
 WORDS = 400
@@ -107,7 +109,8 @@ def _head(state: State) -> list[str]:
         lines += wrap(say("Held beside it: {held}", held=beside), 2, 4) if beside else []
         lines += wrap(say("On the card: {held}", held=every), 2, 4) if every else []
         outside = held_by_others(proof.fields) if crash.memory == "gpu" and not (beside or every) else None
-        lines += wrap(say("Neither free nor torch's: {size}", size=show_bytes(outside)), 2, 4) if outside else []
+        if outside is not None and outside >= NOTABLE:
+            lines += wrap(say("Held by others on the card, or outside torch: {size}", size=show_bytes(outside)), 2, 4)
         lines += wrap(_tensor(state), 4) if crash.phase == "unknown" else []
     held = phrases.holders(crash, 1)
     lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []

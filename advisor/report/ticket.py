@@ -5,6 +5,7 @@ In English it is ASCII: colleagues abroad and issue trackers read it.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from advisor.crash.evidence import Evidence
 from advisor.hostile import clean_line
 from advisor.knowledge import open_knowledge
 from advisor.language import ENGLISH, clauses, say, speaking, spoken
+from advisor.machine.describe import NAMELESS
 from advisor.plan.solve import finish
 from advisor.redact import redact
 from advisor.report import phrases
@@ -48,12 +50,16 @@ def ticket(state: State, in_english: bool = True) -> str:
     """
     if not in_english or spoken() == ENGLISH:
         return _ticket(state)
+    nameless = say(NAMELESS)
     with speaking(ENGLISH):
-        return _ticket(_in_english(state))
+        return _ticket(_in_english(state, nameless))
 
 
-def _in_english(state: State) -> State:
-    """The session with what the ticket quotes of it told again: titles by their ids, the plan's promise computed."""
+def _in_english(state: State, nameless: str) -> State:
+    """The session with what the ticket quotes of it told again: titles by their ids, the plan's promise computed.
+
+    `nameless`: what a card without a name was called.
+    """
     knowledge, diagnosis = open_knowledge(state.asked.knowledge), state.diagnosis
     causes = {cause.id: cause.title for cause in knowledge.tree.causes}
     cases = {case.id: case.title for case in knowledge.cases}
@@ -63,11 +69,13 @@ def _in_english(state: State) -> State:
         title=causes.get(diagnosis.cause, diagnosis.title),
         cases=tuple(replace(case, title=cases.get(case.id, case.title)) for case in diagnosis.cases),
     )
-    run, plan = state.run, state.plan
+    run, plan, machine = state.run, state.plan, state.machine
+    cards = (dataclasses.replace(one, name=NAMELESS) if one.name == nameless else one for one in machine.gpus)
+    machine = dataclasses.replace(machine, gpus=tuple(cards))
     run = replace(run, title=frameworks.get(run.framework, run.title))
     if plan.shortfall and state.planned_for is not None:
         plan = replace(plan, shortfall=finish(state.planned_for, list(plan.steps), plan.not_proposed).shortfall)
-    return replace(state, diagnosis=diagnosis, run=run).with_plan(plan)
+    return replace(state, diagnosis=diagnosis, run=run, machine=machine).with_plan(plan)
 
 
 def _ticket(state: State) -> str:

@@ -275,11 +275,10 @@ def off_because(step: PlanStep, plan: Plan, by_user: bool, if_on: Callable[[], P
         )
     if step.saves.get(step.decides, 0) <= 0 and step.kind != "job":
         return say("off: it saves nothing in {phase}", phase=PHASE_TITLES[step.decides])
-    return (
-        say("off; with it the run is expected to fit")
-        if if_on().fits
-        else say("off: with it the run still does not fit")
-    )
+    then = if_on().fits
+    if then is None:
+        return say("off: whether all would fit with it cannot be computed here")
+    return say("off; with it the run is expected to fit") if then else say("off: with it the run still does not fit")
 
 
 def bar_rows(state: State, phase: Phase | None, width: int, height: int, decides: Place | None = None) -> list[Row]:

@@ -297,6 +297,8 @@ def _in_sight(text: str, room: int, change: int) -> list[str]:
     if cells(text) > _PIECES * room and change > room // 2:
         begin = text.rfind(" ", change - room // 2, change) + 1 or change - room // 4
         return [cut(f"…{text[begin:]}", room)]
+    if cells(text.rstrip(" \\")) < room:  # a line of its own for the sign that the line goes on says nothing
+        return [cut(text, room)]
     pieces: list[str] = []
     while cells(text) > room and len(pieces) < _PIECES - 1:
         most = len(cut(text, room)) - 1
