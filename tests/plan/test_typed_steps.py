@@ -1,4 +1,4 @@
-"""A step says what to type: in place where the launch has the setting, by an example elsewhere, or why no file has it."""
+"""A step says what to type: in place where the launch has the setting, by an example elsewhere, or why not."""
 
 from __future__ import annotations
 
