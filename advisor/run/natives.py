@@ -117,7 +117,15 @@ class Natives(Struct, dict=True):
         if len(carriers) < 2:
             return carriers[0] if carriers else None
         given = next((c for c in carriers if c.given and (c.value is not None or c.stated_off)), None)
-        return given or next((c for c in carriers if c.value is not None), carriers[0])
+        return given or next((c for c in carriers if self._means_something(c, knob)), carriers[0])
+
+    def _means_something(self, carrier: Native, knob: str) -> bool:
+        """Whether a default says anything of the knob: "use_galore: false" names no optimizer."""
+        fact = carrier.fact
+        if carrier.value is None or fact is None:
+            return False
+        rule = fact.to_knob if knob == fact.knob else fact.also[knob]
+        return rule is None or rule.of(RunScope(self).with_own(value=carrier.value)) is not None
 
     def carriers(self, knob: str) -> Sequence[Native]:
         """Every native key of this era that carries a knob, in the dialect's order."""

@@ -27,7 +27,7 @@ _LAUNCH_MODULES = {
 _TRAINS = regex(
     r"train|ppo|grpo|gspo|dpo|kto|orpo|cpo|rloo|gkd|reward|rlhf|sft|dapo|distill|finetune|pretrain"
     r"|realhf\.apps|areal|run_agentic"
-    r"|(^|[./_])(main(_\w+)?|rl)(\.py)?$|start_\w+|run_\w*(rm|vlm)|^(swift|megatron) pt$"
+    r"|(^|[./_])(main(_\w+)?|rl)(\.py)?$|start_\w+|run_\w*(rm|vlm|clm)|^(swift|megatron) pt$"
 )
 _OTHER_WORK = regex(
     r"convert|merge|preprocess|infer\b|inference|eval|generat|download|check_|json_dump|server|serve_|serve$|unittest|pytest"

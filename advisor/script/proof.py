@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import warnings
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -74,6 +75,9 @@ def _endings(rewrites: Sequence[Rewrite]) -> Check:
 def _syntax(item: Rewrite) -> Check:
     """A shell script through `bash -n`, which parses and runs nothing; the others were parsed when they were read."""
     name = clean_line(item.document.path.name)
+    if item.document.kind == "python" and _compiles(item.document.data):  # its parser takes an argument twice
+        what = say("{file} is well-formed {kind}", file=name, kind=item.document.kind)
+        return Check(what, _compiles(item.new))
     if item.document.kind != "shell":
         return Check(say("{file} is well-formed {kind}", file=name, kind=item.document.kind), True)
     bash = shutil.which("bash")
@@ -82,6 +86,17 @@ def _syntax(item: Rewrite) -> Check:
     before, after = _parses(bash, item.document.data), _parses(bash, item.new)
     why = "" if before else say("the original does not pass it either")
     return Check(say("bash -n clean"), after if before else None, why)
+
+
+def _compiles(data: bytes) -> bool:
+    """Whether Python compiles a file; nothing of it runs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(data, "", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+            return False
+    return True
 
 
 def _parses(bash: str, data: bytes) -> bool:

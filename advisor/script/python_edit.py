@@ -11,6 +11,7 @@ from advisor.hostile import clean_line
 from advisor.language import listed, say
 from advisor.regex import regex
 from advisor.script.document import ANEW, Changes, EditRefused, EditRequest, Value, comment_text, encoded
+from advisor.script.python_calls import called
 from advisor.script.python_file import FieldSource, PythonReading, text_of
 
 _NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
@@ -117,8 +118,7 @@ class PythonEditor:
         elif isinstance(holder, ast.Call) and (holder.keywords or holder.args or not dot):
             self.add_keyword(holder, wanted, encoded(name) + b"=", encoded(shown), b"")
         elif isinstance(own := self.reading.holder, ast.Call) and own.keywords and part.endswith("_kwargs"):
-            head = encoded(part) + b'={"' + encoded(name) + b'": '
-            self.add_keyword(own, wanted, head, encoded(shown), b"}")
+            self.add_entry(own, part, name, wanted, encoded(shown))
         elif (given := self.reading.given) is not None and not dot:
             told = {"key": clean_line(wanted.key), "line": given.lineno, "made": clean_line(ast.unparse(given), 60)}
             raise EditRefused(
@@ -127,6 +127,24 @@ class PythonEditor:
         else:
             key = clean_line(wanted.key)
             raise EditRefused(say("The file has no config class that {key} could be added to.", key=key))
+
+    def add_entry(self, call: ast.Call, part: str, name: str, wanted: EditRequest, shown: bytes) -> None:
+        """A new entry of the dictionary that the call is handed as an argument, which comes with it where it is new."""
+        inside = next((each.value for each in call.keywords if each.arg == part), None)
+        label = b'"' + encoded(name) + b'": '
+        unread = ast.unparse(inside) if inside is not None else self.reading.spread.get(id(call))
+        if inside is None and unread is None:
+            self.add_keyword(call, wanted, encoded(part) + b"={" + label, shown, b"}")
+        elif isinstance(inside, ast.Dict) and None not in inside.keys:
+            head = (b", " if inside.values else b"") + label
+            at = self.reading.end(inside.values[-1]) if inside.values else self.reading.end(inside) - 1
+            self.changes.replace(0, at, at, head + shown, wanted.key, (len(head), len(head + shown)))
+            self.comment(wanted, call)
+        elif isinstance(inside, ast.Call) and called(inside) == "dict" and all(each.arg for each in inside.keywords):
+            self.add_keyword(inside, wanted, encoded(name) + b"=", shown, b"")
+        else:
+            told = {"key": clean_line(wanted.key), "name": clean_line(unread or part, 60)}
+            raise EditRefused(say("{key} may be among **{name} already: set it there.", **told))
 
     def add_keyword(self, call: ast.Call, wanted: EditRequest, head: bytes, shown: bytes, tail: bytes) -> None:
         """A new argument behind the last one of the call."""

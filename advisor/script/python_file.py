@@ -324,8 +324,8 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictio
             if keyword.arg and setup.rivals:
                 reading.rivals.setdefault(keyword.arg, []).append(keyword.value.lineno)
             if keyword.arg:
-                _add(reading, keyword.arg, keyword, keyword.value, names)
-                _add_part(reading, keyword.arg, keyword, keyword.value, names, inside_only=True)
+                if not _add_part(reading, keyword.arg, keyword, keyword.value, names, inside_only=True):
+                    _add(reading, keyword.arg, keyword, keyword.value, names)
                 continue
             for name, node, value in _pairs(_behind(keyword.value, dictionaries)) or ():
                 _add(reading, name, node, value, values.at(value))
@@ -353,14 +353,18 @@ def _add_part(
     names: dict[str, Evaluated],
     *,
     inside_only: bool = False,
-) -> None:
-    """An argument that is known, or what a dictionary handed over as one holds. Objects of the program are none."""
+) -> bool:
+    """An argument that is known, or what a dictionary handed over as one holds. Objects of the program are none.
+
+    Returns whether it is a dictionary that is known to its last entry.
+    """
     pairs = _pairs(value, partly=True) or []
-    for name, inner, own in pairs:
-        if Evaluator(names, reading.environment).evaluate(own).known:
-            _add(reading, f"{key}.{name}", inner, own, names)
+    known = [pair for pair in pairs if Evaluator(names, reading.environment).evaluate(pair[2]).known]
+    for name, inner, own in known:
+        _add(reading, f"{key}.{name}", inner, own, names)
     if not pairs and not inside_only and Evaluator(names, reading.environment).evaluate(value).known:
         _add(reading, key, node, value, names)
+    return bool(known) and len(known) == len(_pairs(value) or [])
 
 
 def _pairs(value: ast.expr, *, partly: bool = False) -> list[tuple[str, FieldNode, ast.expr]] | None:

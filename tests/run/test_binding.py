@@ -194,3 +194,38 @@ def test_native_texts_are_read_as_their_type_or_not_at_all(text: str, kind: str,
 )
 def test_versions_are_compared_as_packaging_does(spec: str, version: str, inside: bool) -> None:
     assert version_in(spec, version) is inside
+
+
+def test_where_nothing_is_set_the_key_counts_whose_default_says_something() -> None:
+    """use_galore's false names no optimizer: optim is the key to set."""
+    made = launch("llamafactory-cli train", stage="sft", finetuning_type="full")
+    carrier = built(made, gpus(8), libraries={"llamafactory": "0.9.3"}).natives.carrier("actor.optimizer")
+    assert carrier is not None
+    assert carrier.key == "optim"
+
+
+def test_trl_loads_in_the_type_that_its_version_reads() -> None:
+    """Measured with 0.17, 0.24 and 1.16 on a CPU: torch_dtype comes to nothing where dtype is float32 already."""
+
+    @each(
+        ("trl", "given", "loaded"),
+        [
+            ("0.17.0", "torch_dtype", "bfloat16"),
+            ("0.24.0", "torch_dtype", "bfloat16"),
+            ("0.24.0", "dtype", "bfloat16"),
+            ("0.24.0", "", "float32"),
+            ("0.26.2", "", "auto"),
+            ("0.27.2", "", "float32"),
+            ("0.27.2", "torch_dtype", "float32"),
+            ("1.16.0", "torch_dtype", "float32"),
+            ("1.16.0", "dtype", "bfloat16"),
+        ],
+    )
+    def checked(trl: str, given: str, loaded: str) -> None:
+        stated = [Setting("Trainer", "SFTTrainer", "file"), Setting("Trainer.model", "Qwen/Qwen2.5-7B", "file")]
+        stated += [Setting(f"model_init_kwargs.{given}", "bfloat16", "file")] if given else []
+        made = Launch(0, "train", (), {}, tuple(stated), bases=("SFTConfig", "SFTTrainer", "trl.SFTConfig"))
+        run = built(made, gpus(1), libraries={"trl": trl, "transformers": "4.57.1"}).run
+        assert run.value("actor.load_precision") == loaded
+
+    checked()

@@ -110,6 +110,7 @@ def test_what_a_backend_decides_speaks_of_keys_and_fields_that_exist() -> None:
                 "config_alone",
                 "algorithm",
                 "rolls_out",
+                *(f"library.{name}" for name in ("transformers", framework.package)),
                 "era",
             }
         assert all(set(one.set) <= fields for one in framework.mechanics_when)

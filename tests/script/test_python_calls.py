@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.script.document import EditRefused, EditRequest
+from tests.loops import each
 from tests.script.conftest import Edited, Read, values
 
 VARIABLES = """import torch
@@ -128,3 +129,27 @@ def test_a_piece_cut_out_of_a_function_is_read_and_edited_where_it_stands(read: 
     assert values(launch)["a"] == "1"
     assert launch.effective()["a"].span.line == 3
     assert edited(text, EditRequest("a", "2"), name="t.py") == text.replace("a=1", "a=2")
+
+
+def test_an_entry_of_a_dictionary_that_a_config_is_handed_is_added_there(edited: Edited) -> None:
+    @each(
+        ("given", "wanted"),
+        [
+            ("a=1", 'a=1, model_init_kwargs={"dtype": "bfloat16"})'),
+            ("model_init_kwargs={'k': 1}", """model_init_kwargs={'k': 1, "dtype": "bfloat16"})"""),
+            ("model_init_kwargs={}, a=1", 'model_init_kwargs={"dtype": "bfloat16"}, a=1)'),
+            ("model_init_kwargs=dict(k=1), a=1", 'model_init_kwargs=dict(k=1, dtype="bfloat16"), a=1)'),
+            ("model_init_kwargs=kwargs, a=1", None),
+            ("model_init_kwargs={**kwargs, 'k': 1}", None),
+            ("a=1, **kwargs", None),
+        ],
+    )
+    def checked(given: str, wanted: str | None) -> None:
+        text = f"SFTTrainer(model='m', args=SFTConfig({given}))\n"
+        if wanted is not None:
+            assert wanted in edited(text, EditRequest("model_init_kwargs.dtype", "bfloat16"), name="t.py")
+            return
+        with pytest.raises(EditRefused, match="already"):
+            edited(text, EditRequest("model_init_kwargs.dtype", "bfloat16"), name="t.py")
+
+    checked()
