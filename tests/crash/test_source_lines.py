@@ -42,7 +42,7 @@ def test_a_source_line_in_front_of_its_error_is_read_as_the_line_above_it() -> N
 
 def test_the_matching_part_of_a_long_line_is_quoted() -> None:
     crash = judge(f"{OOM.strip()}    new_value = value.to(device)\n")
-    assert (crash.phase, crash.phase_because) == ("model_load", "text new_value = value.to(device)")
+    assert (crash.phase, crash.phase_because) == ("model_load", "the log's text new_value = value.to(device)")
 
 
 def test_the_constructor_of_a_trainer_places_the_model() -> None:

@@ -45,8 +45,8 @@ def test_rows_whose_logits_fill_the_largest_card_are_the_cause_without_any_card(
 
 
 def test_what_is_neither_free_nor_torchs_is_told(tmp_path: Path) -> None:
-    assert "Neither free nor torch's: 24.86 GiB" in short_report(opened(tmp_path, "", OUTSIDE))
-    assert "Neither free nor torch's" not in short_report(opened(tmp_path, "", TWO_GIB))
+    assert "Held by others on the card, or outside torch: 24.86 GiB" in short_report(opened(tmp_path, "", OUTSIDE))
+    assert "outside torch: " not in short_report(opened(tmp_path, "", TWO_GIB))
 
 
 def test_no_share_below_the_engines_weights_is_proposed(tmp_path: Path) -> None:

@@ -78,13 +78,13 @@ def test_a_backward_pass_that_held_half_of_the_prediction_scales_it_down(diagnos
     told, text = diagnosed(VERL.replace("per_gpu=4", "per_gpu=16"), IN_BACKWARD + log, *CARDS)
     update = next(p for p in told["memory"]["gpu"]["phases"] if p["phase"] == "actor_update")
     assert update["expected_bytes"] == pytest.approx(83.01 * 2**30, rel=0.01)
-    assert "an input is seen too large" in text
+    assert "something is counted too large" in text
 
 
 def test_a_forward_pass_that_failed_on_its_way_says_nothing_against_a_larger_prediction(diagnosed) -> None:  # type: ignore[no-untyped-def]
     log = TORCH.format(tried="9.00", free="5.10", used="74.00")
     _, text = diagnosed(VERL.replace("per_gpu=4", "per_gpu=16"), IN_UPDATE + log, *CARDS)
-    assert "an input is seen too large" not in text
+    assert "something is counted too large" not in text
 
 
 def test_a_ledger_of_defaults_alone_is_no_verdict(diagnosed) -> None:  # type: ignore[no-untyped-def]

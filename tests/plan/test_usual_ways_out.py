@@ -35,7 +35,7 @@ def test_pictures_without_a_limit_are_limited_among_the_first_steps(planned: Pla
 def test_packed_rows_are_unpacked_among_the_first_steps(planned: Planned) -> None:
     steps = planned(PACKED, BARE, *UPDATE, name="run.yaml")
     assert changes(steps["packing-off"]) == {"sample_packing": ("true", "false")}
-    assert "packing-off" in first(steps)
+    assert "packing-off" in first(steps, 6)
     assert "packing-off" not in planned(PACKED.replace("sample_packing: true\n", ""), BARE, name="run.yaml")
 
 

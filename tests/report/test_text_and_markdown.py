@@ -182,7 +182,7 @@ def test_an_estimate_says_what_dpo_takes_beyond_sft(tmp_path: Path) -> None:
         told[method] = " ".join(estimate_report(sizing_of(state)).split())
     assert "Each sample is 2 rows of a pass" in told["dpo"]
     assert all(
-        "The reference model stands beside the one that trains: 14.19 GiB" in told[one] for one in ("dpo", "kto")
+        "The reference model stands beside the one that trains: 28.37 GiB" in told[one] for one in ("dpo", "kto")
     )
     assert "rows of a pass" not in told["kto"]
     assert "More than SFT" not in told["sft"]
