@@ -82,7 +82,7 @@ def test_a_case_from_the_verdict_to_the_saved_script(terminal: Terminal) -> None
     terminal.keys("Enter")
     assert "[x] worker.actor.offload" in terminal.until("space toggle")
     terminal.keys("Enter")
-    terminal.until("Verified:")
+    terminal.until("enter write")
     terminal.keys("Enter")
     terminal.until("Written.")
     terminal.keys("q")
