@@ -17,7 +17,7 @@ from msgspec import Struct, ValidationError, convert
 
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.watch.process_tree import stat_fields
+from advisor.watch.process_tree import born
 from advisor.watch.record_files import ATTEMPT, SAMPLES, STEP_COUNTERS
 from advisor.watch.recording import how_it_ended, number_in
 from advisor.words import MEMORIES, MEMORY_TITLES, PHASE_TITLES, PHASES, Memory, Phase, Verdict
@@ -103,14 +103,15 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
         told: dict[str, Any] = {}
         for mark in marks:
             told |= mark["told"] if isinstance(mark.get("told"), dict) else {}
-        watcher, attempt = head.get("watcher"), _attempt(folder)
+        watcher, attempt = _whole(head.get("watcher")), _attempt(folder)
+        since = born(watcher) if watcher is not None else None  # another process may have its number, as in a container
         yield ListedRecord(
             folder,
             began,
             max(tenths, default=0) / 10,
             tuple(clean_line(str(word), 200) for word in head.get("command") or ()),
             ends[-1] if ends else None,
-            not ends and isinstance(watcher, int) and stat_fields(watcher)[:1] not in ([], [b"Z"]),
+            not ends and since is not None and head.get("born") in (None, since),
             _whole(attempt.get("attempt")) or 1,
             clean_line(Path(str(attempt.get("before") or "")).name, 200),
             tuple(clean_line(str(change), 300) for change in attempt.get("changes") or ()),
@@ -131,6 +132,13 @@ def _attempt(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
+
+
+def settings_of(folder: Path) -> tuple[tuple[str, str | None], ...]:
+    """Key and new value of each setting that an attempt had beside the original."""
+    pairs = _attempt(folder).get("set")
+    found = [pair for pair in pairs if isinstance(pair, list) and len(pair) == 2] if isinstance(pairs, list) else []
+    return tuple((str(key), None if new is None else str(new)) for key, new in found)
 
 
 def _planned(told: object) -> PlannedPeak | None:
