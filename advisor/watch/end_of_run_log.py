@@ -40,6 +40,15 @@ def write_words(folder: Path, lines: Sequence[str]) -> None:
     _write(folder / WORDS, [f"{_SPEAKER} {line}" for line in lines])
 
 
+def write_counted(folder: Path, kills: int) -> None:
+    """kernel.log with the kernel's counter alone."""
+    _write(folder / KERNEL, [_counted(kills)])
+
+
+def _counted(kills: int) -> str:
+    return f"oom_kill {kills}"
+
+
 def _write(path: Path, lines: Sequence[str]) -> None:
     with suppress(OSError):  # a full disk costs the words, never the command's own end
         if lines:
@@ -66,7 +75,7 @@ def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
         if of_run or "NVRM" in line:
             yield line
     if sampler.oom_kills and not named:
-        yield f"oom_kill {sampler.oom_kills}"
+        yield _counted(sampler.oom_kills)
 
 
 def _story(sampler: Sampler, ending: RunEnd) -> Iterator[str]:

@@ -66,10 +66,12 @@ class ListedRecord(Struct, frozen=True):
     @property
     def ended(self) -> str:
         """How it ended, in words."""
-        if self.end is None:
-            return say("runs") if self.runs else say("how it ended is not known: the watcher ended first")
+        if self.runs:
+            return say("runs")
         if self.verdict == "oom":
             return say("{memory} ran out: {phase}", memory=MEMORY_TITLES[self.memory], phase=PHASE_TITLES[self.phase])
+        if self.end is None:
+            return say("how it ended is not known: the watcher ended first")
         if "sent" in self.end:
             return say("stopped by {signal}", signal=_signal_name(self.end["sent"]))
         if "signal" in self.end:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from advisor.watch.end_of_run_log import ended_words, fullest_words, kills_words, write_words
+from advisor.watch.end_of_run_log import ended_words, fullest_words, kills_words, write_counted, write_words
 from advisor.watch.kernel_log import boot, kills_of_the_node
 from advisor.watch.recording import Recording, read_record
 
@@ -20,8 +20,8 @@ _LAST = 2.0
 def write_lost_end(folder: Path) -> None:
     """Write the words of a record that has no end, where the kernel killed for want of memory since it began.
 
-    Whether memory ran out is decided of them as of every run that was killed: by how full it was. Raises RecordError,
-    OSError.
+    Where it kills a whole group and counted at least as many as there were, that is proof; else it is decided as of
+    every run that was killed, by how full memory was. Raises RecordError, OSError.
     """
     recording, kills = read_record(folder), kills_of_the_node()
     counted = recording.node_kills
@@ -29,6 +29,8 @@ def write_lost_end(folder: Path) -> None:
         return
     if kills is None or counted is None or kills <= counted:
         return
+    if recording.grouped and kills - counted > _alive(recording):
+        write_counted(folder, kills - counted)
     phase = recording.phases[-1][1] if recording.phases else "unknown"
     write_words(
         folder,
@@ -38,6 +40,11 @@ def write_lost_end(folder: Path) -> None:
             ended_words(int(signal.SIGKILL), recording.length, phase),
         ],
     )
+
+
+def _alive(recording: Recording) -> int:
+    """Processes of the run at the last reading: a kill of the whole group counts each, and the watcher."""
+    return sum(bool(one.sizes) and one.sizes[-1] >= 0 for one in recording.of_kind("rss"))
 
 
 def _at_the_end(recording: Recording) -> list[tuple[int, int]]:

@@ -114,6 +114,7 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
         "born": born(os.getpid()),
         "boot": boot(),
         "node_kills": opened.before.node,
+        "grouped": any(group.dies_together() for group in opened.before.in_groups),
     }
     record = Record.create(folder, about, opened.samples)
     with suppress(OSError):

@@ -74,6 +74,8 @@ class Recording(Struct):
     """Which start of the kernel it was written under."""
     node_kills: int | None = None
     """What that kernel had counted on the whole node when the run began."""
+    grouped: bool = False
+    """The kernel kills the run and its watcher at once."""
     end: dict[str, Any] | None = None
     """{"signal": 9} or {"code": 1}; None: the watcher ended before the run."""
 
@@ -116,6 +118,7 @@ def read_record(folder: Path) -> Recording:
     recording.began = began
     recording.command = tuple(clean_line(word) for word in head.get("command") or () if isinstance(word, str))
     recording.boot, recording.node_kills = _words(head.get("boot"), 40), _whole(head.get("node_kills"))
+    recording.grouped = head.get("grouped") is True
     for value in values:
         if isinstance(value, list):
             _sample(recording, value)

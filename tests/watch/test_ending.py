@@ -182,14 +182,21 @@ def test_a_ring_is_made_readable_for_its_owner_only(tmp_path):
 
 @pytest.mark.parametrize(
     ("boot", "kills", "share", "verdict"),
-    [("this", 8, 0.97, "oom"), ("this", 8, 0.4, "unclear"), ("this", 7, 0.97, None), ("other", 8, 0.97, None)],
+    [
+        ("this", 8, 0.97, "oom"),
+        ("this", 8, 0.4, "unclear"),
+        ("this", 9, 0.4, "oom"),  # as many as there were, and the watcher
+        ("this", 7, 0.97, None),
+        ("other", 8, 0.97, None),
+    ],
 )
 def test_of_a_watcher_that_was_killed_with_its_run_the_kernels_counter_tells(
     tmp_path, monkeypatch, boot, kills, share, verdict
 ):
-    record = Record.create(tmp_path / "r", {"began": 1.7e9, "command": ["run"], "boot": "this", "node_kills": 7})
+    about = {"began": 1.7e9, "command": ["run"], "boot": "this", "node_kills": 7, "grouped": True}
+    record = Record.create(tmp_path / "r", about)
     column = record.column(Gauge("limit", "memory of the group /x", 1000 << 20))
-    record.sample(1.0, {column: 100 << 20})
+    record.sample(1.0, {column: 100 << 20, record.column(Gauge("rss", "python", None, 5)): 50 << 20})
     record.sample(9.0, {column: int(share * 1000) << 20})
     record.close()
     monkeypatch.setattr(lost_end, "boot", lambda: boot)
@@ -198,4 +205,5 @@ def test_of_a_watcher_that_was_killed_with_its_run_the_kernels_counter_tells(
     words = tmp_path / "r/watch.log"
     assert words.exists() == (verdict is not None)
     if verdict is not None:
-        assert read_logs([words], load_knowledge().signatures).verdict == verdict
+        logs = [words, *(tmp_path / "r").glob("kernel.log")]
+        assert read_logs(logs, load_knowledge().signatures).verdict == verdict

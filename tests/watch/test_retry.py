@@ -157,7 +157,9 @@ def test_a_run_whose_watcher_was_killed_with_it_is_taken_up_by_the_next_start(
     code, said = finish(tmp_path)
     assert "record: the watcher was killed with the run" in said
     assert code == 0, said
-    assert [(each.attempt, each.after) for each in list_records(tmp_path)] == [(1, ""), (2, "record")]
+    first, second = list_records(tmp_path)
+    assert (first.end, first.verdict, "ran out" in first.ended) == (None, "oom", True)
+    assert (second.attempt, second.after) == (2, "record")
     assert steps_in(tmp_path) == [1, 2, 3, 4, 5, 5, 6]
     asked = WatchRequest(("bash", "run.sh"), tmp_path / "record")
     assert lost_attempt(asked) is None  # that one ended
