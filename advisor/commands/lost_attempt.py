@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from advisor.hostile import clean_line, readable
 from advisor.redact import redact_words
 from advisor.watch.attempts import attempts_of
 from advisor.watch.launcher import rank
-from advisor.watch.listing import ListedRecord, list_records, settings_of
+from advisor.watch.listing import ListedRecord, list_records, settings_of, written_at
 from advisor.watch.record_files import SAMPLES
 from advisor.watch.request import WatchRequest
 
+_PATIENCE = 3.0
+"""Seconds after which a record that does not change has no watcher."""
 _NUMBER = re.compile(r"(?:-\d+)*")
 
 
@@ -50,7 +53,7 @@ def lost_attempt(asked: WatchRequest) -> LostAttempt | None:
         return None
     name = asked.folder.name
     ours = [each for each in beside if each.folder.name.startswith(name) and _is_number(each.folder.name[len(name) :])]
-    if not ours or ours[-1].end is not None or ours[-1].runs:
+    if not ours or ours[-1].end is not None or _is_written(ours[-1]):
         return None
     last = ours[-1]
     chain = [each.record for each in attempts_of(last.folder)] or [last]
@@ -79,6 +82,16 @@ def _started(argv: tuple[str, ...], first: ListedRecord, last: ListedRecord) -> 
         return last.command
     words = zip(argv, told, last.command, strict=False)
     return (*(word if shown == now else now for word, shown, now in words), *argv[64:])
+
+
+def _is_written(record: ListedRecord) -> bool:
+    """Whether its watcher lives, perhaps in another container: it writes twice a second."""
+    before, until = written_at(record.folder), time.monotonic() + _PATIENCE
+    while record.runs and time.monotonic() < until:
+        if written_at(record.folder) != before:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _is_newer(script: Path, record: Path) -> bool:

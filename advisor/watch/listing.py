@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,13 +19,15 @@ from msgspec import Struct, ValidationError, convert
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.watch.process_tree import born
-from advisor.watch.record_files import ATTEMPT, SAMPLES, STEP_COUNTERS
+from advisor.watch.record_files import ATTEMPT, RING, SAMPLES, STEP_COUNTERS
 from advisor.watch.recording import how_it_ended, number_in
 from advisor.words import MEMORIES, MEMORY_TITLES, PHASE_TITLES, PHASES, Memory, Phase, Verdict
 
 _END = 1 << 18
 """Bytes of a record's end that are read."""
 _LONGEST_HEAD = 1 << 16
+_FRESH = 5.0
+"""Seconds without a reading from which on nobody is watching."""
 
 
 class PlannedPeak(Struct, frozen=True):
@@ -105,15 +108,14 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
         told: dict[str, Any] = {}
         for mark in marks:
             told |= mark["told"] if isinstance(mark.get("told"), dict) else {}
-        watcher, attempt = _whole(head.get("watcher")), _attempt(folder)
-        since = born(watcher) if watcher is not None else None  # another process may have its number, as in a container
+        attempt = _attempt(folder)
         yield ListedRecord(
             folder,
             began,
             max(tenths, default=0) / 10,
             tuple(clean_line(str(word), 200) for word in head.get("command") or ()),
             ends[-1] if ends else None,
-            not ends and since is not None and head.get("born") in (None, since),
+            not ends and _is_watched(folder, _whole(head.get("watcher")), head.get("born")),
             _whole(attempt.get("attempt")) or 1,
             clean_line(Path(str(attempt.get("before") or "")).name, 200),
             tuple(clean_line(str(change), 300) for change in attempt.get("changes") or ()),
@@ -124,6 +126,21 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
             next((word for word in MEMORIES if word == told.get("memory")), "unknown"),
             next((word for word in PHASES if word == told.get("phase")), "unknown"),
         )
+
+
+def _is_watched(folder: Path, watcher: int | None, since: object) -> bool:
+    """Its watcher is there; or, where numbers of processes mean others (a container, another node), it still writes."""
+    if watcher is None:
+        return False
+    now = born(watcher)
+    return (now is not None and since in (None, now)) or time.time() - (written_at(folder) or 0.0) < _FRESH
+
+
+def written_at(folder: Path) -> float | None:
+    """Epoch seconds of the last reading, which comes twice a second; None where there is none."""
+    with suppress(OSError):
+        return (folder / RING).stat().st_mtime
+    return None
 
 
 def _attempt(folder: Path) -> dict[str, Any]:
