@@ -20,7 +20,7 @@ _LAST = 2.0
 def write_lost_end(folder: Path) -> None:
     """Write the words of a record that has no end, where the kernel killed for want of memory since it began.
 
-    Where it kills a whole group and counted at least as many as there were, that is proof; else it is decided as of
+    Where it kills a whole group and counted more than the run had processes, that is proof; else it is decided as of
     every run that was killed, by how full memory was. Raises RecordError, OSError.
     """
     recording, kills = read_record(folder), kills_of_the_node()
