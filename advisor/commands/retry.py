@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.commands.live_events import LiveEvents
+from advisor.commands.lost_attempt import LostAttempt, lost_attempt
 from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
 from advisor.commands.watch import (
     Finished,
@@ -38,9 +40,10 @@ from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
 from advisor.watch.leftovers import adopt_orphans, others_on_cards, wait_for_leftovers
 from advisor.watch.listing import add_told
+from advisor.watch.lost_end import write_lost_end
 from advisor.watch.measured import measured_in
-from advisor.watch.record_files import ATTEMPT, CASE, COMMAND, write_private
-from advisor.watch.recording import RecordError, read_record
+from advisor.watch.record_files import CASE, COMMAND, write_private
+from advisor.watch.recording import RecordError, Recording, read_record
 from advisor.watch.request import Beginning, WatchRequest
 from advisor.watch.spawn import release_signals
 
@@ -75,10 +78,14 @@ def run_with_retries(asked: WatchRequest, rules: RetryRules, notifier: Notifier,
     adopt_orphans()
     tell(_cost(asked, folder))
     attempt, died, seen = Attempt(1, asked), list[RunDeath](), list[Path]()
+    lost = lost_attempt(asked)
+    if lost is not None:
+        attempt, died, begun = _after_lost(lost, rules, notifier, tell) or (attempt, died, begun)
     while True:
         notifier.attempt, live = attempt.number, LiveEvents(notifier, tell, lambda: longest_answer(asked))
         notifier.send("retry" if attempt.before else "start", changes=attempt.lines)
-        ended = watch(attempt.asked._replace(on_alert=live.alert, on_steps=live.look), tell)
+        asked_now = attempt.asked._replace(on_alert=live.alert, on_steps=live.look, attempt=_about(attempt))
+        ended = watch(asked_now, tell)
         release_signals()
         try:
             follows = _after(attempt, ended, died, rules, begun, notifier, tell)
@@ -118,7 +125,6 @@ def _after(
         return NoRetry(No.NOT_STARTED, ended.not_started)
     if ended.folder is None:
         return NoRetry(No.NO_RECORD)
-    _keep(attempt, ended.folder)
     if ended.status == 0:
         _keep_what_worked(attempt, ended, died, None, tell)
         return None
@@ -130,14 +136,29 @@ def _after(
     if ended.was_sent_away or "sent" in end or end.get("code") == _INTERRUPTED:
         _keep_what_worked(attempt, ended, died, None, tell)
         return NoRetry(No.STOPPED)
-    finished = Finished(ended.status, record=ended.folder, script=script_of([*attempt.asked.argv], ended.folder))
+    return _died(attempt, ended, recording, died, rules, begun, notifier, tell)
+
+
+def _died(
+    attempt: Attempt,
+    ended: WatchResult,
+    recording: Recording,
+    died: list[RunDeath],
+    rules: RetryRules,
+    begun: Beginning,
+    notifier: Notifier,
+    tell: Tell,
+) -> Attempt | NoRetry:
+    """What follows a death."""
+    record = recording.folder
+    finished = Finished(ended.status, record=record, script=script_of([*attempt.asked.argv], record))
     tell_death(notifier, finished)
     state = opened(finished, attempt.asked.knowledge)
     if state is None:
         return NoRetry(No.NOT_PROVEN)
     _keep_what_worked(attempt, ended, died, state, tell)
     died.append(RunDeath(state.diagnosis.phase, died_at(state, attempt.from_step or 0), attempt.changes))
-    add_told(ended.folder, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
+    add_told(record, verdict=state.crash.verdict, memory=state.diagnosis.memory, phase=died[-1].phase)
     tell_diagnosis(notifier, state, died[-1].step)
     chosen = choose(state, died, rules, Path.cwd(), begun.earliest())
     if isinstance(chosen, NoRetry):
@@ -150,7 +171,28 @@ def _after(
         return NoRetry(No.STILL_THERE, listed(left))
     if others := [f"{clean_line(name)} ({show_bytes(size)})" for name, size in others_on_cards(recording)]:
         tell(say("others hold memory of the cards, and are left alone: {processes}", processes=listed(others[:_NAMED])))
-    return _next(attempt, chosen, ended.folder, notifier, tell)
+    return _next(attempt, chosen, record, notifier, tell)
+
+
+def _after_lost(
+    lost: LostAttempt, rules: RetryRules, notifier: Notifier, tell: Tell
+) -> tuple[Attempt, list[RunDeath], Beginning] | None:
+    """What follows an attempt whose watcher was killed with it; None: what was asked for is started as it is."""
+    tell(say("{record}: the watcher was killed with the run", record=clean_line(str(lost.record))))
+    try:
+        write_lost_end(lost.record)
+        died, begun = list(lost.deaths), Beginning(lost.began, time.monotonic())
+        attempt = Attempt(lost.number, lost.asked, lost.changes, from_step=lost.from_step)
+        killed = WatchResult(lost.record, int(signal.SIGKILL))
+        follows = _died(attempt, killed, read_record(lost.record), died, rules, begun, notifier, tell)
+    except Exception as fault:  # noqa: BLE001 - what was asked for is started all the same
+        follows = NoRetry(No.FAULT, f"{type(fault).__name__}: {fault}")
+    if isinstance(follows, Attempt):
+        return follows, died, begun
+    tell(say(follows.why.value))
+    if follows.detail:
+        tell(clean_line(follows.detail))
+    return None
 
 
 def _next(attempt: Attempt, chosen: Retry, record: Path, notifier: Notifier, tell: Tell) -> Attempt | NoRetry:
@@ -270,14 +312,14 @@ def _cost(asked: WatchRequest, folder: Path) -> str:
     return cost_of_a_death(resumption_of(state.situation.predictor.built(), folder, program))
 
 
-def _keep(attempt: Attempt, record: Path) -> None:
-    """Write into the record which attempt it is, so that the chain can be read."""
+def _about(attempt: Attempt) -> bytes:
+    """Which attempt it is, so that the chain can be read from the records, whoever is killed."""
     about: dict[str, Any] = {
         "attempt": attempt.number,
         "before": str(attempt.before) if attempt.before is not None else None,
         "changes": list(attempt.lines),
+        "set": [list(change) for change in attempt.changes],
         "from_step": attempt.from_step,
         "planned": _planned(attempt.chosen.state) if attempt.chosen is not None else None,
     }
-    with suppress(OSError):
-        write_private(record / ATTEMPT, json.dumps(about, ensure_ascii=False).encode())
+    return json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")

@@ -60,6 +60,10 @@ class MemoryGroup(NamedTuple):
         """Processes that the kernel killed here; None where it does not count."""
         return _keyed(self.events).get("oom_kill")
 
+    def dies_together(self) -> bool:
+        """Whether the kernel kills all of it at once, a watcher in it, too (memory.oom.group of version 2)."""
+        return _first_line(self.events.with_name("memory.oom.group")) == "1"
+
     def used_bytes(self) -> int | None:
         """Working set: usage less inactive file cache, as kubelet and Ray count it."""
         usage = _number(_first_line(self.usage))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,11 +31,28 @@ class RunEnd(Struct, frozen=True):
 
 def write_end_logs(folder: Path, sampler: Sampler, ending: RunEnd) -> None:
     """kernel.log and watch.log."""
-    lines = [f"{_SPEAKER} {line}" for line in _story(sampler, ending)]
-    for name, found in ((KERNEL, list(_kernel_lines(sampler, ending.kernel))), (WORDS, lines)):
-        with suppress(OSError):  # a full disk costs the words, never the command's own end
-            if found:
-                write_private(folder / name, "\n".join([*found, ""]).encode("utf-8", "replace"))
+    _write(folder / KERNEL, list(_kernel_lines(sampler, ending.kernel)))
+    write_words(folder, list(_story(sampler, ending)))
+
+
+def write_words(folder: Path, lines: Sequence[str]) -> None:
+    """watch.log alone."""
+    _write(folder / WORDS, [f"{_SPEAKER} {line}" for line in lines])
+
+
+def write_counted(folder: Path, kills: int) -> None:
+    """kernel.log with the kernel's counter alone."""
+    _write(folder / KERNEL, [_counted(kills)])
+
+
+def _counted(kills: int) -> str:
+    return f"oom_kill {kills}"
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    with suppress(OSError):  # a full disk costs the words, never the command's own end
+        if lines:
+            write_private(path, "\n".join([*lines, ""]).encode("utf-8", "replace"))
 
 
 def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
@@ -58,30 +75,43 @@ def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
         if of_run or "NVRM" in line:
             yield line
     if sampler.oom_kills and not named:
-        yield f"oom_kill {sampler.oom_kills}"
+        yield _counted(sampler.oom_kills)
 
 
 def _story(sampler: Sampler, ending: RunEnd) -> Iterator[str]:
-    phase = sampler.progress.phase
-    during = f" in phase {phase}" if phase not in (None, "unknown") else ""
     for column, gauge in enumerate(sampler.gauges):
         if (peak := sampler.peaks.get(column)) is not None and gauge.kind != "store":
             of_all = f" ({peak / gauge.total:.1%})" if gauge.total else ""
             yield f"{gauge.name} peaked at {_bytes(peak)} of {_bytes(gauge.total)}{of_all}"
     now, before = kills_of_the_node(), ending.kills_before
     if now is not None and before is not None and now > before:
-        yield f"kills for want of memory on this node meanwhile: {now - before} (/proc/vmstat oom_kill)"
+        yield kills_words(now - before)
     if not ending.kernel.readable:
         yield "the kernel's log could not be read, so its silence proves nothing"
     full = []  # the host memory that binds, at its highest in the last moments: the dead have let go of theirs already
     for column, gauge in enumerate(sampler.gauges):
         sizes = [value for values in sampler.recent if (value := values[column]) is not None]
         if gauge.kind in ("host", "limit") and gauge.total and sizes:
-            full.append((max(sizes) / gauge.total, max(sizes), gauge.total))
-    for share, size, total in sorted(full)[-1:]:
-        in_use = f"{_bytes(size)} of {_bytes(total)} in use ({100 * share:.1f}%)"
-        yield f"host memory just before the end: {in_use}"
-    yield f"the command {_ended(ending.status)} after {sampler.latest:.0f} s{during}"
+            full.append((max(sizes), gauge.total))
+    yield from fullest_words(full)
+    yield ended_words(ending.status, sampler.latest, sampler.progress.phase)
+
+
+def kills_words(count: int) -> str:
+    """What the kernel counted on the whole node."""
+    return f"kills for want of memory on this node meanwhile: {count} (/proc/vmstat oom_kill)"
+
+
+def fullest_words(used: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Of (bytes in use, of how many) what was fullest."""
+    for size, total in sorted(used, key=lambda pair: (pair[0] / pair[1], pair))[-1:]:
+        yield f"host memory just before the end: {_bytes(size)} of {_bytes(total)} in use ({size / total:.1%})"
+
+
+def ended_words(status: int | None, seconds: float, phase: str | None) -> str:
+    """How the command ended, as waitpid has it."""
+    during = f" in phase {phase}" if phase not in (None, "unknown") else ""
+    return f"the command {_ended(status)} after {seconds:.0f} s{during}"
 
 
 def _bytes(count: int | None) -> str:

@@ -96,3 +96,10 @@ def kills_of_the_node() -> int | None:
         found = file.read().partition(b"\noom_kill ")[2].split(b"\n", 1)[0]
         return int(found) if found.isdigit() else None
     return None
+
+
+def boot() -> str:
+    """Which start of the kernel this is: its counters begin anew with each. "" where it does not say."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii", "replace").strip()
+    return ""

@@ -48,10 +48,10 @@ def default_name() -> str:
     """The name of a record where none is given: the job's step under Slurm, else the time; and the rank of many."""
     job, step = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_STEP_ID", "")
     run = f"job{job}.{step}" if job else time.strftime("%Y%m%d-%H%M%S")
-    return "-".join(["watch", run.rstrip("."), *_rank()])
+    return "-".join(["watch", run.rstrip("."), *rank()])
 
 
-def _rank() -> list[str]:
+def rank() -> list[str]:
     """Which of many processes this one is, as a part of a name; [] where no launcher says so."""
     return [f"rank{value}" for name in _RANKS if (value := os.environ.get(name, "")).isdecimal()][:1]
 
@@ -75,7 +75,7 @@ def claim(folder: Path | None) -> tuple[Path, int]:
 
 
 def _claimed(folder: Path) -> tuple[Path, int]:
-    ranked = "-".join([folder.name, *(each for each in _rank() if not folder.name.endswith(each))])
+    ranked = "-".join([folder.name, *(each for each in rank() if not folder.name.endswith(each))])
     for name in chain(dict.fromkeys((folder.name, ranked)), (f"{ranked}-{number}" for number in count(2))):
         free = folder.with_name(name)
         with suppress(FileExistsError):

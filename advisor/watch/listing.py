@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,14 +18,16 @@ from msgspec import Struct, ValidationError, convert
 
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.watch.process_tree import stat_fields
-from advisor.watch.record_files import ATTEMPT, SAMPLES, STEP_COUNTERS
+from advisor.watch.process_tree import born
+from advisor.watch.record_files import ATTEMPT, RING, SAMPLES, STEP_COUNTERS
 from advisor.watch.recording import how_it_ended, number_in
 from advisor.words import MEMORIES, MEMORY_TITLES, PHASE_TITLES, PHASES, Memory, Phase, Verdict
 
 _END = 1 << 18
 """Bytes of a record's end that are read."""
 _LONGEST_HEAD = 1 << 16
+_FRESH = 5.0
+"""Seconds without a reading from which on nobody is watching."""
 
 
 class PlannedPeak(Struct, frozen=True):
@@ -66,10 +69,12 @@ class ListedRecord(Struct, frozen=True):
     @property
     def ended(self) -> str:
         """How it ended, in words."""
-        if self.end is None:
-            return say("runs") if self.runs else say("how it ended is not known: the watcher ended first")
+        if self.runs:
+            return say("runs")
         if self.verdict == "oom":
             return say("{memory} ran out: {phase}", memory=MEMORY_TITLES[self.memory], phase=PHASE_TITLES[self.phase])
+        if self.end is None:
+            return say("how it ended is not known: the watcher ended first")
         if "sent" in self.end:
             return say("stopped by {signal}", signal=_signal_name(self.end["sent"]))
         if "signal" in self.end:
@@ -103,14 +108,14 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
         told: dict[str, Any] = {}
         for mark in marks:
             told |= mark["told"] if isinstance(mark.get("told"), dict) else {}
-        watcher, attempt = head.get("watcher"), _attempt(folder)
+        attempt = _attempt(folder)
         yield ListedRecord(
             folder,
             began,
             max(tenths, default=0) / 10,
             tuple(clean_line(str(word), 200) for word in head.get("command") or ()),
             ends[-1] if ends else None,
-            not ends and isinstance(watcher, int) and stat_fields(watcher)[:1] not in ([], [b"Z"]),
+            not ends and _is_watched(folder, _whole(head.get("watcher")), head.get("born")),
             _whole(attempt.get("attempt")) or 1,
             clean_line(Path(str(attempt.get("before") or "")).name, 200),
             tuple(clean_line(str(change), 300) for change in attempt.get("changes") or ()),
@@ -123,6 +128,21 @@ def _read(folder: Path) -> Iterator[ListedRecord]:
         )
 
 
+def _is_watched(folder: Path, watcher: int | None, since: object) -> bool:
+    """Its watcher is there; or, where numbers of processes mean others (a container, another node), it still writes."""
+    if watcher is None:
+        return False
+    now = born(watcher)
+    return (now is not None and since in (None, now)) or time.time() - (written_at(folder) or 0.0) < _FRESH
+
+
+def written_at(folder: Path) -> float | None:
+    """Epoch seconds of the last reading, which comes twice a second; None where there is none."""
+    with suppress(OSError):
+        return (folder / RING).stat().st_mtime
+    return None
+
+
 def _attempt(folder: Path) -> dict[str, Any]:
     """What `watch --retry` wrote beside the record; {}: nothing."""
     try:
@@ -131,6 +151,13 @@ def _attempt(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
+
+
+def settings_of(folder: Path) -> tuple[tuple[str, str | None], ...]:
+    """Key and new value of each setting that an attempt had beside the original."""
+    pairs = _attempt(folder).get("set")
+    found = [pair for pair in pairs if isinstance(pair, list) and len(pair) == 2] if isinstance(pairs, list) else []
+    return tuple((str(key), None if new is None else str(new)) for key, new in found)
 
 
 def _planned(told: object) -> PlannedPeak | None:

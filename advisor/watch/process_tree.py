@@ -106,6 +106,12 @@ def stat_fields(pid: int) -> list[bytes]:
     return []
 
 
+def born(pid: int) -> int | None:
+    """When the process began, in the kernel's ticks; None where it is gone or a zombie."""
+    words = stat_fields(pid)
+    return None if len(words) < 20 or words[0] in (b"Z", b"X") else int(words[19])
+
+
 def role_of(pid: int) -> str:
     """What a process is to the run: "ray::WorkerDict", "raylet", "VLLM::EngineCore_0", "main_ppo"."""
     try:

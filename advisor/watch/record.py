@@ -4,7 +4,8 @@
     errors.log     standard error, where it went elsewhere than standard output
     samples.jsonl  the gauges and marks, one JSON value a line, only ever appended to:
         {"v": 1, "began": 1763740800.0, "command": [...], "host": "node7", …}     the first line; times below count
-                                                                               from `began`, in tenths of a second
+                                                                               from `began`, in tenths of a second; with
+                                       the watcher's number and birth, the kernel's start and its count of kills
         {"column": 3, "kind": "gpu", "name": "GPU 0 …", "total": 85899345920, "pid": …, "gpu": 0}   a gauge appears
         [120, 0, 18432, 3, 40960]      12.0 s: gauge 0 has 18432 MiB, gauge 3 has 40960 MiB; the others have not changed
                                        by a MiB since; null instead of MiB: the gauge has ended or does not answer
@@ -25,7 +26,8 @@
     watch.log      peaks and the end in words, likewise
     ray-logs/      the ends of Ray's own logs, where the run failed and there are such
     command.sh     the command, its secrets taken out
-    attempt.json   under --retry: which attempt it is, the record before it, its changes, the step it resumed from
+    attempt.json   under --retry: which attempt it is, the record before it, its changes (in words, and as settings),
+                   the step it resumed from
     case.yaml      likewise, where the changes helped: the case that was made of it
 
 A reader leaves out a last line that was cut. samples.jsonl grows by `RATE` bytes a second at most over the life of a

@@ -20,15 +20,15 @@ from advisor.redact import redact, redact_words
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import HostGauges, shown_name
 from advisor.watch.gpu_gauges import GpuGauges
-from advisor.watch.kernel_log import KernelLog, kills_of_the_node
+from advisor.watch.kernel_log import KernelLog, boot, kills_of_the_node
 from advisor.watch.launcher import claim
 from advisor.watch.log_tail import LogTail
 from advisor.watch.plain_follower import ShownLog, follow_plainly
-from advisor.watch.process_tree import ProcessTree, role_of, stat_fields
+from advisor.watch.process_tree import ProcessTree, born, role_of
 from advisor.watch.progress import OutputProgress
 from advisor.watch.ray_logs import keep_ends, session_logs
 from advisor.watch.record import Record
-from advisor.watch.record_files import COMMAND, ERRORS, OUTPUT, RAY_LOGS, write_private
+from advisor.watch.record_files import ATTEMPT, COMMAND, ERRORS, OUTPUT, RAY_LOGS, write_private
 from advisor.watch.request import Beginning
 from advisor.watch.sampler import Sampler
 from advisor.watch.supervisor import Supervisor
@@ -111,10 +111,16 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
         "command": [readable(word) for word in redact_words(asked.argv)[:64]],
         "host": os.uname().nodename,
         "watcher": os.getpid(),
+        "born": born(os.getpid()),
+        "boot": boot(),
+        "node_kills": opened.before.node,
+        "grouped": any(group.dies_together() for group in opened.before.in_groups),
     }
     record = Record.create(folder, about, opened.samples)
     with suppress(OSError):
         write_private(folder / COMMAND, f"{redact(shlex.join(asked.argv))}\n".encode("utf-8", "replace"))
+        if asked.attempt:
+            write_private(folder / ATTEMPT, asked.attempt)
     host, processes = HostGauges(supervisor.pid, groups=list(opened.before.in_groups)), ProcessTree(supervisor.pid)
     alert, before = asked.alert, opened.before
     sampler = Sampler(
@@ -146,8 +152,8 @@ def attach(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[
     Its output is read where it goes to a file. Returns the record's folder. Raises ProcessLookupError where there is no
     such process, OSError where no record can be written.
     """
-    born = _born(pid)
-    if born is None:
+    since = born(pid)
+    if since is None:
         raise ProcessLookupError(pid)
     begun = Beginning.now()
     about = {"began": round(begun.wall, 3), "command": [role_of(pid)], "host": os.uname().nodename, "attached": pid}
@@ -163,12 +169,12 @@ def attach(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[
         tell(say("joined process {pid} ({role})", **joined))
     else:
         tell(say("joined process {pid} ({role}); its output goes to no file, so phases are not known", **joined))
-    ended = _follow(pid, born, sampler, tails)
+    ended = _follow(pid, since, sampler, tails)
     _close(sampler, ended, {"unknown": True} if ended else {"left": True}, how, begun)
     return folder
 
 
-def _follow(pid: int, born: int, sampler: Sampler, tails: list[LogTail]) -> bool:
+def _follow(pid: int, since: int, sampler: Sampler, tails: list[LogTail]) -> bool:
     """Whether the process ended; False: we were told to stop."""
     stops: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -178,16 +184,10 @@ def _follow(pid: int, born: int, sampler: Sampler, tails: list[LogTail]) -> bool
         sampler.tick(clock())
         for tail in tails:
             tail.pump()
-        if _born(pid) != born:
+        if born(pid) != since:
             return True
         time.sleep(min(0.1, sampler.wait(clock())) or 0.001)
     return False
-
-
-def _born(pid: int) -> int | None:
-    """When the process began, in the kernel's ticks; None where it is gone or a zombie."""
-    words = stat_fields(pid)
-    return None if len(words) < 20 or words[0] in (b"Z", b"X") else int(words[19])
 
 
 def _output_files(pid: int, folder: Path, progress: OutputProgress) -> Iterator[LogTail]:

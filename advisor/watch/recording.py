@@ -70,6 +70,12 @@ class Recording(Struct):
     """Counter ("step", "done", "epoch" …) → (time, count)."""
     alerts: list[Alert] = field(default_factory=list)
     oom_kills: int = 0
+    boot: str = ""
+    """Which start of the kernel it was written under."""
+    node_kills: int | None = None
+    """What that kernel had counted on the whole node when the run began."""
+    grouped: bool = False
+    """The kernel kills the run and its watcher at once."""
     end: dict[str, Any] | None = None
     """{"signal": 9} or {"code": 1}; None: the watcher ended before the run."""
 
@@ -111,6 +117,8 @@ def read_record(folder: Path) -> Recording:
         raise RecordError(say("{file}: not a record that this version reads", file=clean_line(str(path))))
     recording.began = began
     recording.command = tuple(clean_line(word) for word in head.get("command") or () if isinstance(word, str))
+    recording.boot, recording.node_kills = _words(head.get("boot"), 40), _whole(head.get("node_kills"))
+    recording.grouped = head.get("grouped") is True
     for value in values:
         if isinstance(value, list):
             _sample(recording, value)

@@ -30,6 +30,8 @@ class WatchRequest(NamedTuple):
     """Gets the gauge's name and how full it is, at the alert's level."""
     on_steps: Callable[[Path], None] | None = None
     """Gets the record's folder when half as many steps again were counted as at the last time."""
+    attempt: bytes = b""
+    """What `attempt.json` of the record says; nothing: there is none."""
 
 
 class Beginning(NamedTuple):

@@ -14,8 +14,9 @@ import pytest
 from advisor.crash.read import read_logs
 from advisor.knowledge.load import load_knowledge
 from advisor.request import SessionRequest, read_crash_of
+from advisor.watch import lost_end
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
-from advisor.watch.gauges import HostGauges, Pace
+from advisor.watch.gauges import Gauge, HostGauges, Pace
 from advisor.watch.gpu_gauges import GpuGauges
 from advisor.watch.kernel_log import KernelLog, KillCounts, kills_of_the_node
 from advisor.watch.process_tree import ProcessTree, role_in
@@ -177,3 +178,32 @@ def test_the_kernels_count_never_falls():
 def test_a_ring_is_made_readable_for_its_owner_only(tmp_path):
     Ring.create(tmp_path, 3).close()
     assert (tmp_path / "ring.bin").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("boot", "kills", "share", "verdict"),
+    [
+        ("this", 8, 0.97, "oom"),
+        ("this", 8, 0.4, "unclear"),
+        ("this", 9, 0.4, "oom"),  # as many as there were, and the watcher
+        ("this", 7, 0.97, None),
+        ("other", 8, 0.97, None),
+    ],
+)
+def test_of_a_watcher_that_was_killed_with_its_run_the_kernels_counter_tells(
+    tmp_path, monkeypatch, boot, kills, share, verdict
+):
+    about = {"began": 1.7e9, "command": ["run"], "boot": "this", "node_kills": 7, "grouped": True}
+    record = Record.create(tmp_path / "r", about)
+    column = record.column(Gauge("limit", "memory of the group /x", 1000 << 20))
+    record.sample(1.0, {column: 100 << 20, record.column(Gauge("rss", "python", None, 5)): 50 << 20})
+    record.sample(9.0, {column: int(share * 1000) << 20})
+    record.close()
+    monkeypatch.setattr(lost_end, "boot", lambda: boot)
+    monkeypatch.setattr(lost_end, "kills_of_the_node", lambda: kills)
+    lost_end.write_lost_end(tmp_path / "r")
+    words = tmp_path / "r/watch.log"
+    assert words.exists() == (verdict is not None)
+    if verdict is not None:
+        logs = [words, *(tmp_path / "r").glob("kernel.log")]
+        assert read_logs(logs, load_knowledge().signatures).verdict == verdict

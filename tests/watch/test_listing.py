@@ -30,6 +30,11 @@ def put(folder, *lines, tail="", attempt=None, **about):
         ([{"t": 9, "end": {"code": 1, "sent": 15}}], {}, "stopped by SIGTERM"),
         ([{"t": 9, "counter": "step", "count": 4}], {}, "how it ended is not known: the watcher ended first"),
         ([{"t": 9, "counter": "step", "count": 4}], {"watcher": os.getpid()}, "runs"),
+        (
+            [],
+            {"watcher": os.getpid(), "born": 1},
+            "how it ended is not known: the watcher ended first",
+        ),  # another's now
     ],
 )
 def test_a_record_says_how_its_run_ended(tmp_path, lines, about, words):

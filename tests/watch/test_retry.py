@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from advisor.commands.lost_attempt import lost_attempt
 from advisor.watch.listing import list_records
 from advisor.watch.recording import read_record
+from advisor.watch.request import WatchRequest
 from tests.watch.made_run import finish, start, steps_in, write_script
+from tests.watch.made_verl.verl.trainer.main_ppo import OOM
 from tests.watch.sent_events import sent_events
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes of Linux")
@@ -137,3 +140,38 @@ def test_a_launch_script_that_starts_the_file_that_changes_starts_its_copy(tmp_p
     assert (tmp_path / "run.fits-1.sh").read_text().endswith(" train.fits-1.py\n")
     assert "per_device_train_batch_size=64" not in (tmp_path / "train.fits-1.py").read_text()
     assert (tmp_path / "train.py").read_text() == TRAIN
+
+
+def test_a_run_whose_watcher_was_killed_with_it_is_taken_up_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the kernel kills a whole container, and a restart policy starts it again."""
+    write_script(tmp_path)
+    process = start(tmp_path, dies_at=9, MADE_SECONDS="0.3")
+    while not (tmp_path / "steps.txt").exists() or len(steps_in(tmp_path)) < 5:
+        time.sleep(0.05)
+    process.kill()
+    os.kill(int((tmp_path / "running.txt").read_text()), signal.SIGKILL)
+    process.communicate(timeout=30)
+    (tmp_path / "record" / "errors.log").write_text(OOM)
+    os.utime(tmp_path / "record" / "ring.bin", (0, 0))  # else it is waited whether somebody writes it
+    code, said = finish(tmp_path)
+    assert "record: the watcher was killed with the run" in said
+    assert code == 0, said
+    first, second = list_records(tmp_path)
+    assert (first.end, first.verdict, "ran out" in first.ended) == (None, "oom", True)
+    assert (second.attempt, second.after) == (2, "record")
+    assert steps_in(tmp_path) == [1, 2, 3, 4, 5, 5, 6]
+    asked = WatchRequest(("bash", "run.sh"), tmp_path / "record")
+    assert lost_attempt(asked) is None  # that one ended
+    monkeypatch.chdir(tmp_path)
+    samples = tmp_path / "record-2" / "samples.jsonl"
+    samples.write_text("".join(line for line in samples.read_text().splitlines(True) if '"end"' not in line))
+    os.utime(tmp_path / "record-2" / "ring.bin", (0, 0))
+    lost = lost_attempt(asked)
+    assert lost is not None
+    assert (lost.number, lost.asked.argv[1], len(lost.deaths)) == (2, "run.fits-1.sh", 1)
+    assert lost.changes
+    assert lost_attempt(asked._replace(argv=("bash", "other.sh"))) is None
+    os.utime(tmp_path / "run.fits-1.sh")
+    assert lost_attempt(asked) is None  # somebody changed it since
