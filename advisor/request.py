@@ -287,6 +287,7 @@ def machine_for(
             host_limit=host if of_job else None,
             libraries=crash.libraries,
         ),
+        knowledge.gpus,
     )
     limit = asked_of_slurm(script)
     return within(machine, limit) if limit is not None else machine

@@ -30,7 +30,14 @@ from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.saved_modules import saved_facts
 from advisor.diagnosis.sharing_facts import sharing_facts, with_words
-from advisor.diagnosis.state_facts import copies_fill, full_by_words, least_weights, state_facts
+from advisor.diagnosis.state_facts import (
+    copies_fill,
+    flat_buffer,
+    full_by_words,
+    host_states,
+    least_weights,
+    state_facts,
+)
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
@@ -419,10 +426,11 @@ def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
     seen = bool(known.run.settings or known.crash.settings)  # a bare log does not say that it is full training
     replicated = any(DATA_PARALLEL.search(frame.file) for frame in known.crash.frames)
-    if known.text or seen or replicated or sharded:
-        facts.update(state_facts(known.run, machine, known.unread, seen=seen, replicated=replicated, sharded=sharded))
+    replicated = replicated or bool(flat_buffer(known.run, known.crash))
+    facts.update(state_facts(known.run, machine, known.unread, seen=seen, replicated=replicated, sharded=sharded))
     facts.update(least_logits(known.run, machine) if seen else {})
     facts.update(copies_fill(known.run, machine))
+    facts.update(host_states(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
         gathered = BF16 * known.run.model.parameters
         share, whole = gathered / machine.gpu_bytes, show_bytes(gathered)

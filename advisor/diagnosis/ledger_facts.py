@@ -12,6 +12,7 @@ from advisor.crash.holders import is_empty
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.saved_modules import saved_facts
+from advisor.diagnosis.state_facts import flat_buffer
 from advisor.language import Sayings, say
 from advisor.memory.allocator import can_mean
 from advisor.memory.attribution import beyond_weights, completes, tried_bytes
@@ -73,7 +74,9 @@ def ledger_facts(
             share[cell.owner] += cell.expected
         groups = {"states": owners_of("states", "models"), "batch": owners_of("batch"), "engine": ENGINE}
         sizes = {name: sum(share.get(owner, 0) for owner in owners) for name, owners in groups.items()}
-        largest = max(sizes, key=lambda name: sizes[name])
+        # where they alone fill the card, no batch is small enough
+        alone = ledger.gpu_capacity is not None and sizes["states"] >= ledger.gpu_capacity
+        largest = "states" if alone else max(sizes, key=lambda name: sizes[name])
         dark = share.get("unexplained", 0)
         because = say(
             "the count of {phase}: {group} {size} of {total}",
@@ -215,7 +218,7 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> 
     if whole := _whole_model(run, crash):
         return whole
     if best is None:
-        return _likely(attribution, run, crash, ran)
+        return flat_buffer(run, crash) or _likely(attribution, run, crash, ran)
     because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
     here = [match for match in attribution if match.matches and crash.phase in ("unknown", match.phase)]
     kinds = {

@@ -15,6 +15,7 @@ from advisor.diagnosis.host_remarks import LOADING, host_remarks
 from advisor.diagnosis.model_facts import names_adapters
 from advisor.diagnosis.saved_modules import saved_remark
 from advisor.diagnosis.size_remarks import STATES, as_scores, size_remarks
+from advisor.diagnosis.state_facts import STATES_IN_FULL, most_in_full
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.calibrate import Correction
@@ -77,7 +78,7 @@ def remarks(
         *_engine_there(facts, cause),
         *_resumes(facts, cause),
         *_packed_and_full(run),
-        *_states_there(known.run, facts, cause),
+        *_states_there(known, facts, cause),
         *_second_step(facts),
         *saved_remark(facts),
         *_weights_there(run, facts, cause),
@@ -295,13 +296,14 @@ def _packed_and_full(run: Run) -> Iterator[str]:
     )
 
 
-def _states_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
-    """What the states take of a card at the least, where nothing decides between them and the pass."""
-    adapters = facts.get("lora")
+def _states_there(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
+    """What the states take of a card at the least, where nothing decides between them and the pass; of a model whose
+    size nobody knows, how large one may be."""
+    run, adapters = known.run, facts.get("lora")
     if cause not in UNDECIDED or (adapters is not None and adapters.value is True):
         return
-    if (known := facts.get("states.least_share")) is not None:
-        yield sentence(known.because)
+    if (least := facts.get("states.least_share")) is not None:
+        yield sentence(least.because)
     elif (perhaps := facts.get("states.if_full_share")) is not None:
         yield say("If all weights are trained, {because}.", because=perhaps.because)
     elif run.model is not None and run.settings and facts.get("gpu.total_bytes") is None and not run.trains_adapters:
@@ -312,6 +314,14 @@ def _states_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
             "Trained in full, all states together are {size} ({parameters} parameters × {bytes:g} bytes), on the cards "
             "that share them; what they leave of a card is for the pass.",
             size=show_bytes(per * run.model.parameters),
+            **told,
+        )
+    elif run.model is None and run.model_name and (most := most_in_full(run, known.machine)):
+        told = {"bytes": STATES_IN_FULL, "most": show_params(most), "model": run.model_name}
+        yield say(
+            "Trained in full ({bytes} bytes per parameter) the states of at most {most} parameters fit here, shared "
+            "over all cards: if {model} is larger, no batch does, but adapters (LoRA), states in host RAM or more "
+            "cards do.",
             **told,
         )
 

@@ -7,11 +7,13 @@ import re
 
 from msgspec import Struct
 
+from advisor.crash.evidence import Crash
 from advisor.diagnosis.card_facts import largest_card
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.model_facts import names_adapters
 from advisor.language import say
 from advisor.machine.inventory import Machine
+from advisor.memory.attribution import NEAR, tried_bytes
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
@@ -23,8 +25,12 @@ from advisor.units import GIB, show_bytes, show_params
 
 MASTERS_AND_MOMENTS = 3 * FP32
 """Bytes a parameter of mixed precision's fp32 weights and Adam's two moments."""
+STATES_IN_FULL = MASTERS_AND_MOMENTS + BF16 + BF16
+"""Bytes a parameter of training in full with Adam in mixed precision."""
 MOSTLY, LARGE_NODE = 0.8, 512 * GIB
 """Part of a node's RAM, and bytes of one whose size nobody says, that copies of the weights may take (judgement)."""
+LEAST_FLAT = 4 * GIB
+"""Bytes: a smaller request near the size of a small model may be anything (judgement)."""
 _OFFLOADS = ("actor.optimizer_offload", "actor.param_offload", "actor.full_cpu_offload")
 _FULL = re.compile(r"(?:^|[^a-z])full(?:[^a-z]|$|fine|param|sft)", re.IGNORECASE)
 """In a value, a file's name or a program's: all weights are trained ("finetuning_type full", "config_full.yaml")."""
@@ -90,8 +96,8 @@ def state_facts(
     """states.least_share and .unshared of a card, host.offload_share of a node's RAM; {} where they are not known.
 
     Where nothing says that all weights are trained, nor that they are not, states.if_full_share. `seen`: settings of
-    the run are; `replicated`: the failing code keeps a whole copy on every card (torch's DataParallel);
-    `sharded`: the log says that the cards share the states.
+    the run are; `replicated`: the failing code keeps a whole copy on every card (torch's DataParallel), or asks for
+    one; `sharded`: the log says that the cards share the states.
     """
     shared = Shared(0) if replicated else sharing_of(run, unread) or (Shared(3) if sharded else None)
     if run.model is None:
@@ -106,12 +112,12 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
     """The part of a card that full training takes at the very least: where nothing says how its states are shared out,
     evenly over all GPUs."""
     card = machine.gpu_bytes or (largest_card() if run.unsharded else 0)
-    if run.model is None or not card or not (run.topology.known or replicated):
+    ways = 1 if replicated else _sharing_gpus(run, machine, whole)
+    if run.model is None or not card or not ways:
         return {}
     if shared is not None and (shared.optimizer_on_host or shared.weights_on_host):
         return {}
     each = bytes_of(run, trainer_of(run))  # by the optimizer and the precision that the settings name
-    ways = 1 if replicated else max(1, run.topology.actor_gpus * run.topology.process_gpus)
     weights, gradients, optimizer = each.weights, each.gradients, each.optimizer
     if shared is not None and run.framework == "unknown" and (shared.named or 0 < shared.stage < 3):
         weights, gradients, optimizer = BF16, BF16, MASTERS_AND_MOMENTS  # DeepSpeed's, whatever trains
@@ -143,8 +149,24 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
         )
     fact = Fact(round(least / card, 3), "script", because)
     if not whole:
-        return {"states.if_full_share": fact}
+        assumed = any(gpu.problem for gpu in machine.usable)
+        larger = 2 * card if assumed else 0  # the other card of that name has no more
+        return {"states.if_full_share": fact} if least >= larger else {}
     return {"states.least_share": fact, "states.unshared": Fact(shared is not None and stage < 3, "script", because)}
+
+
+def _sharing_gpus(run: Run, machine: Machine, whole: bool) -> int:
+    """Cards that share the states at the most: those of the launch; where nothing shows one, all that are told. 0 where
+    nobody knows."""
+    if run.topology.known:
+        return max(1, run.topology.actor_gpus * run.topology.process_gpus)
+    return 0 if whole or machine.more_gpus else len(machine.usable) * (machine.nodes or 1)
+
+
+def most_in_full(run: Run, machine: Machine) -> int:
+    """Parameters whose states all cards together hold, where these and their size are told; else 0."""
+    told = machine.gpu_bytes and not any(gpu.problem for gpu in machine.usable)
+    return (machine.gpu_bytes or 0) * _sharing_gpus(run, machine, whole=False) // STATES_IN_FULL if told else 0
 
 
 def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
@@ -187,7 +209,7 @@ def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:
     card, ways = machine.gpu_bytes, len(machine.usable) * (machine.nodes or 1)
     if run.model is None or not card or not ways or run.trains_adapters:
         return {}
-    per = MASTERS_AND_MOMENTS + BF16 + BF16
+    per = STATES_IN_FULL
     least = int(per * run.model.parameters) // ways
     told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card)}
     told |= {"parameters": show_params(run.model.parameters), "bytes": per}
@@ -201,6 +223,36 @@ def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:
         )
     )
     return {"states.least_share": Fact(round(least / card, 3), "log", because)}
+
+
+def host_states(run: Run, machine: Machine) -> dict[str, Fact]:
+    """host.states_share: what all states take of the nodes' RAM, should all weights be trained and lie there."""
+    ram = machine.host.ceiling_bytes
+    adapters = run.trains_adapters or names_adapters(run) or packed_by_name(run.model_name)
+    if run.model is None or not ram or adapters or evaluates_only(run):
+        return {}
+    size = STATES_IN_FULL * run.model.parameters // (machine.nodes or run.topology.nodes or 1)
+    told = {"parameters": show_params(run.model.parameters), "bytes": STATES_IN_FULL, "size": show_bytes(size)}
+    because = say(
+        "the states of {parameters} parameters × {bytes} bytes are {size} on a node; it has {ram}",
+        ram=show_bytes(ram),
+        **told,
+    )
+    return {"host.states_share": Fact(round(size / ram, 3), "script", because)}
+
+
+def flat_buffer(run: Run, crash: Crash) -> dict[str, Fact]:
+    """That what was asked for is as much as all parameters take: no pass asks for that, but gradients, or the copy that
+    an optimizer keeps, in one flat buffer that nothing shards."""
+    tried, model = tried_bytes(crash), run.model
+    if tried is None or model is None or crash.memory != "gpu" or run.trains_adapters or tried < LEAST_FLAT:
+        return {}
+    width = next((one for one in (FP32, BF16) if abs(tried / (one * model.parameters) - 1) < NEAR), 0)
+    if not width:
+        return {}
+    told = {"size": show_bytes(tried), "parameters": show_params(model.parameters), "bytes": width}
+    because = say("{size} at once is all of the {parameters} parameters × {bytes} bytes, in one piece", **told)
+    return {"attribution": Fact("weights", "log", because, (0,))}
 
 
 def copies_fill(run: Run, machine: Machine) -> dict[str, Fact]:

@@ -11,11 +11,12 @@ from typing import TypeVar
 
 from advisor.hostile import clean_line
 from advisor.language import listed, mark, say
-from advisor.machine.gpu_spec import KnownGpu, cards_named, parse_gpus, unsized, vendor_by_name
+from advisor.machine.gpu_spec import KnownGpu, cards_named, nodes_told, of_size, parse_gpus, unsized, vendor_by_name
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
 from advisor.machine.nodes import join_nodes
+from advisor.machine.ram_words import Ram, ram_beside, ram_told
 from advisor.regex import regex
 from advisor.units import parse_size, show_bytes
 from advisor.words import Source
@@ -61,8 +62,10 @@ def described(
     if nodes is not None and nodes < 1:
         raise ValueError(say("--nodes {nodes}: a run has at least one node", nodes=nodes))
     host = base.host
-    if host_ram is not None:
-        host = replace(host, total_bytes=_size("--host-ram", host_ram), limit_bytes=None, limit_source="")
+    ram = ram_beside(gpus or "") if host_ram is None else _ram(host_ram)
+    if host_ram is not None or ram.total is not None:
+        source = "--host-ram" if ram.limit is not None else ""
+        host = replace(host, total_bytes=ram.total, limit_bytes=ram.limit, limit_source=source)
     if shm is not None:
         host = replace(host, shm_bytes=_size("--shm", shm))
     told = gpus or ""
@@ -75,7 +78,7 @@ def described(
     return _sourced(
         replace(
             base,
-            nodes=nodes if nodes is not None else base.nodes,
+            nodes=nodes or (nodes_told(told, len(cards)) if cards else None) or base.nodes,
             gpus=cards or base.gpus,
             host=host,
             libraries={**base.libraries, **named_versions("--lib", libraries)},
@@ -121,6 +124,14 @@ def _flag(flag: str, parse: Callable[[], T]) -> T:
         return parse()
     except ValueError as error:
         raise ValueError(say("{flag}: {error}", flag=flag, error=error)) from error
+
+
+def _ram(text: str) -> Ram:
+    """A number alone is GB; of words, the one size that they tell."""
+    try:
+        return ram_told(text)
+    except ValueError:
+        return Ram(_size("--host-ram", text))
 
 
 def _size(flag: str, text: str) -> int:
@@ -188,15 +199,19 @@ def _values(text: str) -> Iterator[object]:
 # --- joining what is known -----------------------------------------------------------------------------------------
 
 
-def merge(measured: Machine, description: Machine, log: Machine | None = None) -> Machine:
+def merge(
+    measured: Machine, description: Machine, log: Machine | None = None, known: Sequence[KnownGpu] = ()
+) -> Machine:
     """One machine from three sources: described over measured over the log, field by field.
 
     `log`: what the log of a run says of it; None where no run is asked about. Where the training ran elsewhere (this
     box has no such cards), the log counts before this box: its host memory is not the run's and is left out, with a
-    problem that says so; its libraries only fill what the log does not print.
+    problem that says so; its libraries only fill what the log does not print. `known`: among these the log's size tells
+    which card a name means that was described without one.
     """
     of_run = log is not None
     log = log or Machine()
+    description = _told_apart(description, log.gpu_bytes, known)
     elsewhere = _ran_elsewhere(measured, description, of_run)
     here = replace(measured, gpus=(), host=Host()) if elsewhere else measured
     if elsewhere or log.nodes is not None:  # a box can count no node but itself
@@ -221,6 +236,17 @@ def merge(measured: Machine, description: Machine, log: Machine | None = None) -
             *log.problems,
         ),
     )
+
+
+def _told_apart(description: Machine, size: int | None, known: Sequence[KnownGpu]) -> Machine:
+    """The description, with cards of the size that the log prints where their name leaves it open ("8xA100")."""
+    if size is None:
+        return description
+    cards = tuple(of_size(card, size, known) for card in description.gpus)
+    said = {say("{name}: {problem}", name=card.name, problem=card.problem) for card in description.gpus}
+    said -= {say("{name}: {problem}", name=card.name, problem=card.problem) for card in cards}
+    problems = tuple(problem for problem in description.problems if problem not in said)
+    return replace(description, gpus=cards, problems=problems)
 
 
 def _sized_by(log: Machine, machine: Machine, description: Machine) -> Machine:

@@ -19,7 +19,7 @@ MOST_GPUS = 1024
 NAME_LIMIT = 80
 _COUNT = regex(
     r"(\d+)\s*(?:[x*×]|[张块]?卡|[张块])\s*"
-    r"|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|[abhlvtp]\d{1,3}|mi\d{2,3}|ascend)\b)",
+    r"|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|[abhlvtp]\d{1,3}|mi\d{2,3}|ascend|\d+ ?gi?b)\b)",
     re.IGNORECASE,
 )
 _COUNT_BEHIND = regex(r"(?<=\S)\s*[x*×]\s*(\d{1,2})$", re.IGNORECASE)  # two digits: the X of "RTX 4090" is no count
@@ -38,14 +38,36 @@ _INSIDE = regex(
 _EACH = regex(r"(?<![\d.])(\d{1,3})\s*(?:gpus?|cards?)\b", re.IGNORECASE)
 """A count of cards within a sentence that names none."""
 _BESIDE = regex(
-    r"(?:\d+|several|multiple|single|one|two)?\s*(?:nodes?|machines?|servers?|hosts?|vms?)|.*\bcpus?\b.*", re.IGNORECASE
+    r"(?:\d+|several|multiple|single|one|two)?\s*(?:nodes?|machines?|servers?|hosts?|vms?)|.*\bv?(?:cpus?|cores?)\b.*",
+    re.IGNORECASE,
 )
 """A part of a description that is of nodes or processors alone."""
 _NUMERALS = str.maketrans({"单": "1", "两": "2", "双": "2"})
-_COUNT_WORDS = {"one": "1", "two": "2", "three": "3", "four": "4", "six": "6", "eight": "8", "sixteen": "16"}
+_COUNT_WORDS = {"one": "1", "single": "1", "dual": "2"}
+_COUNT_WORDS |= {"two": "2", "three": "3", "four": "4", "six": "6", "eight": "8", "sixteen": "16"}
 _COUNT_WORD = regex(rf"\b(?:{'|'.join(_COUNT_WORDS)})\b", re.IGNORECASE)
 _PLURAL = regex(r"\b([abhv]\d{2,4}|\d{4})s\b")
 """Not the L40S."""
+_PARTS = regex(r"[,;，；、]|\s\+\s|\s(?:and|plus)\s(?=\s*\d)", re.IGNORECASE)
+_ASIDE = regex(
+    r"\b(?:each|every|per|train\w*|infer\w*|roll-?outs?|vllm|sglang|generat\w*|serv\w*|judges?|rewards?|actors?|critics?|"
+    r"memory|v?ram|used|occupied|peak|free|idle|for|of them)\b|^\s*\d+(?:\.\d+)?\s*gi?b?\s*$",
+    re.IGNORECASE,
+)
+"""What a part says that tells more of cards named beside it: their size, or what some of them do."""
+_SIZE_OF_EACH = regex(r"\b(?:each|every|per (?:gpu|card)|vram)\b|^\s*\d+(?:\.\d+)?\s*gi?b?\s*$", re.IGNORECASE)
+_NOT_WHOLE = regex(r"\b(?:peak|used|usage|occupied|free|idle|left|available)\b", re.IGNORECASE)
+_GRES = regex(r"(?:--)?(?:gres=)?gpus?:(?:([a-z][\w.-]*):)?(\d{1,3})", re.IGNORECASE)
+"""As Slurm asks for cards: "gpu:a100:4"."""
+_NODES_AHEAD = regex(
+    r"\s*(?:\d+|several|multiple)\s*(?:nodes?|machines?|servers?)\b[\s:(]*(?:[x×*]|of|with|each|having)?\s*(?=\S)",
+    re.IGNORECASE,
+)
+_OF_NODES = regex(
+    r"(?:^|[,;(])\s*(\d{1,3})\s*(?:nodes?|machines?|servers?)\b|^\s*(\d{1,3})\s+\d+\s*[x×*]\s*\S+\s+(?:nodes|machines)",
+    re.IGNORECASE,
+)
+MOST_OF_A_NODE = 8
 _NO_CARD = regex(r"\b(?:disks?|ssd|nvme|storage|swap)\b|[硬磁]盘", re.IGNORECASE)
 """Words of a size that is no card's."""
 _MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu"}
@@ -108,16 +130,59 @@ def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     """
     cards: list[Gpu] = []
     counted = _COUNT_WORD.sub(lambda found: _COUNT_WORDS[found[0].lower()], text.translate(_NUMERALS))
-    parts = [clean_line(part, 200).strip() for part in counted.split(",")]
+    parts = [clean_line(part, 200).strip() for part in _PARTS.split(counted)]
     if any(map(_NUMBERED.search, parts)):  # "single A100 40 GB, Google Colab"
         parts = [part for part in parts if not part or _NUMBERED.search(part)]
     if len(parts) > 1:  # "2 nodes, 8 cards each, 96 CPU cores"
         parts = [part for part in parts if not _BESIDE.fullmatch(part)] or parts
-    for part in parts:
+    for part in _cards_alone(parts, gpus):
         cards += _one_kind(part, gpus, first=len(cards))
     if len(cards) > MOST_GPUS:
         raise ValueError(say(_TOO_MANY, count=len(cards)))
     return tuple(cards)
+
+
+def nodes_told(text: str, cards: int) -> int | None:
+    """How many nodes of so many cards a description speaks of: "2 nodes x 8", "8xH100, 4 nodes", "2 8xA100 nodes".
+
+    Behind more cards than a node mostly has, the count may have been of all of them: None.
+    """
+    found = _OF_NODES.search(text.translate(_NUMERALS))
+    if found is None or (found.start() and cards > MOST_OF_A_NODE and not _SIZE_OF_EACH.search(text)):
+        return None
+    return int(next(filter(None, found.groups()))) or None
+
+
+def _cards_alone(parts: Sequence[str], gpus: Sequence[KnownGpu]) -> list[str]:
+    """The parts that are of cards, with the size that another part tells of each: of "8 4090s, each with 24GB; 6 train,
+    2 for vLLM" the first. A count alone is of cards ("2 nodes x 8")."""
+    alone = [_without_nodes(part) for part in parts]
+    aside = [part for part in alone if _ASIDE.search(part) and not _names_cards(part, gpus)]
+    cards = [part for part in alone if part not in aside]
+    if not cards:
+        return alone
+    told = (_SIZE.search(part) for part in aside if _SIZE_OF_EACH.search(part) and not _NOT_WHOLE.search(part))
+    size = next((one[0] for one in told if one is not None), "")
+    return [f"{part} {size}" if size and not _SIZE.search(part) else part for part in cards]
+
+
+def _without_nodes(part: str) -> str:
+    """The cards of a part, as people write them."""
+    ahead = _NODES_AHEAD.match(part)
+    part = part[ahead.end() :] if ahead else part
+    if ahead and part.isdecimal():
+        return f"{part} gpus"
+    asked = _GRES.fullmatch(part)
+    if asked is None:
+        return part
+    named = bool(asked[1] and _NUMBERED.search(asked[1]))
+    return f"{asked[2]}x{asked[1]}" if named else f"{asked[2]} gpus"
+
+
+def _names_cards(part: str, gpus: Sequence[KnownGpu]) -> bool:
+    counted = _COUNT.match(part)
+    name = part[counted.end() :] if counted else part
+    return bool(_BARE_COUNT.match(part) or _candidates(name, gpus) or _INSIDE.search(part))
 
 
 def cards_named(text: str, gpus: Sequence[KnownGpu]) -> tuple[tuple[Gpu, ...], str]:
@@ -172,7 +237,8 @@ def _from_entry(place: int, entry: object, gpus: Sequence[KnownGpu]) -> Gpu:
 
 
 def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
-    bare, ahead, behind = _BARE_COUNT.fullmatch(part), _COUNT.match(part), _COUNT_BEHIND.search(part)
+    bare = _BARE_COUNT.fullmatch(_SIZE.sub("", part).strip(" ()"))
+    ahead, behind = _COUNT.match(part), _COUNT_BEHIND.search(part)
     counted = bare or ahead or behind
     count = int(next(filter(None, counted.groups()))) if counted else 1
     name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
@@ -184,8 +250,10 @@ def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
     if not 1 <= count <= MOST_GPUS:
         raise ValueError(say(_COUNTED, part=part, count=count, examples=EXAMPLES))
     if bare:
-        told = say(_UNNAMED, examples=EXAMPLES)
-        return [Gpu(first + place, "GPU", None, problem=told) for place in range(count)]
+        sized = _SIZE.search(part)
+        size = parse_size("".join(sized.groups())) if sized else None
+        told = say(_UNNAMED, examples=EXAMPLES) if size is None else ""
+        return [Gpu(first + place, "GPU", size, problem=told) for place in range(count)]
     if not name or not re.search(r"[A-Za-z0-9]", name) or _NO_CARD.search(name):
         raise NoCardError(say("no GPU is named in {part!r}; write it like {examples}", part=part, examples=EXAMPLES))
     one = _gpu(first, name, gpus)
@@ -225,6 +293,15 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
 def _known(index: int, card: KnownGpu, problem: str = "") -> Gpu:
     told = problem or (say(_UNIFIED) if card.unified else "")
     return Gpu(index, card.name, card.total_bytes, problem=told, vendor=card.vendor)
+
+
+def of_size(card: Gpu, size: int, gpus: Sequence[KnownGpu]) -> Gpu:
+    """The card whose size was assumed, of those that its name may mean the one of so many bytes."""
+    alike = _candidates(card.name.split("-")[0], gpus) if card.problem and card.total_bytes else []
+    near = [one for one in alike if abs(one.total_bytes - size) <= size * _NOMINAL_SLACK]
+    if not near or any(one.name == card.name for one in near):
+        return card
+    return _known(card.index, min(near, key=lambda one: abs(one.total_bytes - size)))
 
 
 def vendor_by_name(name: str) -> str:

@@ -25,6 +25,8 @@ _MOST = 5
 """Remedies added: a list, not a catalogue."""
 _LARGE = 13e9
 """Parameters: 8 ranks that each load a copy in 16 bits take 200 GB of a node, in 32 bits 400 GB."""
+_SMALLER_STATES = ("lora-host", "more-host-ram")
+"""What makes room where a node could not hold the states of full training."""
 _COPIES = ("loading-per-rank", "checkpoint-in-ram")
 _QUESTION = "host_holder"
 
@@ -34,7 +36,7 @@ class HostSteps(Struct, frozen=True):
 
     steps: Sequence[PlanStep]
     leading: Sequence[str] = ()
-    """Remedies of the whole copies of a large model."""
+    """Remedies of states that no node holds, and of the whole copies of a large model."""
     unseen: Collection[str] = ()
     """Steps told on the condition that the launch has what they undo."""
     helped: Counter[str] = Counter()
@@ -60,7 +62,17 @@ def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) ->
     told = [_conditional(step, by_id.get(step.id), situation) for step in every]
     unseen = {one.id for one, step in zip(told, every, strict=True) if one is not step}
     unseen |= {one.id for one in by_id.values() if situation.needs_more(one)}
-    return HostSteps(told, _whole_copies(situation) if _is_large(situation) else (), unseen, helped)
+    leading = (*_SMALLER_STATES, *_whole_copies(situation)) if _states_beyond(situation) else ()
+    leading = leading or (_whole_copies(situation) if _is_large(situation) else ())
+    return HostSteps(told, leading, unseen, helped)
+
+
+def _states_beyond(situation: Situation) -> bool:
+    """Whether all states of the model, trained in full, are more than a node's RAM, and no step had room."""
+    share, stepped = situation.facts.get("host.states_share"), situation.facts.get("ran")
+    adapters = situation.facts.get("lora")
+    trains = adapters is None or adapters.value is not True
+    return share is not None and isinstance(share.value, float) and share.value >= 1 and stepped is None and trains
 
 
 def _is_large(situation: Situation) -> bool:

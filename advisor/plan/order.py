@@ -300,7 +300,7 @@ def grounds(
         back=back,
         holder_named="pass" if scoring else holder_of(cause, situation),
         open=holder_unknown(situation, cause) and not scoring,
-        beyond=not missing and weights_beyond(situation, also_states=True),
+        beyond=states_beyond(situation) or (not missing and weights_beyond(situation, also_states=True)),
         phase_told=phase_told,
     )
 
@@ -348,9 +348,18 @@ def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
     """Whether the weights alone take a whole card and more (`also_states`: or all that is trained, by the parameters):
     then no pass is small enough."""
     counted = also_states and situation.now.built.natives.framework is not None  # a script of one's own may share them
+    in_full = also_states and situation.cause == "states-too-big"  # nothing but the parameters led there
     names = ("weights.least_share", *(("states.least_share",) if counted else ()))
+    names += ("states.if_full_share",) if in_full else ()
     known = (situation.facts.get(name) for name in names)
     return any(one is not None and isinstance(one.value, float) and one.value >= 1 for one in known)
+
+
+def states_beyond(situation: Situation) -> bool:
+    """Whether weights, gradients and optimizer alone are counted to take a whole card and more."""
+    share = situation.facts.get("ledger.states_share")
+    named = situation.cause == "states-too-big" and situation.now.ledger.gpu_capacity is not None
+    return named and share is not None and isinstance(share.value, float) and share.value >= 1
 
 
 def _another_method(remedy: Remedy) -> bool:

@@ -20,7 +20,7 @@ from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, where_shared
 from advisor.plan.host_holders import holders_of
 from advisor.plan.options import by_default, options, unseen_number
-from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown, weights_beyond
+from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown, states_beyond, weights_beyond
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.provisional import provisional_steps
@@ -166,6 +166,9 @@ def _picked(
     no_phase = cause.memory == "shm"  # nor does a sum or an answer to the phase decide there
     if versions.healed or no_phase or situation.ran_with:
         return picked, ""
+    of_pass = all(one.remedy.relieves in ("pass", "rows") for one in picked.own.values())
+    if of_pass and picked.too_little and states_beyond(situation):
+        picked = Selected({}, too_little=True)  # a smaller pass alone makes no room where the states have none
     return picked, _beyond(picked, proposals, situation, versions.maybe, by_hand, cause, same)
 
 
@@ -312,6 +315,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     lifted = max((step.host_limit for step in ranked if step.selected), default=0)
     after = situation.predictor.lifted(lifted).predict(overrides_of(ranked), fixed)
     short = _shortfall(situation, after, any(step.selected for step in ranked), told=bool(beyond))
+    short = "" if situation.refuted else short  # the sums are not the run's
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     margin = situation.predictor.margin
     return Plan(ranked, situation.now.ledger, after.ledger, margin, after.fit, situation.now.fit, refused, told, beyond)

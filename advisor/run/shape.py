@@ -48,6 +48,8 @@ _FAMILY = regex(r"[a-z]+")
 _USUAL_FAMILY = "qwen"
 SHARED_PART_OF_EXPERTS = 0.84
 """An "8x7B" has fewer than 56B parameters because attention is shared: Mixtral-8x7B 46.7 of 56, 8x22B 141 of 176."""
+LEAST_BARE = 7
+"""A smaller number by itself is a version's (judgement)."""
 _SAME_COUNT, _ROUNDED = 1e-6, 0.002
 """Parts of a parameter count by which a full and a rounded print of it may differ from models.yaml (judgement)."""
 FindConfig = Callable[[str], "Path | None"]
@@ -143,7 +145,8 @@ def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
     which most of what people post-train is made.
     """
     for part in _components(name):
-        size, experts, sees = size_in_name(part), _ACTIVE.search(part) is not None, sees_by_name(part)
+        size = size_in_name(part) or _bare_size(part, models)
+        experts, sees = _ACTIVE.search(part) is not None, sees_by_name(part)
         alike = [f for f in models if bool(f.experts) == experts and bool(f.vision_parameters) == sees]
         if size is None or not alike:
             continue
@@ -153,6 +156,14 @@ def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
         note = say("estimated from {size} in the name; proportions of {model}", size=show_params(size), model=near.name)
         return _shape(_with_experts_for(near, size), name, size, "estimated", note)
     return None
+
+
+def _bare_size(part: str, models: Sequence[ModelFact]) -> int | None:
+    """ "qwen2.5-vl-32-instruct" → 32e9: the one number by itself, where models of the family have that size."""
+    numbers = {int(word) for word in part.split("-") if word.isdecimal() and int(word) >= LEAST_BARE}
+    size = numbers.pop() * 10**9 if len(numbers) == 1 else 0
+    alike = (size_in_name(_plain(fact.name)) for fact in models if _is_kin(fact, part))
+    return size if size and size in alike else None
 
 
 def _with_experts_for(fact: ModelFact, parameters: int) -> ModelFact:

@@ -78,3 +78,68 @@ def test_whole_copies_are_told_where_nothing_says_what_lay_in_the_ram(tmp_path: 
     assert "130.39 GiB" in told[0]
     assert "8 ranks" in told[0]
     assert ("720" in told[0]) is (ram is not None)
+
+
+ONE_CARD = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried} GiB. GPU 0 has a total capacity of \
+79.14 GiB of which 1.00 GiB is free. Process 1 has 60.00 GiB memory in use.\n"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "model", "beyond"),
+    [
+        ("1xH100-80GB", "Llama-3.1-8B", True),  # 8.03e9 × 16 bytes = 119.7 GiB
+        ("1xH100-80GB", "Qwen2.5-1.5B", False),
+        ("4xRTX-4090-24GB", "Qwen2.5-7B", True),  # 28.4 GiB of 23.5
+        ("8xRTX-4090-24GB", "Qwen2.5-7B", False),
+        ("2 nodes x 8 A100-80GB", "Llama-3.1-70B", False),  # 65.7 GiB of 79.1
+        ("1xA100", "Qwen2.5-3B", False),  # 46 GiB: there is an A100 that holds them
+        ("1xRTX-4090-24GB", "Llama-3.1-8B-AWQ", False),
+    ],
+)
+def test_full_training_that_no_card_holds_leads_where_nothing_but_the_model_is_told(
+    gpus: str, model: str, beyond: bool
+) -> None:
+    state = open_session(SessionRequest(None, gpus=gpus, model=model, answers={"memory": "gpu"}))
+    assert (state.diagnosis.cause == "states-too-big") is beyond
+    first = [step.id for step in state.plan.steps[:4]]
+    assert ("lower-actor-micro-batch" in first) is not beyond
+    assert not beyond or first[0] == "lora-by-rank"
+
+
+@pytest.mark.parametrize(("tried", "flat"), [("28.40", True), ("20.00", False)])
+def test_a_request_as_large_as_all_parameters_is_no_pass(tmp_path: Path, tried: str, flat: bool) -> None:
+    log = tmp_path / "crash.log"
+    log.write_text(ONE_CARD.format(tried=tried))
+    state = open_session(SessionRequest(None, logs=(log,), model="Qwen2.5-7B"))
+    assert (state.diagnosis.cause == "states-too-big") is flat
+
+
+def test_of_a_model_of_unknown_size_it_is_told_how_large_one_may_be() -> None:
+    state = open_session(SessionRequest(None, gpus="1xH100-80GB", model="super-omni", answers={"memory": "gpu"}))
+    assert any("5.31B" in one for one in state.diagnosis.remarks)  # 84.9e9 bytes ÷ 16
+
+
+@pytest.mark.parametrize(
+    ("ram", "model", "answers", "beyond"),
+    [
+        ("500GB", "Llama-3.1-70B", {}, True),  # 1051 GiB
+        ("2TB", "Llama-3.1-70B", {}, False),
+        ("64GB", "Llama-3.1-8B", {}, True),
+        ("64GB", "Llama-3.1-8B", {"first_step": "no"}, False),  # it had room
+    ],
+)
+def test_states_that_no_node_holds_lead_on_the_host_too(
+    ram: str, model: str, answers: dict[str, str], beyond: bool
+) -> None:
+    asked = {"gpus": "8xRTX-4090-24GB", "host_ram": ram, "model": model, "answers": {"memory": "host", **answers}}
+    state = open_session(SessionRequest(None, **asked))  # type: ignore[arg-type]
+    assert ("more than the node's RAM" in state.diagnosis.title) is beyond
+    assert (state.plan.steps[0].id == "lora-host") is beyond
+
+
+def test_states_alone_above_the_card_come_before_a_larger_batch(tmp_path: Path) -> None:
+    script = "torchrun --nproc_per_node=8 train.py --model_name_or_path qwen2.5-32-instruct --output_dir o "
+    script += "--per_device_train_batch_size 4 --model_max_length 8192 --bf16 True --num_train_epochs 1\n"
+    state = read(tmp_path, script, model="qwen2.5-32-instruct", gpus="8xH100-80GB")
+    assert state.diagnosis.cause == "states-too-big"
+    assert state.plan.steps[0].id == "higher-zero-stage"

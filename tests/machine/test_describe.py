@@ -66,6 +66,44 @@ def test_an_assumed_size_is_a_problem_said_once():
     assert "A100-40GB is assumed" in problem
 
 
+@each(
+    ("text", "total", "limit"),
+    [
+        ("16g RAM", 16, None),
+        ("~1TB RAM", 1024, None),
+        ("512 GB memory on the node", 512, None),
+        ("1.5 TB per node, Slurm mem limit 1200G", 1536, 1200),
+        ("252G, full", 252, None),
+        ("256GB (200GB free), 64 cores", 256, None),
+        ("1,024 GB", 1024, None),
+        ("512G内存", 512, None),
+        ("64 GB DDR5 and a 2TB NVMe", 64, None),
+    ],
+)
+def test_ram_is_read_in_peoples_words(text: str, total: int, limit: int | None):
+    host = described(FACTS, host_ram=text).host
+    assert (host.total_bytes, host.limit_bytes) == (total * GIB, limit * GIB if limit else None)
+
+
+@each("text", ["2 x 64GB", "128GB or 256GB", "80GB VRAM", "lots"])
+def test_words_that_leave_the_ram_open_are_refused(text: str):
+    with pytest.raises(ValueError, match=r"^--host-ram"):
+        described(FACTS, host_ram=text)
+
+
+def test_ram_and_nodes_beside_the_cards_are_told():
+    machine = described(FACTS, gpus="2 nodes, 8xA100 40GB each, 1TB RAM")
+    assert (machine.nodes, len(machine.gpus), machine.host.total_bytes) == (2, 8, 1024 * GIB)
+    assert described(FACTS, gpus="4xA100 with 80GB memory").host.total_bytes is None
+
+
+def test_the_logs_size_tells_which_card_a_name_means():
+    told = described(FACTS, gpus="4xA100")
+    merged = merge(Machine(), told, from_log(gpu_bytes=79 * GIB), FACTS)
+    assert (merged.gpus[0].name, merged.problems) == ("A100-80GB", ())
+    assert merge(Machine(), told, from_log(gpu_bytes=31 * GIB), FACTS).gpus == told.gpus
+
+
 def test_nothing_described_is_nothing_known():
     assert described(FACTS) == Machine()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.machine.gpu_spec import cards_named, gpus_from, parse_gpus, unsized
+from advisor.machine.gpu_spec import cards_named, gpus_from, nodes_told, parse_gpus, unsized
 from advisor.machine.inventory import Gpu
 from advisor.units import GIB
 from tests.loops import each
@@ -40,12 +40,44 @@ from .facts import A100_40, A100_80, FACTS, GH200, H100, H100_NVL, RTX_3090, T4,
         ("3 sets of machines containing 8 A100s (40G)", 8, A100_40),
         ("2 nodes, 8xA100-80GB, 96 CPU cores", 8, A100_80),
         ("two H100s", 2, H100),
+        ("6xH100s, 4 train 2 inference", 6, H100),
+        ("8 NVIDIA 3090 GPUs, each with 24GB VRAM; peak 14GB per card", 8, RTX_3090),
+        ("two 24 GB 3090s", 2, RTX_3090),
+        ("8×A100 80GB; 64 vCPU; 1TB RAM", 8, A100_80),
+        ("H100 80GB x 4, 2 for vLLM", 4, H100),
+        ("8x A100 GPUs, 40GB each", 8, A100_40),
+        ("gpu:t4:4", 4, T4),
     ],
 )
 def test_known_cards_get_what_programs_see_on_them(text: str, count: int, card: Fact):
     gpus = parse_gpus(text, FACTS)
     assert [gpu.index for gpu in gpus] == list(range(count))
     assert {(gpu.name, gpu.total_bytes, gpu.problem) for gpu in gpus} == {(card.name, card.total_bytes, "")}
+
+
+def test_kinds_joined_by_a_word_are_several():
+    cards = parse_gpus("2xH100 + 2xA100-40GB", FACTS)
+    assert [card.name for card in cards] == [H100.name, H100.name, A100_40.name, A100_40.name]
+
+
+@each(
+    ("text", "size", "nodes"),
+    [
+        ("8 GPUs, each of them has 16GB VRAM (one node); about 10GB occupied", 16, None),
+        ("2 nodes x 8", None, 2),
+        ("4 nodes, 8 cards of 40 GB each", 40, 4),
+        ("8 GPUs with 80GB, 2 nodes", 80, 2),
+    ],
+)
+def test_a_count_with_a_size_is_of_cards_of_that_size(text: str, size: int | None, nodes: int | None):
+    cards = parse_gpus(text, FACTS)
+    assert [card.total_bytes for card in cards] == [size * GIB if size else None] * 8
+    assert nodes_told(text, len(cards)) == nodes
+
+
+def test_nodes_are_told_where_the_cards_are_those_of_each():
+    told = {"2 8xA100 nodes": 2, "4*T4 (each node), 2 nodes": 2, "16 A100, 2 nodes": None, "8xA100": None}
+    assert {text: nodes_told(text, 16 if text.startswith("16") else 8) for text in told} == told
 
 
 def test_an_unknown_name_with_a_size_gives_that_size():

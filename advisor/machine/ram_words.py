@@ -1,0 +1,68 @@
+"""Reads the RAM of a node as people tell it: "~1TB RAM", "1.5 TB per node, Slurm limit 1200G"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from advisor.regex import regex
+from advisor.units import parse_size
+
+_SIZE = regex(
+    r"(?<![\w.-])(?P<many>\d{1,2}\s*[x×*]\s*)?(?P<number>\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?)\s*"
+    r"(?P<unit>[gmt])(?:i?b)?(?![a-z0-9])",
+    re.IGNORECASE,
+)
+_CLAUSE = regex(r"(?:,(?!\d{3})|[;()，；、（）]|\s(?:and|plus)\s)\s*", re.IGNORECASE)
+_RAM = regex(r"\b(?:d?ram|ddr\d|memory|mem)\b|内存", re.IGNORECASE)
+_LIMIT = regex(r"limit|cgroup|container|docker|\bpod\b|slurm|\bjob\b|--mem\b|限制|容器", re.IGNORECASE)
+_ANOTHER = regex(
+    r"\b(?:free|available|left|used|use|usage|occupied|swap|disks?|ssd|nvme|storage|shm|v-?ram)\b|"
+    r"\bgpu (?:memory|ram)\b|显存|可用|空闲|剩余|已用|占用|[硬磁]盘",
+    re.IGNORECASE,
+)
+"""What is free or used of a memory, or no RAM at all."""
+
+
+_GPU = regex(r"(?:\b(?:gpus?|cards?|each|rtx)|[abhlvp]\d{2,3}|[2-5]0\d0)\b", re.IGNORECASE)
+"""What a clause about cards names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ram:
+    """Bytes of a node; None: not told."""
+
+    total: int | None = None
+    limit: int | None = None
+    """Of its container or job."""
+
+
+def ram_told(text: str) -> Ram:
+    """The RAM that words tell, and the limit below it. Raises ValueError where they tell none, or several."""
+    sizes = list(_sizes(text))
+    limits = {size for clause, size in sizes if _LIMIT.search(clause)}
+    others = [(clause, size) for clause, size in sizes if not _LIMIT.search(clause)]
+    totals = {size for clause, size in others if _RAM.search(clause)} or {size for _, size in others}
+    if not sizes or len(totals) > 1 or len(limits) > 1:
+        raise ValueError(text)
+    return Ram(next(iter(totals), None), next(iter(limits), None))
+
+
+def ram_beside(text: str) -> Ram:
+    """The RAM in words that are of cards first: "8xA100, 1TB RAM"; what names no RAM is none."""
+    told = [clause for clause in _CLAUSE.split(text) if _RAM.search(clause) and not _GPU.search(clause)]
+    try:
+        return ram_told(", ".join(told))
+    except ValueError:
+        return Ram()
+
+
+def _sizes(text: str) -> Iterator[tuple[str, int]]:
+    """Each size that may be a node's RAM, with the clause around it."""
+    for clause in _CLAUSE.split(text):
+        for one in _SIZE.finditer(clause):
+            if one["many"] is None and not _ANOTHER.search(clause):
+                size = parse_size(one["number"].replace(",", "") + one["unit"])
+                if size:
+                    yield clause, size
