@@ -42,7 +42,7 @@ FACTS = frozenset({
     "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "modules.saved",
     "nothing_given",
     "one_process", "optimizer.card_share", "pass.small", "phase", "pictures.unlimited", "platform", "predicts_words",
-    "prequantised", "ran", "ran_with",
+    "prequantised", "ran", "ran_with", "runs_tools",
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "rows_of_text",
     "samples.bind", "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",
