@@ -1,4 +1,4 @@
-"""Finds the words by which a text speaks of a part that only some runs have: rollouts, an engine, Ray, pictures, tools."""
+"""Finds the words by which a text speaks of a part that only some runs have: rollouts, an engine, Ray, tools."""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ _EVENTS = (
 )
 """What comes now and then: its facts, the knobs of its interval, and of what counts it or switches it off."""
 _NAMES = {
-    "checkpoint.every": re.compile(r"(?:^|[./_-])(?:save|ckpt|checkpoint(?:ing)?)[_-](?:steps|interval|freq|every)(?:[_-]steps)?$")
+    "checkpoint.every": re.compile(
+        r"(?:^|[./_-])(?:save|ckpt|checkpoint(?:ing)?)[_-](?:steps|interval|freq|every)(?:[_-]steps)?$"
+    )
 }
 """What a launch that no dialect describes mostly calls an interval."""
 _OTHERWISE = ("epoch", "best")
@@ -64,8 +66,9 @@ def _by_name(run: Run, names: re.Pattern[str] | None) -> Knob | None:
     other = (*_OTHERWISE, *_NEVER)
     if any(one.key.endswith("save_strategy") and str(one.value).lower() in other for one in run.settings):
         return None
-    found = [one for one in run.settings if names.search(one.key) and isinstance(one.value, (int, float))]
-    return Knob("checkpoint.every", found[-1].value, key=found[-1].key, source="script") if found else None
+    found = [(one.key, one.value) for one in run.settings if names.search(one.key)]
+    key, value = found[-1] if found else ("", None)
+    return Knob("checkpoint.every", value, key=key, source="script") if isinstance(value, (int, float)) else None
 
 
 def _is_known(knob: Knob, run: Run) -> bool:

@@ -244,7 +244,11 @@ def cpu_adam_facts(run: Run, machine: Machine, line: Fact | None) -> dict[str, F
     if model is None or run.trains_adapters or names_adapters(run):  # their states are small
         because = say("{line} makes an optimizer on the CPU, whose states lie in host RAM", line=line.because)
         return {"host.cpu_adam": Fact(True, "log", because, line.evidence)}
-    told: dict[str, object] = {"line": line.because, "parameters": show_params(model.parameters), "bytes": MASTERS_AND_MOMENTS}
+    told: dict[str, object] = {
+        "line": line.because,
+        "parameters": show_params(model.parameters),
+        "bytes": MASTERS_AND_MOMENTS,
+    }
     told["size"] = show_bytes(int(MASTERS_AND_MOMENTS * model.parameters))
     because = say(
         "{line} makes an optimizer on the CPU: its fp32 weights and two moments ({parameters} parameters × {bytes} "
