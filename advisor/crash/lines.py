@@ -29,7 +29,10 @@ _LEVELS = "DIWEC"
 _PREFIXES = tuple(
     (first, re.compile(pattern))
     for first, pattern in (
-        ("(", r"\((?P<who>(?:[^()]{0,80} )?pid=\d{1,10})(?:, ip=[^)]{1,60})?\)[ ]?"),  # Ray workers, vLLM's processes
+        (
+            "(",
+            r"\((?P<who>(?:[^()]{0,80}(?:\([^()]{1,60}\))? )?pid=\d{1,10})(?:, ip=[^)]{1,60})?\)[ ]?",
+        ),  # Ray, vLLM, ROLL
         ("(", r"\((?P<who>raylet|gcs_server|autoscaler|log_monitor)(?:, ip=[^)]{1,60})?\)[ ]?"),  # Ray daemons
         ("[", r"\[(?P<who>rank\d{1,5})\]:[ ]?"),  # torch's exception hook
         ("[", r"\[default(?P<role>\d{1,4})\]:"),  # torchrun --tee

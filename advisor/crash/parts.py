@@ -1,4 +1,4 @@
-"""Finds the words by which a text speaks of a part that only some runs have: rollouts, an engine, Ray, pictures."""
+"""Finds the words by which a text speaks of a part that only some runs have: rollouts, an engine, Ray, tools."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-Part = Literal["rollouts", "engine", "ray", "pictures", "sound", "classes"]
+Part = Literal["rollouts", "engine", "ray", "pictures", "sound", "classes", "tools"]
 
 _WORDS: Mapping[Part, re.Pattern[str]] = {
     "rollouts": re.compile(
@@ -26,6 +26,12 @@ _WORDS: Mapping[Part, re.Pattern[str]] = {
     "sound": re.compile(
         r"WhisperFor|whisper-(?:tiny|base|small|medium|large)|Wav2Vec2|wav2vec2-|HubertFor|WavLMFor|SpeechT5|ForAudioClassification"
         r"|ForImageClassification|ForObjectDetection|ForSemanticSegmentation|ViTFor|vit-(?:base|large)-patch|UNet2DCondition"
+    ),
+    # processes that agents start on the node; a default that is printed (sandbox_fusion, tool_config_path None) is none
+    "tools": re.compile(
+        r"(?i)(?<![a-z])sandbox(?:es)?(?![a-z]|_fusion)|code_?interpreter|(?:Kernel|Sandbox|Tool)Actor\b|tool_?server"
+        r"|tool_config_path['\"]?\s?[:=]\s?['\"]?(?!['\"]|null|none)\w*[./]|verl[-_]tool|(?<![a-z])swe[-_]?(?:bench|agent|gym|smith|rex)"
+        r"|(?<![a-z])terminus(?![a-z])|terminal[-_]?bench|(?<![a-z])(?:math_?tir|torl|retool)(?![a-z])|playwright|browsergym|webarena"
     ),
     "classes": re.compile(
         r"For(?:Sequence|Token|Image|Audio)Classification|ForQuestionAnswering|ForMultipleChoice|SentenceTransformer\b"

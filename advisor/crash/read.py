@@ -36,7 +36,16 @@ from advisor.crash.log_facts import (
 from advisor.crash.logged_runs import newest_crash, runs_in
 from advisor.crash.parts import parts_in
 from advisor.crash.patterns import FieldValue, catalogue_of
-from advisor.crash.phase import PhaseRules, ProgressLine, last_progress, open_phases, phase_of, preceding, resumed_at
+from advisor.crash.phase import (
+    PhaseRules,
+    ProgressLine,
+    last_progress,
+    open_phases,
+    phase_of,
+    phase_of_texts,
+    preceding,
+    resumed_at,
+)
 from advisor.crash.process_tables import card_users, ram_users
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
@@ -92,6 +101,10 @@ _ORDER = ("cause", "victim", "echo", "hint", "pointer", "warning", "telemetry", 
 """The order in which evidence is given, by its role."""
 _JUDGED = (*FAILURES, "warning", "telemetry")
 """Roles of signatures without anchors that are evidence; of progress only the last mark is."""
+ENDED_BY_LAUNCHER = "launcher-ended"
+"""Signature of a launcher that ends the other processes, in the middle of what they print."""
+_LINES_OF_A_CUT = 40
+"""Last lines of a log without a failure in which a source line may name the phase."""
 _EMPTY = mark("Give the log that the training command itself wrote (standard output and standard error together).")
 ProgressCallback = Callable[[str, int, int | None], None]
 """Called now and then: a log's name, the bytes read of it, its size where that is known."""
@@ -228,6 +241,10 @@ class _CrashReader:
         last = last_progress(self._lines_until(cause), self.rules)
         driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self._lines_of(cause))
         phase, because = phase_of(cause, trace, last, users, self.rules, driver)
+        if phase == "unknown" and cause is None and trace.frames:  # cut, or lines of several ranks among each other
+            around = [line.text for line in self._lines_until(None)[-_LINES_OF_A_CUT:]]
+            phase, quoted = phase_of_texts(around, self.rules.frames, "text")
+            because = say("the log's text {quoted}", quoted=quoted) if quoted else because
         if phase == "unknown" and cause is not None and cause.id in SAID:
             phase, because = phase_said(cause.find.text, self.signatures.statements)
         if phase == "unknown" and len(self.text) <= A_PAGE:
@@ -300,6 +317,8 @@ class _CrashReader:
     def _trace(self, cause: LogFind | None) -> Trace:
         """The traceback of the cause; if its message was printed before it was raised, the one it was raised with."""
         trace = trace_of(cause, self._lines_of(cause))
+        if cause is not None and cause.id == ENDED_BY_LAUNCHER and not trace.frames:
+            return trace_of(None, self._lines_until(cause))  # cut where the launcher ended it
         if cause is None or trace.frames:
             return trace
         again = (one for one in self.run.placed if one.id == cause.id and one.place > cause.place)

@@ -14,6 +14,8 @@ _BEGINS = re.compile(r"\*{3,} ?Running training\b|\bStarting trainer\b")
 """transformers trainer.py; axolotl@v0.4.0 train.py: the next bar is the training's."""
 _REPORTS = re.compile(r"\{['\"]loss['\"]: ")
 """transformers trainer.py (log) prints the loss between two counts of the training's bar."""
+_LONG = re.compile(r"\[\d{1,4}:\d\d:\d\d<")
+"""tqdm prints hours where more than one has passed: of one bar alone that is the training (judgement)."""
 _NEAR = 3
 """Lines between a loss and the bar beside it."""
 
@@ -23,6 +25,7 @@ def training_bar(lines: Iterable[LogLine]) -> int | None:
     total: str | None = None
     begun, reported = False, -_NEAR - 1
     last: tuple[int, str, str] | None = None
+    long = False
     done: dict[str, int] = {}
     for number, line in enumerate(lines):
         if printed := _TOTAL.search(line.text):
@@ -36,7 +39,10 @@ def training_bar(lines: Iterable[LogLine]) -> int | None:
         if (bar := _BAR.match(glued_bar(line) or line.text)) is None:
             continue
         last = (number, bar["done"], bar["total"])
+        long = _LONG.search(line.text, bar.end()) is not None
         if total is None and (begun or number - reported <= _NEAR):
             total = bar["total"]
         done[bar["total"]] = int(bar["done"])
+    if total is None and long and len(done) == 1:
+        return next(iter(done.values()))
     return done.get(total) if total is not None else None

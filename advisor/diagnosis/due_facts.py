@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from advisor.diagnosis.fact import Fact
 from advisor.language import listed, say
 from advisor.run.run import Knob, Run
@@ -13,6 +15,12 @@ _EVENTS = (
     ("eval.due", "eval.first", "eval.every", "eval.on"),
 )
 """What comes now and then: its facts, the knobs of its interval, and of what counts it or switches it off."""
+_NAMES = {
+    "checkpoint.every": re.compile(
+        r"(?:^|[./_-])(?:save|ckpt|checkpoint(?:ing)?)[_-](?:steps|interval|freq|every)(?:[_-]steps)?$"
+    )
+}
+"""What a launch that no dialect describes mostly calls an interval."""
 _OTHERWISE = ("epoch", "best")
 """Intervals that are no number of steps."""
 _NEVER = ("no", "false", "none")
@@ -25,7 +33,7 @@ def due_facts(run: Run, done: int | None) -> dict[str, Fact]:
     """
     facts: dict[str, Fact] = {}
     for due, first, interval, counted_by in _EVENTS:
-        knob, when = run.knobs.get(interval), run.knobs.get(counted_by)
+        knob, when = run.knobs.get(interval) or _by_name(run, _NAMES.get(interval)), run.knobs.get(counted_by)
         switch = str(when.value).lower() if when is not None else ""
         if switch in _NEVER and when is not None and when.source != "default":
             facts[due] = Fact(False, "script", f"{when.key} = {when.value}")
@@ -49,6 +57,18 @@ def event_facts(run: Run) -> dict[str, Fact]:
 
 def _stated(knob: Knob | None) -> Knob | None:
     return None if knob is None or not knob.key or knob.source in ("default", "assumed") else knob
+
+
+def _by_name(run: Run, names: re.Pattern[str] | None) -> Knob | None:
+    """The interval by its usual name, where no dialect says what its settings mean."""
+    if names is None or run.framework != "unknown":
+        return None
+    other = (*_OTHERWISE, *_NEVER)
+    if any(one.key.endswith("save_strategy") and str(one.value).lower() in other for one in run.settings):
+        return None
+    found = [(one.key, one.value) for one in run.settings if names.search(one.key)]
+    key, value = found[-1] if found else ("", None)
+    return Knob("checkpoint.every", value, key=key, source="script") if isinstance(value, (int, float)) else None
 
 
 def _is_known(knob: Knob, run: Run) -> bool:

@@ -32,6 +32,7 @@ from advisor.diagnosis.saved_modules import saved_facts
 from advisor.diagnosis.sharing_facts import sharing_facts, with_words
 from advisor.diagnosis.state_facts import (
     copies_fill,
+    cpu_adam_facts,
     flat_buffer,
     full_by_words,
     host_states,
@@ -70,6 +71,9 @@ OF_LOGITS = 2 * GIB
 of 150 thousand words take it for 3500 (judgement)."""
 OF_A_PASS = ("logits", "scores")
 """Tensors that only a pass makes."""
+POOLS_THAT_SLEEP = ("line.torch-memory-saver-alloc", "line.torch-memory-saver-oom", "line.cumem-oom")
+"""Lines of an allocator that an engine has only where it sleeps, and it sleeps to leave its cards to a trainer (vLLM's
+cumem_allocator with enable_sleep_mode, SGLang's torch_memory_saver with enable_memory_saver)."""
 _SWITCHES: Mapping[str, bool] = {"true": True, "false": False}
 DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "disk-told", "file-write-failed", "disk-nearly-full")
 """Signatures of a disk that is full, or nearly."""
@@ -162,6 +166,10 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         )
     if (beside := facts.get("gpu.others_engine")) is not None and beside.value is True:
         facts["colocated"] = replace(beside, value=True)
+    if (pool := next((facts[name] for name in POOLS_THAT_SLEEP if name in facts), None)) is not None:
+        facts["engine.pool_sleeps"] = replace(pool, value=True)
+        facts["colocated"] = replace(pool, value=True)
+    facts.update(cpu_adam_facts(known.run, known.machine, facts.get("line.cpu-adam")))
     model = known.run.model
     crash, parameters = known.crash, model.parameters if model is not None else None
     in_use = crash.evidence[0].fields.get("node_used_bytes") if crash.evidence else None

@@ -11,6 +11,9 @@ from advisor.language import say
 from advisor.units import GIB, show_bytes
 
 KINDS: Mapping[str, re.Pattern[str]] = {
+    "tools": re.compile(
+        r"(?:Kernel|Sandbox|Tool|Interpreter|Browser|Terminal)\w*(?:Actor|Worker|Server|\.execute)|jupyter|ipykernel|chrom(?:e|ium)\b"
+    ),
     "engine": re.compile(r"LLMRayActor|vLLM|EngineCore|SGLang|RolloutServer|scheduler_TP|RolloutWorker", re.IGNORECASE),
     "driver": re.compile(r"TaskRunner|main_task|Runner\.run|main_ppo|train_ppo_ray|\bdriver\b", re.IGNORECASE),
     "workers": re.compile(
@@ -37,7 +40,7 @@ BASE = 10 * GIB
 
 
 def kind_of(command: str) -> str:
-    """engine, driver or workers; "" where the name does not tell."""
+    """tools, engine, driver or workers; "" where the name does not tell."""
     return next((kind for kind, names in KINDS.items() if names.search(command)), "")
 
 

@@ -42,6 +42,8 @@ def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts)
     found |= _ray(crash, spoken, dialect, {**facts, **found})
     if "images" not in facts and "pictures" in spoken:
         found["images"] = Fact(True, "log", say("words of the launch or the log that only runs with pictures have"))
+    if "tools" in spoken:
+        found["runs_tools"] = Fact(True, "script", say("words of agents, tools or sandboxes in the launch or the log"))
     if "sound" in spoken:
         found["rows_of_text"] = Fact(False, "log", say("the model's class: its rows are no text"))
     if spoken & {"sound", "classes"}:

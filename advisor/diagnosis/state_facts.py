@@ -288,6 +288,30 @@ def _on_host(run: Run, machine: Machine, shared: Shared | None) -> dict[str, Fac
     return facts
 
 
+def cpu_adam_facts(run: Run, machine: Machine, line: Fact | None) -> dict[str, Fact]:
+    """host.cpu_adam: the log makes an optimizer on the CPU, and what its states take. `line`: which says so."""
+    if line is None:
+        return {}
+    model, ram = run.model, machine.host.ceiling_bytes
+    if model is None or run.trains_adapters or names_adapters(run):  # their states are small
+        because = say("{line} makes an optimizer on the CPU, whose states lie in host RAM", line=line.because)
+        return {"host.cpu_adam": Fact(True, "log", because, line.evidence)}
+    told: dict[str, object] = {
+        "line": line.because,
+        "parameters": show_params(model.parameters),
+        "bytes": MASTERS_AND_MOMENTS,
+    }
+    told["size"] = show_bytes(int(MASTERS_AND_MOMENTS * model.parameters))
+    because = say(
+        "{line} makes an optimizer on the CPU: its fp32 weights and two moments ({parameters} parameters × {bytes} "
+        "bytes) are {size} of host RAM, all nodes together, and gradients come beside them",
+        **told,
+    )
+    if ram:
+        because = say("{because}; a node has {ram}", because=because, ram=show_bytes(ram))
+    return {"host.cpu_adam": Fact(True, "log", because, line.evidence)}
+
+
 def offloaded_bytes(run: Run, shared: Shared) -> int:
     """Bytes of a node that offloaded states take at the least: masters, moments and gradients where the optimizer steps
     on the CPU, and weights."""

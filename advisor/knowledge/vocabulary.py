@@ -21,7 +21,8 @@ RUN_NAMES = frozenset({
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
     "advisory.checked", "algorithm", "attention.eager", "attention.unsure", "attribution", "attribution.likely",
-    "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended", "engine.apart", "engine.free_share", "engine.share",
+    "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended", "engine.apart", "engine.free_share",
+    "engine.pool_sleeps", "engine.share",
     "engine.weights_share", "era", "eval.due", "eval.first", "eval.metrics", "events", "experts", "failed",
     "first_step", "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects",
     "frame.data_parallel", "frame.engine", "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.loads",
@@ -33,7 +34,8 @@ FACTS = frozenset({
     "gpu.others_bytes",
     "gpu.others_dominate", "gpu.others_engine", "gpu.others_minor", "gpu.others_most", "gpu.others_share",
     "gpu.peak_of_pass", "gpu.scattered", "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing",
-    "has_critic", "has_engine", "host.beyond_states", "host.driver_large", "host.grows", "host.held_by", "host.largest",
+    "has_critic", "has_engine", "host.beyond_states",
+    "host.cpu_adam", "host.driver_large", "host.grows", "host.held_by", "host.largest",
     "host.limit_below_ram", "host.offload_share", "host.one_holds_states", "host.roomy", "host.threshold",
     "host.top_user", "host.victim", "idle_cards", "images", "in_vain", "laid_over", "ledger.batch_share",
     "ledger.engine_share", "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.gpu_tight",
@@ -42,7 +44,7 @@ FACTS = frozenset({
     "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "modules.saved",
     "nothing_given",
     "one_process", "optimizer.card_share", "pass.small", "phase", "pictures.unlimited", "platform", "predicts_words",
-    "prequantised", "ran", "ran_with",
+    "prequantised", "ran", "ran_with", "runs_tools",
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "rows_of_text",
     "samples.bind", "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",

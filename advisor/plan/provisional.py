@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from advisor.plan.plan import PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.situation import Situation
 from advisor.plan.steps import step_of
+from advisor.words import Memory
 
 OF_DATA = "data."
 """Knobs that a launch of any kind may have: it reads its data in processes of its own."""
@@ -23,13 +25,20 @@ MOST_PROVISIONAL = 4
 
 
 def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
-    """The first provision of the cause whose facts hold; [] where it has none. None of the steps is switched on."""
-    chosen = next((p for p in cause.provisional if all_hold(p.when, situation.facts) is not None), None)
-    if chosen is None:
-        return []
-    only_if = say("only if {condition}", condition=" ".join(chosen.condition.split()))
-    steps = [replace(step, caveats=(only_if, *step.caveats), only_if=only_if) for step in _provided(situation, chosen)]
-    return steps[:MOST_PROVISIONAL]
+    """For each memory that it may have been, the first provision of the cause whose facts hold; [] where it has none.
+    None of the steps is switched on."""
+    chosen: dict[Memory, Provision] = {}
+    for provision in cause.provisional:
+        if provision.memory not in chosen and all_hold(provision.when, situation.facts) is not None:
+            chosen[provision.memory] = provision
+    found: list[PlanStep] = []
+    for provision in chosen.values():
+        only_if = say("only if {condition}", condition=" ".join(provision.condition.split()))
+        known = {step.id for step in found}
+        steps = (step for step in _provided(situation, provision) if step.id not in known)
+        named = (replace(step, caveats=(only_if, *step.caveats), only_if=only_if) for step in steps)
+        found += islice(named, MOST_PROVISIONAL)
+    return found
 
 
 def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:

@@ -133,11 +133,15 @@ def changes_of(state: State, most: Most) -> list[str]:
 
 
 def _if_it_was(steps: list[PlanStep], state: State, most: Most) -> list[str]:
-    """Steps for one way the open question may go, under what has to be true first; [] where there are none."""
-    lines = [line for one in steps[:1] for line in wrap(say("Right {only_if}:", only_if=one.only_if), 2)]
-    for number, step in enumerate(steps[: most.in_order], 1):
-        lines += _offered(f"{number}.", step, state) + (_by_hand(step, state) if number <= most.by_hand else [])
-    return lines + and_more(len(steps) - most.in_order)
+    """Steps for each way the open question may go, under what has to be true first; [] where there are none."""
+    lines: list[str] = []
+    for only_if in dict.fromkeys(step.only_if for step in steps):
+        of_it = [step for step in steps if step.only_if == only_if]
+        lines += wrap(say("Right {only_if}:", only_if=only_if), 2)
+        for number, step in enumerate(of_it[: most.in_order], 1):
+            lines += _offered(f"{number}.", step, state) + (_by_hand(step, state) if number <= most.by_hand else [])
+        lines += and_more(len(of_it) - most.in_order)
+    return lines
 
 
 def _promise(state: State) -> str:

@@ -114,6 +114,7 @@ def test_a_bar_without_a_title_counts_inside_the_trainers_loop_alone() -> None:
         ("  Total optimization steps = 250\n100%|##| 63/63 [00:40<00:00]\n  1%|1 | 3/250 [00:09<10:00, 2.4s/it]\n", 3),
         ("[INFO] [axolotl.train.train:83] Starting trainer...\n  0%|   | 0/250 [00:00<?, ?it/s]\n", 0),
         ("  1%|1 | 3/250 [00:09<10:00, 2.4s/it]\n", None),  # anybody's
+        (" 17%|#7 | 1000/6060 [6:44:48<34:21:44, 24.45s/it]\n", 1000),  # hours of the only one
     ],
 )
 def test_lines_around_a_bar_without_a_title_prove_that_it_is_the_trainings(before, done):

@@ -22,6 +22,15 @@ def test_a_message_cut_inside_a_word_is_known_by_its_beginning() -> None:
     assert (crash.verdict, crash.memory) == ("not_oom", "none")
 
 
+def test_a_source_line_among_those_of_other_ranks_names_the_phase() -> None:
+    crash = judge(
+        '  File "/r/utils/train_utils.py", line 144, in train\n'
+        "model_checkpointing.save_model_and_optimizer_sharded(model, rank, train_config)\n"
+        '  File "/r/utils/train_utils.py", line 144, in train\n'
+    )
+    assert (crash.verdict, crash.phase) == ("unclear", "checkpoint")
+
+
 def test_a_few_words_that_many_messages_have_tell_nothing() -> None:
     assert judge(STEPS + "\nRuntimeError: CUDA").verdict == "unclear"
 

@@ -8,6 +8,7 @@ from tests.loops import each
 MESSAGE = "torch.OutOfMemoryError: CUDA out of memory."
 PREFIXES = [
     ("(WorkerDict pid=123, ip=10.0.0.1) ", "WorkerDict pid=123"),
+    ("(ActorWorker(reference-0) pid=123, ip=10.0.0.1) ", "ActorWorker(reference-0) pid=123"),
     ("(pid=77) ", "pid=77"),
     ("(raylet, ip=10.0.0.2) ", "raylet"),
     ("[rank3]: ", "rank3"),

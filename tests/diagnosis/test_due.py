@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.due_facts import due_facts
 from advisor.run.run import Knob, Run
+from advisor.script.document import Setting
 from tests.loops import each
 from tests.memory.made_runs import made_run
 
@@ -34,6 +35,12 @@ def test_the_interval_tells_what_was_due(every: float, done: int | None, due: bo
     facts = due_facts(run_of({"checkpoint.every": Knob("checkpoint.every", every, "script", "save_steps")}), done)
     assert (facts["save.due"].value if "save.due" in facts else None) is due
     assert (facts["save.first"].value if "save.first" in facts else None) is first
+
+
+def test_an_interval_without_a_dialect_counts_by_its_usual_name() -> None:
+    for key, value, due in (("save_steps", 500, {"save.due": True, "save.first": True}), ("save_total_limit", 5, {})):
+        run = replace(run_of({}), framework="unknown", settings=(Setting(key, value, "command"),))
+        assert {name: fact.value for name, fact in due_facts(run, 500).items()} == due
 
 
 def test_a_save_that_is_counted_in_epochs_or_off_is_not_due_by_its_steps() -> None:

@@ -28,12 +28,18 @@ def test_names_tell_the_kind_of_a_process() -> None:
     kinds = {"engine": ("ray::LLMRayActor", "VLLM::EngineCore", "sglang::scheduler_TP0", "ray::SGLangEngine")}
     kinds["driver"] = ("ray::TaskRunner.run", "ray::main_task", "python train_ppo_ray.py")
     kinds["workers"] = ("ray::WorkerDict.rm_compute_rm_score", "ray::MegatronTrainRayActor", "ray::ActorModelRayActor")
+    kinds["tools"] = ("ray::KernelActor.execute", "ray::SandboxWorker.run", "python -m ipykernel_launcher")
     assert {kind: {kind_of(name) for name in names} for kind, names in kinds.items()} == {k: {k} for k in kinds}
     assert kind_of("ray::IDLE") == kind_of("sshd") == ""
 
 
 def test_engines_at_the_top_of_the_table_are_the_holder() -> None:
     assert cause(users(*[("ray::LLMRayActor", 13.5)] * 6, ("ray::TaskRunner", 4)), SEVEN) == "engine-copies"
+
+
+def test_an_interpreter_of_the_tools_at_the_top_is_the_holder_whatever_is_offloaded() -> None:
+    table = users(("ray::KernelActor.execute", 138), ("ray::WorkerDict.update", 20))
+    assert cause(table, SEVEN, optimizer_offload=True) == "tools-fill-host"
 
 
 def test_a_driver_at_the_top_holds_batches() -> None:

@@ -36,6 +36,32 @@ def test_steps_after_an_unwitnessed_death_carry_their_condition_and_are_not_swit
         assert not any(size < 0 for size in step["other_place_saves_bytes"].values())
 
 
+LAUNCHER = "[2024-01-24 13:07:57,785] [INFO] [launch.py:178:sigkill_handler] Killing subprocess 9727\n"
+LOADING = "Loading checkpoint shards:  25%|##5       | 1/4 [00:10<00:30, 10.2s/it]\n"
+STEPS = "{'loss': 1.2, 'epoch': 0.1}\n  2%|2  | 20/1000 [10:00<5:00:00, 30s/it]\n{'loss': 1.2, 'epoch': 0.1}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "host", "card"),
+    [
+        ("Time to load cpu_adam op: 2.3 seconds\n", "more-host-ram", ""),
+        (LOADING, "load-once", ""),
+        ("Attempting to resume from out/checkpoint-500\n", "resume-weights-only-host", ""),
+        ("", "load-once", ""),
+        (STEPS, "fewer-loader-workers", "token-budget"),
+    ],
+)
+def test_what_a_launcher_ended_has_a_list_for_each_memory_that_it_may_have_been(
+    planned: Planned, before: str, host: str, card: str
+) -> None:
+    steps = planned(NOTHING, before + LAUNCHER)
+    caveats = {name: (step.get("caveats") or [""])[0] for name, step in steps.items()}
+    told = {name: caveat for name, caveat in caveats.items() if caveat.startswith("only if")}
+    assert {host, card} - {""} <= told.keys()
+    assert len({*told.values()}) == 1 + bool(card)
+    assert not selected(steps)
+
+
 def test_a_death_in_the_validation_names_the_validation_batch_first(planned: Planned) -> None:
     steps = planned(VERL, LOST.format(before=VALIDATE, name="TaskRunner"))
     assert [*steps][:2] == ["ask-the-dead-worker", "smaller-validation-batch"]
