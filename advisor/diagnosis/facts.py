@@ -33,6 +33,7 @@ from advisor.diagnosis.sharing_facts import sharing_facts, with_words
 from advisor.diagnosis.state_facts import copies_fill, full_by_words, least_weights, state_facts
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
+from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -143,6 +144,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))
     facts.update(part_facts(known.run, known.crash, known.text, known.generates, facts))
     facts.update(_served(known))
+    facts.update(_tools(known))
     if known.ran or known.crash.steps_seen:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
     if known.ran_with:
@@ -173,6 +175,18 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if of_all and not {"states.least_share", "ledger.largest"} & facts.keys():
         facts.update(full_by_words(known.run, known.machine))
     return with_words(facts, known.crash, known.run)
+
+
+def _tools(known: DiagnosisInputs) -> dict[str, Fact]:
+    """Whether the rollouts run programs of their own beside the training, by the words of the launch."""
+    words = load_knowledge().signatures.statements
+    if words is None or known.run.recipe.answers == "given":
+        return {}
+    lines = (line for line in known.text.splitlines() if not line.lstrip().startswith("#"))
+    found = next((one[0] for line in lines if (one := re.search(words.tools, line))), "")
+    if not found:
+        return {}
+    return {"runs_tools": Fact(True, "script", say("the launch speaks of {words}", words=clean_line(found, 40)))}
 
 
 def _served(known: DiagnosisInputs) -> dict[str, Fact]:

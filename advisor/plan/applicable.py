@@ -154,10 +154,10 @@ def of_years_later(remedy: Remedy, situation: Situation) -> bool:
     facts = keys_of(remedy, framework, situation).values()
     newer = [era for fact in facts for era in fact.eras if order.index(era) < order.index(told.era)]
     first = min((day for era in newer if (day := released[era])), default="")
-    return bool(now and first) and _months(first) - _months(now) > MOST_MONTHS
+    return bool(now and first) and months(first) - months(now) > MOST_MONTHS
 
 
-def _months(day: str) -> int:
+def months(day: str) -> int:
     """Months of a release's day or month, "2024-11"."""
     return int(day[:4]) * 12 + int(day[5:7])
 

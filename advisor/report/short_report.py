@@ -333,6 +333,7 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     lines = [] if known else wrap(brief(diagnosis.record_next_time, 1), 2)
     told = asked is not None and asked.tells_memory
     told = told or any(step.id in WITNESSES for step in state.plan.steps)  # it is the plan's first step
+    told = told or crash.platform == "mps"  # its hints are Linux's
     told = told or (phrases.told_of_memory(state) and state.diagnosis.memory == "gpu")  # who raised was not killed
     hints = () if told else crash.settle_by[:1]
     lines += [line for hint in hints for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]

@@ -154,6 +154,8 @@ class PlatformMark(Strict, frozen=True):
     """As of VersionMark."""
     launch: str = ""
     """Regex over what the launch file says; "": nothing there shows it."""
+    machine: str = ""
+    """Regex over what the user says of the machine; "": nothing there shows it."""
     source: str = ""
 
 
@@ -176,6 +178,8 @@ class StatementWords(Strict, frozen=True):
     """How the states are shared → how a sentence says so: "fsdp", "states" (by anything)."""
     serves: str
     """A command of a launch that starts a server with a model of its own, beside the training."""
+    tools: str
+    """What a launch says where rollouts run programs beside the training: sandboxes, tool servers, environments."""
     in_vain: str
     """What was tried did not help."""
     lowered: str
