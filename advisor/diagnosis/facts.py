@@ -145,6 +145,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(part_facts(known.run, known.crash, known.text, known.generates, facts))
     facts.update(_served(known))
     facts.update(_tools(known))
+    if _DEEPSPEED.search("\n".join((known.text, *(frame.file for frame in known.crash.frames)))):
+        facts["by_deepspeed"] = Fact(True, "script", say("DeepSpeed's own words"))
     if known.ran or known.crash.steps_seen:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
     if known.ran_with:
@@ -175,6 +177,10 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if of_all and not {"states.least_share", "ledger.largest"} & facts.keys():
         facts.update(full_by_words(known.run, known.machine))
     return with_words(facts, known.crash, known.run)
+
+
+_DEEPSPEED = re.compile(r'"(?:train_micro_batch_size_per_gpu|zero_optimization)"|/deepspeed/\w|--deepspeed\b')
+"""What only a run under DeepSpeed has in its files or frames (deepspeedai/DeepSpeed docs/_pages/config-json.md)."""
 
 
 def _tools(known: DiagnosisInputs) -> dict[str, Fact]:

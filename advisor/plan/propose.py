@@ -20,6 +20,7 @@ from advisor.plan.situation import Situation, in_words
 from advisor.run.build import BuiltRun
 from advisor.run.natives import EnvironmentPrefix, Native, default_of
 from advisor.run.run import Run
+from advisor.units import show_bytes
 from advisor.words import Basis, Phase, Results
 
 
@@ -104,7 +105,18 @@ def _proposed(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal
     if not tried:
         return NotProposed(remedy.id, remedy.title, broken) if broken else None
     made = taking(_best(tried, remedy, situation), remedy, situation, base)
+    if too_dear := _more_than_a_card(made, situation):
+        return NotProposed(remedy.id, remedy.title, too_dear)
     return replace(made, options=tuple(tried))
+
+
+def _more_than_a_card(made: Proposal, situation: Situation) -> str:
+    """Why a change that frees the host is none: it alone takes more of each card than a card has; "" where it does not."""
+    taken, card = -min(made.other_saves.values(), default=0), situation.now.ledger.gpu_capacity
+    if situation.place != "host" or card is None or taken <= card:
+        return ""
+    told = {"taken": show_bytes(taken), "card": show_bytes(card)}
+    return say("it would take {taken} of each card, which has {card}", **told)
 
 
 def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides) -> Proposal:
