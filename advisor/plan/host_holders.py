@@ -45,7 +45,7 @@ def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) ->
     """The steps alone, unless the RAM ran out and nothing tells what filled it."""
     guessed = situation.place == "host" and cause.id in GUESSED and not any(map(situation.facts.get, _SHOWN_BY))
     if not guessed:
-        return HostSteps(steps)
+        return _of_workers(steps, situation, cause)
     by_id = {remedy.id: remedy for remedy in situation.remedies}
     listed = {step.id for step in steps}
     helped = Counter(
@@ -61,6 +61,19 @@ def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) ->
     unseen = {one.id for one, step in zip(told, every, strict=True) if one is not step}
     unseen |= {one.id for one in by_id.values() if situation.needs_more(one)}
     return HostSteps(told, _whole_copies(situation) if _is_large(situation) else (), unseen, helped)
+
+
+def _of_workers(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> HostSteps:
+    """The steps with those that end an offload nobody saw, where the training workers hold most: their own lever."""
+    held, now = situation.facts.get("host.held_by"), situation.now
+    if held is None or held.value != "workers" or cause.id not in GUESSED or now.run.seen_whole:
+        return HostSteps(steps)
+    listed = {step.id for step in steps}
+    open_ones = [one for one in situation.remedies if one.id in cause.remedies and one.lever == "offload-off"]
+    open_ones = [one for one in open_ones if one.id not in listed and now.built.natives.carrier(one.knob or "")]
+    open_ones = [one for one in open_ones if not any(contradicted(rule, situation.facts) for rule in one.applies_when)]
+    made = [_conditional(advice_step(one, situation), one, situation) for one in open_ones if not spent(one, situation)]
+    return HostSteps([*made, *steps], leading=[step.id for step in made])
 
 
 def _is_large(situation: Situation) -> bool:
