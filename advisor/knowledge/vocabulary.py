@@ -43,7 +43,7 @@ FACTS = frozenset({
     "nothing_given",
     "one_process", "optimizer.card_share", "pass.small", "phase", "pictures.unlimited", "platform", "predicts_words",
     "prequantised", "ran", "ran_with",
-    "ray", "resumed", "resumes", "right_after", "by_deepspeed", "rolls_out", "runs_tools", "rows.equal", "rows.short", "rows_of_text",
+    "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "rows_of_text", "runs_tools",
     "samples.bind", "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",
     "served", "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "stated.card",

@@ -20,7 +20,6 @@ from advisor.plan.situation import Situation, in_words
 from advisor.run.build import BuiltRun
 from advisor.run.natives import EnvironmentPrefix, Native, default_of
 from advisor.run.run import Run
-from advisor.units import show_bytes
 from advisor.words import Basis, Phase, Results
 
 
@@ -105,18 +104,15 @@ def _proposed(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal
     if not tried:
         return NotProposed(remedy.id, remedy.title, broken) if broken else None
     made = taking(_best(tried, remedy, situation), remedy, situation, base)
-    if too_dear := _more_than_a_card(made, situation):
-        return NotProposed(remedy.id, remedy.title, too_dear)
     return replace(made, options=tuple(tried))
 
 
-def _more_than_a_card(made: Proposal, situation: Situation) -> str:
-    """Why a change that frees the host is none: it alone takes more of each card than a card has; "" where it does not."""
-    taken, card = -min(made.other_saves.values(), default=0), situation.now.ledger.gpu_capacity
-    if situation.place != "host" or card is None or taken <= card:
-        return ""
-    told = {"taken": show_bytes(taken), "card": show_bytes(card)}
-    return say("it would take {taken} of each card, which has {card}", **told)
+def beyond_a_card(saves: Mapping[Phase, int], situation: Situation) -> int:
+    """Bytes by which what a change that frees the host takes of each card passes what a card has, or 0."""
+    card = situation.now.ledger.gpu_capacity
+    if situation.place != "host" or card is None:
+        return 0
+    return max(0, -min(saves.values(), default=0) - card)
 
 
 def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides) -> Proposal:
@@ -132,15 +128,16 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
     }
     if remedy.with_optimizer is not None and "actor.optimizer_offload" in along:
         remedy = in_words(remedy, remedy.with_optimizer)
+    elsewhere = {} if situation.uncounted else difference(before.ledger, after.ledger, other)
     return Proposal(
         remedy,
         option.overrides,
         {key: _present(key, option, before.built) for key in option.overrides},
         {} if situation.uncounted else difference(before.ledger, after.ledger, situation.place),
-        {} if situation.uncounted else difference(before.ledger, after.ledger, other),
+        elsewhere,
         option.fits,
         _basis(option),
-        0 if situation.uncounted else _spilled(before, after, other),
+        0 if situation.uncounted else max(_spilled(before, after, other), beyond_a_card(elsewhere, situation)),
         option.documented.text if option.documented is not None else "",
         (*remedy.caveats, *option.caveats, *(fact.caveat for fact in option.facts if fact.caveat)),
         tuple(c for c in situation.cases if c.id in {e.case for e in remedy.evidence if e.grade != "failed"}),
