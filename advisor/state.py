@@ -204,7 +204,7 @@ def state_of(
     host = machine.host.ceiling_bytes or crash.host_total_bytes
     crash = _settled(_died_all_the_same(with_phase(crash, measured), answers, host), answers)
     text = script.text if script is not None else ""
-    crash = replace(crash, platform=platform_of(crash, knowledge.signatures.platforms, text))
+    crash = replace(crash, platform=platform_of(crash, knowledge.signatures.platforms, text, asked.gpus or ""))
     launch = launch_of(script, index, crash)
     told = launch is None and len(text) < _TOLD  # no launch at all: what somebody wrote of it
     if told or (launch is not None and launch.partial and script is not None and script.launches):  # not comments

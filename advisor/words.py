@@ -40,7 +40,7 @@ Full = Literal["card", "share", "job"]
 Source = Literal["measured", "described", "log", "script"]
 """Where a fact about the machine comes from."""
 
-Platform = Literal["cuda", "mps", "cpu", "jax", "tensorflow", "other"]
+Platform = Literal["cuda", "mps", "cpu", "tpu", "jax", "tensorflow", "other"]
 """What computes: torch on cards of its own, of any vendor; torch or MLX on a Mac, which has one memory; torch without a
 card; JAX and TensorFlow, which hold the card by rules of their own; a runtime of which nothing is known here."""
 

@@ -20,18 +20,20 @@ _OF_A_CARD = re.compile(r"\b(?:CUDA|HIP|NPU|XPU) out of memory")
 _ON_THE_CPU = "cpu-allocator"
 
 
-def platform_of(crash: Crash, marks: Sequence[PlatformMark], launch: str = "") -> Platform:
+def platform_of(crash: Crash, marks: Sequence[PlatformMark], launch: str = "", machine: str = "") -> Platform:
     """What computes: by the failing message and frame, else by words of its own software in the log, else by the launch
-    file.
+    file, else by what the user calls the `machine`. Of a TPU and the library that drives it the TPU decides.
     """
     first = crash.evidence[0] if crash.evidence else None
     if first is not None and _OF_A_CARD.search(first.text):
         return "cuda"
+    said = next((one.platform for one in marks if one.machine and re.search(one.machine, machine)), None)
     if crash.platform != "cuda":
-        return crash.platform
+        return said if said == "tpu" and crash.platform in ("jax", "tensorflow") else crash.platform
     if crash.signature == _ON_THE_CPU and crash.frames and frame_facts(crash.frames)["frame.pass"].value is True:
         return "cpu"  # a pass that a card computes takes no host RAM
-    return next((one.platform for one in marks if one.launch and re.search(one.launch, launch)), "cuda")
+    written = (one.platform for one in marks if one.launch and re.search(one.launch, launch))
+    return said if said == "tpu" else next(written, said or "cuda")
 
 
 def computing_facts(crash: Crash) -> dict[str, Fact]:

@@ -41,6 +41,7 @@ from advisor.diagnosis.state_facts import (
 )
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
+from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -154,6 +155,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))
     facts.update(part_facts(known.run, known.crash, known.text, known.generates, facts))
     facts.update(_served(known))
+    if _DEEPSPEED.search("\n".join((known.text, *(frame.file for frame in known.crash.frames)))):
+        facts["by_deepspeed"] = Fact(True, "script", say("DeepSpeed's own words"))
     if known.ran or known.crash.steps_seen:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
     if known.ran_with:
@@ -188,6 +191,10 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if of_all and not {"states.least_share", "ledger.largest"} & facts.keys():
         facts.update(full_by_words(known.run, known.machine))
     return with_words(facts, known.crash, known.run)
+
+
+_DEEPSPEED = re.compile(r'"(?:train_micro_batch_size_per_gpu|zero_optimization)"|/deepspeed/\w|--deepspeed\b')
+"""What only a run under DeepSpeed has in its files or frames (deepspeedai/DeepSpeed docs/_pages/config-json.md)."""
 
 
 def _served(known: DiagnosisInputs) -> dict[str, Fact]:

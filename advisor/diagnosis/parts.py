@@ -46,6 +46,10 @@ def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts)
         found["runs_tools"] = Fact(True, "script", say("words of agents, tools or sandboxes in the launch or the log"))
     if "sound" in spoken:
         found["rows_of_text"] = Fact(False, "log", say("the model's class: its rows are no text"))
+    if run.algorithm == "rm":
+        found["predicts_words"] = Fact(
+            False, "script", say("a reward model scores a row, and has no logits of a vocabulary")
+        )
     if spoken & {"sound", "classes"}:
         found["predicts_words"] = Fact(False, "log", say("the model's class: it has no logits of a vocabulary"))
     return found

@@ -298,7 +298,7 @@ def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str
             if run.model_name
             else say("the shape of the model (--model NAME or a config.json)")
         )
-    has_cards = crash is None or crash.platform not in ("mps", "cpu")
+    has_cards = crash is None or crash.platform not in ("mps", "cpu", "tpu")
     if has_cards and not run.topology.known and not run.topology.assumed and not whole_on_each(run):
         roles = run.recipe.answers == "generated" and run.algorithm != "unknown"
         held = mark("how many of the GPUs each role has (the launch script says it, or --gpus)")

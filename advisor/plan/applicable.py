@@ -34,7 +34,7 @@ def applies(remedy: Remedy, situation: Situation) -> bool:
 
 def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     """The steps less those that are in force already, and less what only repeats another in general words."""
-    kept = [step for step in steps if not in_force(step, situation)]
+    kept = [step for step in steps if not (in_force(step, situation) or _of_another_launcher(step, situation))]
     remedies = {one.id: one for one in situation.remedies}
     levers = {remedies[one.id].lever for one in kept if one.id in remedies and (one.changes or one.example)}
 
@@ -46,6 +46,12 @@ def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
     typed = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
     return [step for step in typed if not repeats(step)]
+
+
+def _of_another_launcher(step: PlanStep, situation: Situation) -> bool:
+    """Whether it adds FSDP to a run that DeepSpeed shares out, which no trainer takes together."""
+    new = (change.key.lstrip("-") for change in step.changes if change.old_source in (None, "default", "assumed"))
+    return "by_deepspeed" in situation.facts and any(key.startswith("fsdp") for key in new)
 
 
 GENERAL: frozenset[str] = frozenset({"optimizer", "precision"})
@@ -154,10 +160,10 @@ def of_years_later(remedy: Remedy, situation: Situation) -> bool:
     facts = keys_of(remedy, framework, situation).values()
     newer = [era for fact in facts for era in fact.eras if order.index(era) < order.index(told.era)]
     first = min((day for era in newer if (day := released[era])), default="")
-    return bool(now and first) and _months(first) - _months(now) > MOST_MONTHS
+    return bool(now and first) and months(first) - months(now) > MOST_MONTHS
 
 
-def _months(day: str) -> int:
+def months(day: str) -> int:
     """Months of a release's day or month, "2024-11"."""
     return int(day[:4]) * 12 + int(day[5:7])
 

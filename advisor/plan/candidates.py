@@ -11,7 +11,8 @@ from advisor.diagnosis.fact import Facts
 from advisor.knowledge.schema import NewValue
 from advisor.plan.situation import TOTAL
 from advisor.rules.expression import Expression
-from advisor.rules.tree import Constant, as_number
+from advisor.rules.tree import Constant, Sum, as_number
+from advisor.rules.tree import walk as walk_tree
 from advisor.run.bound import default_here
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import scope_of
@@ -40,19 +41,27 @@ def _offered(rule: NewValue, native: Native, built: BuiltRun, new: KnobValue | N
             yield rule.to
     elif rule.start is not None and native.value in (None, -1):  # the framework's word for "all at once"
         default = None if native.fact is None else as_number(default_here(native.fact, built.natives))
-        begins = as_number(rule.start)
+        begins = _in_unit(as_number(rule.start), native, built)
         lower = default is not None and begins is not None and 0 < default <= begins and native.value is None
         if lower and rule.next is not None:
-            yield from _row(rule, rule.next, default, scope.with_own(value=default))
+            yield from _row(rule, rule.next, default, scope.with_own(value=default), native, built)
         else:
-            yield rule.start
+            yield rule.start if begins is None else _like(rule.start, begins)
     elif rule.next is not None:
-        yield from _row(rule, rule.next, native.value, scope)
+        yield from _row(rule, rule.next, native.value, scope, native, built)
     present = as_number(native.value)
     for one in rule.tries:
         value = as_number(one.of(scope))
         if value is not None and (present is None or value < present):
             yield value
+
+
+def _in_unit(number: float | None, native: Native, built: BuiltRun) -> float | None:
+    """A number of the knob in the unit of the key, where that counts in another (tokens of a picture, not pixels)."""
+    rule = native.fact.from_knob if native.fact is not None else None
+    if number is None or rule is None or not any(isinstance(node, Sum) for node in walk_tree(rule.tree)):
+        return number
+    return as_number(rule.of(RunScope(built.natives).with_own(value=int(number))))
 
 
 def _unseen(built: BuiltRun) -> dict[str, None]:
@@ -63,10 +72,13 @@ def _unseen(built: BuiltRun) -> dict[str, None]:
     return dict.fromkeys((*found, TOTAL) if derived else found)
 
 
-def _row(rule: NewValue, following: Expression, old: KnobValue | None, scope: RunScope) -> Iterator[KnobValue]:
+def _row(
+    rule: NewValue, following: Expression, old: KnobValue | None, scope: RunScope, native: Native, built: BuiltRun
+) -> Iterator[KnobValue]:
     """Down to the floor, which comes last, or up to the ceiling."""
     value = as_number(old)
-    floor, ceiling = (None if end is None else as_number(end.of(scope)) for end in (rule.floor, rule.ceiling))
+    ends = (None if end is None else as_number(end.of(scope)) for end in (rule.floor, rule.ceiling))
+    floor, ceiling = (_in_unit(end, native, built) for end in ends)
     if value is None or old is None:
         return
     for _ in range(MOST):

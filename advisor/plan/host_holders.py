@@ -47,7 +47,7 @@ def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) ->
     """The steps alone, unless the RAM ran out and nothing tells what filled it."""
     guessed = situation.place == "host" and cause.id in GUESSED and not any(map(situation.facts.get, _SHOWN_BY))
     if not guessed:
-        return HostSteps(steps)
+        return _of_workers(steps, situation, cause)
     by_id = {remedy.id: remedy for remedy in situation.remedies}
     listed = {step.id for step in steps}
     helped = Counter(
@@ -73,6 +73,19 @@ def _states_beyond(situation: Situation) -> bool:
     adapters = situation.facts.get("lora")
     trains = adapters is None or adapters.value is not True
     return share is not None and isinstance(share.value, float) and share.value >= 1 and stepped is None and trains
+
+
+def _of_workers(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> HostSteps:
+    """The steps with those that end an offload nobody saw, where the training workers hold most: their own lever."""
+    held, now = situation.facts.get("host.held_by"), situation.now
+    if held is None or held.value != "workers" or cause.id not in GUESSED or now.run.seen_whole:
+        return HostSteps(steps)
+    listed = {step.id for step in steps}
+    open_ones = [one for one in situation.remedies if one.id in cause.remedies and one.lever == "offload-off"]
+    open_ones = [one for one in open_ones if one.id not in listed and now.built.natives.carrier(one.knob or "")]
+    open_ones = [one for one in open_ones if not any(contradicted(rule, situation.facts) for rule in one.applies_when)]
+    made = [_conditional(advice_step(one, situation), one, situation) for one in open_ones if not spent(one, situation)]
+    return HostSteps([*made, *steps], leading=[step.id for step in made])
 
 
 def _is_large(situation: Situation) -> bool:

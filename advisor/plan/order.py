@@ -206,7 +206,7 @@ class Grounds(Struct, frozen=True):
         if remedy is None or step.id in self.unseen:
             return step.id in self.unseen
         rare = self.situation.phase == "unknown" and bool(remedy.phases) and RARE.issuperset(remedy.phases)
-        rare = rare and not stated(step)
+        rare = rare and not stated(step) and remedy.id not in self.cause.remedies[:OWN]
         newer = in_a_later_version(remedy, self.situation)
         perhaps = needs_engine(remedy, self.situation) == "unseen" or self.situation.needs_more(remedy)
         return rare or newer or perhaps

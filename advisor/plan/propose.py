@@ -107,6 +107,14 @@ def _proposed(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal
     return replace(made, options=tuple(tried))
 
 
+def beyond_a_card(saves: Mapping[Phase, int], situation: Situation) -> int:
+    """Bytes by which what a change that frees the host takes of each card passes what a card has, or 0."""
+    card = situation.now.ledger.gpu_capacity
+    if situation.place != "host" or card is None:
+        return 0
+    return max(0, -min(saves.values(), default=0) - card)
+
+
 def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides) -> Proposal:
     """The proposal of a remedy with one of its values, on top of `base`."""
     before, after = situation.predictor.predict(base), situation.predictor.predict({**base, **option.overrides})
@@ -120,15 +128,16 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
     }
     if remedy.with_optimizer is not None and "actor.optimizer_offload" in along:
         remedy = in_words(remedy, remedy.with_optimizer)
+    elsewhere = {} if situation.uncounted else difference(before.ledger, after.ledger, other)
     return Proposal(
         remedy,
         option.overrides,
         {key: _present(key, option, before.built) for key in option.overrides},
         {} if situation.uncounted else difference(before.ledger, after.ledger, situation.place),
-        {} if situation.uncounted else difference(before.ledger, after.ledger, other),
+        elsewhere,
         option.fits,
         _basis(option),
-        0 if situation.uncounted else _spilled(before, after, other),
+        0 if situation.uncounted else max(_spilled(before, after, other), beyond_a_card(elsewhere, situation)),
         option.documented.text if option.documented is not None else "",
         (*remedy.caveats, *option.caveats, *(fact.caveat for fact in option.facts if fact.caveat)),
         tuple(c for c in situation.cases if c.id in {e.case for e in remedy.evidence if e.grade != "failed"}),

@@ -13,7 +13,7 @@ from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
 from advisor.memory.predict import Overrides
 from advisor.plan.cheapest import Corner, PricedOption, Search
-from advisor.plan.propose import Proposal, propose, taking
+from advisor.plan.propose import Proposal, beyond_a_card, propose, taking
 from advisor.plan.situation import Situation
 from advisor.run.constraints import newly_broken
 from advisor.run.natives import default_of
@@ -117,7 +117,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
         filling = {p.remedy.id for p in proposals if min(p.other_saves.values(), default=0) < 0}
         situation = replace(situation, barred=situation.barred | filling)
     allowed = [p for p in proposals if p.remedy.id not in situation.barred and not p.remedy.last_resort]
-    allowed = [p for p in allowed if not p.blind or p.confirmed]
+    allowed = [p for p in allowed if (not p.blind or p.confirmed) and not beyond_a_card(p.other_saves, situation)]
     allowed = [p for p in allowed if lever_of(p.remedy) not in situation.in_vain]
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest, base = [p for p in allowed if p not in cures], together(cures)

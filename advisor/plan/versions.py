@@ -13,6 +13,7 @@ from advisor.knowledge.schema import Advisory, Cause, Remedy
 from advisor.language import say, sentences
 from advisor.memory.ledger import difference
 from advisor.memory.predict import Overrides
+from advisor.plan.applicable import MOST_MONTHS, months
 from advisor.plan.patch import pip_install
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.reported import reported_by
@@ -42,6 +43,8 @@ def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Adv
     others: list[Advisory] = []
     idle = _idle(situation)
     for advisory in situation.advisories:
+        if _of_another_stack(advisory, situation) or (cause.memory == "unknown" and not _explains(advisory, situation)):
+            continue
         fitted = situation.ran_with.get(advisory.library)
         if fitted is not None and version_in(advisory.versions, fitted):  # the run fitted with the fault
             continue
@@ -50,6 +53,19 @@ def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Adv
         elif cause.memory != "unknown" and advisory.library not in idle and not _came_later(advisory, situation):
             (signs if _borne(advisory, situation) else others).append(advisory)
     return bad, signs, others
+
+
+def _explains(advisory: Advisory, situation: Situation) -> bool:
+    """Whether the version may be what ended the run by itself, or all that its fault asks for holds here."""
+    return advisory.cause is not None or all_hold(advisory.when, situation.facts) is not None
+
+
+def _of_another_stack(advisory: Advisory, situation: Situation) -> bool:
+    """Whether the safe version came long after the log, or after the framework's version that runs."""
+    known = situation.predictor.inputs.recognised
+    eras = known.framework.eras if known.framework is not None and known.era_told_by != "nothing" else ()
+    now = known.dated or next((era.released for era in eras if era.id == known.era), "")
+    return bool(now and advisory.safe_since) and months(advisory.safe_since) - months(now) > MOST_MONTHS
 
 
 def confirmed(bad: Iterable[Advisory], situation: Situation) -> list[Advisory]:

@@ -223,7 +223,7 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     way = say("change {number} shows it.", number=1) if (first, step.question) in _LOOKS else brief(step.if_unknown, 1)
     how = say("To find out: {how}", how=way) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
-    return lines + _right_either_way(asked, ShownSteps.of(state.plan, at_most))
+    return lines + _right_either_way(asked, ShownSteps.of(state.plan, at_most), before_steps=_before_steps(state))
 
 
 def _asked_name(state: State, asked: DecidingQuestion | None) -> list[str]:
@@ -250,18 +250,28 @@ def _settling(state: State) -> list[str]:
     return lines + wrap(say("Answer: --answer {question}=…", question=step.question), 2, 4)
 
 
-def _right_either_way(asked: DecidingQuestion, shown: ShownSteps) -> list[str]:
-    """A step by the number under which it is shown; none that stands further down."""
+def _right_either_way(asked: DecidingQuestion, shown: ShownSteps, *, before_steps: bool) -> list[str]:
+    """A step by the number under which it is shown; none that stands further down. `before_steps`: it died before there
+    could be a checkpoint."""
     numbered = shown.chosen or shown.others
     right = (number for number, one in enumerate(numbered, 1) if one.id in asked.right_either_way and _helps(one))
     number = next(right, None)
     if number is None and asked.tells_memory:
-        told = say(
+        again = say(
             "Right whatever the answer: start it again, from the last checkpoint, under "
             "`rl-oom-advisor watch -- COMMAND`, which records card and RAM up to the end and diagnoses what ended it."
         )
-        return wrap(told, 2, 4)
+        anew = say(
+            "Right whatever the answer: start it again under `rl-oom-advisor watch -- COMMAND`, which records card and "
+            "RAM up to the end and diagnoses what ended it."
+        )
+        return wrap(anew if before_steps else again, 2, 4)
     return [] if number is None else wrap(say("Right whatever the answer: change {number}", number=number), 2, 4)
+
+
+def _before_steps(state: State) -> bool:
+    """Whether it died before any step was done, as the phase or an answer says."""
+    return not state.ran and (state.crash.phase in ("data", "model_load") or state.answers.get("first_step") == "yes")
 
 
 def _helps(step: PlanStep) -> bool:
@@ -333,6 +343,7 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     lines = [] if known else wrap(brief(diagnosis.record_next_time, 1), 2)
     told = asked is not None and asked.tells_memory
     told = told or any(step.id in WITNESSES for step in state.plan.steps)  # it is the plan's first step
+    told = told or crash.platform == "mps"  # its hints are Linux's
     told = told or (phrases.told_of_memory(state) and state.diagnosis.memory == "gpu")  # who raised was not killed
     hints = () if told else crash.settle_by[:1]
     lines += [line for hint in hints for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]

@@ -33,7 +33,7 @@ _QUANTISED = regex(
 _SIXTEEN = regex(r"(?<![a-z0-9])(?:bf16|fp16|float16|bfloat16|dequantized)(?![a-z0-9])")
 """What a copy of a model is called that is published in fewer bits."""
 _TOWER = regex(
-    r"(?<![a-z])(?:[a-z]*vlm?\d*|[a-z]*omni|vision|[a-z]*llava|pixtral|idefics\d*|paligemma|molmo|ovis\d*|janus|minicpm-[ov]|glm-4(?:\.\d)?v)(?![a-z])"
+    r"(?<![a-z])(?:[a-z]*vlm?\d*|(?<!llama-)(?<!mini-)(?<!freeze-)[a-z]*omni|vision|[a-z]*llava|pixtral|idefics\d*|paligemma|molmo|ovis\d*|janus|minicpm-[ov]|glm-4(?:\.\d)?v)(?![a-z])"
 )
 """How models that also see are called: "Qwen2-VL", "InternVL3", "MiniCPM-V", "llama-3.2-11b-vision"."""
 _VERSION_APART = regex(r"(?<=[a-z]{3})-(?=\d)")

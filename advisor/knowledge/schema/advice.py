@@ -316,6 +316,8 @@ class Advisory(Strict, frozen=True):
     """What a crash shows, beside `when`, for the version to be looked up first where nobody knows it."""
     since: str = ""
     """Month of the first bad version ("2024-11"): a launch of an older framework does not run with it."""
+    safe_since: str = ""
+    """Month of the first safe version after bad ones: to a run of years before, it is another stack."""
 
 
 class Case(Strict, frozen=True):

@@ -154,6 +154,8 @@ class PlatformMark(Strict, frozen=True):
     """As of VersionMark."""
     launch: str = ""
     """Regex over what the launch file says; "": nothing there shows it."""
+    machine: str = ""
+    """Regex over what the user says of the machine; "": nothing there shows it."""
     source: str = ""
 
 
