@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -308,7 +309,7 @@ class Shell(Struct):
         for name in own:
             self.uses += [Use(p, number, -1, "$" + name.decode("utf-8", "replace")) for p in sources(environment[name])]
         if found is not None and found.kind != "program":
-            inside = self.shell_of_its_own(environment, state)
+            inside = self.shell_of_its_own({**environment, **_of_the_job(found.wrapped, fields)}, state)
             if b"BASH_ENV" in environment:
                 self.follow(environment[b"BASH_ENV"], inside)
             self.inner(found, fields, inside)
@@ -504,3 +505,17 @@ def _wrapped_environment(
         name = fields[one.word].text[one.start : one.end].partition(b"=")[0]
         given[name] = cut(fields[one.word].pieces, one.start + len(name) + 1, one.end)
     return {**out, **given}, frozenset((own & out.keys()) | given.keys())
+
+
+def _of_the_job(wrapped: Wrapped, fields: Sequence[CommandWord]) -> dict[bytes, ShellValue]:
+    """The variables that `ray job submit --runtime-env-json` gives the shell of the job."""
+    pieces = () if wrapped.runtime is None else fields[wrapped.runtime].pieces
+    if not known(pieces):
+        return {}
+    try:
+        parsed = json.loads(joined(pieces).removeprefix(b"--runtime-env-json=") or b"null", strict=False)
+    except (ValueError, RecursionError):
+        return {}
+    given = parsed.get("env_vars") if isinstance(parsed, dict) else None
+    pairs = given.items() if isinstance(given, dict) else ()
+    return {name.encode(errors="replace"): (Piece(value.encode(errors="replace")),) for name, value in pairs if isinstance(value, str)}

@@ -34,9 +34,8 @@ from advisor.script.python_options import (
     is_filled,
     later_defaults,
     option_defaults,
-    own_options,
     read_names,
-    reads_command_line,
+    takes,
 )
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
@@ -155,11 +154,9 @@ def _parsed(data: bytes) -> ast.Module:
             raise error from None
 
 
-def takes_option(document: Document, key: str) -> bool:
+def takes_option(document: Document, key: str, *, configured: bool = False) -> bool:
     """Whether a well-formed Python file may read an option of this name from its command."""
-    tree = _parsed(document.data)
-    own = own_options(tree)
-    return key.lstrip("-").replace("-", "_") in own if own is not None else reads_command_line(tree)
+    return takes(_parsed(document.data), key, configured)
 
 
 def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[str]) -> None:

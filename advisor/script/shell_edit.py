@@ -218,6 +218,7 @@ class ShellEditor:
             raise EditRefused(
                 say("{name} puts what it reads behind the last argument, where it would win over {key}.", **names)
             )
+        self.refuse_where_it_counts_not(key)
         if source.nested:
             self.add_nested(text, low, high, wanted)
             return
@@ -235,6 +236,21 @@ class ShellEditor:
         offset = len(lead)
         self.changes.replace(0, place.start, place.start, lead + new, wanted.key, (offset + low, offset + high))
         self.comment(wanted, start)
+
+    def refuse_where_it_counts_not(self, key: str) -> None:
+        """Raises EditRefused where what stands last is no option, or is added to runs with configs of their own."""
+        others = (argument for argument in self.launch.arguments if argument.key not in OPTIONS)
+        taken = {index for argument in others for index in argument.fields}
+        fields, names = self.launch.command.fields, {"key": clean_line(key)}
+        for index in range(self.launch.found.arguments, len(fields)):
+            word = fields[index]
+            if word.text == b"--":
+                raise EditRefused(say("What stands behind `--` is no option: set {key} before it.", **names))
+            home = word.home if index not in taken else None
+            for name in _WORDS.findall(self.reading.data[home.doc][home.start : home.end]) if home is not None else ():
+                if name in self.launch.command.anew:
+                    why = say("${name} is set anew in a loop", name=name.decode())
+                    raise EditRefused(say(ANEW, key=names["key"], why=why))
 
     def add_nested(self, text: str, low: int, high: int, wanted: EditRequest) -> None:
         """The command is a string that is run as shell text: only plain characters go in, on the same line."""
