@@ -81,6 +81,8 @@ _IN_PLACE = regex(rb"-[a-zA-Z]*i|--in-?place")
 _EXPORT = regex(rb"^#SBATCH[ \t]+--export[= ](\S+)", re.MULTILINE)
 """What a job is given as its environment, beside what it is submitted from."""
 _BATCH = regex(rb"^#SBATCH\s", re.MULTILINE)
+_DATA = (b".json", b".yaml", b".yml", b".toml")
+"""How a file is called that programs read."""
 
 
 class Shell(Struct):
@@ -434,8 +436,12 @@ class Shell(Struct):
         body = expander.heredoc(command) if paths and fields[0].text in (b"cat", b"tee") else None
         if body is not None:
             append = any(r.operator == b">>" for r in command.redirects) or b"-a" in [f.text for f in fields]
+            from_outside = [place for place in sources(body) if place.context != "heredoc"]
             for path in paths:
                 self.write(path, body, append, expander.state)
+                if joined(path).endswith(_DATA):  # a script is followed where it runs
+                    label = say("{file}, which the script writes", file=joined(path).decode("utf-8", "replace")[:80])
+                    self.uses += [Use(place, -1, -1, label) for place in from_outside]
         return body is not None
 
     def may_write(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> None:
@@ -518,4 +524,8 @@ def _of_the_job(wrapped: Wrapped, fields: Sequence[CommandWord]) -> dict[bytes, 
         return {}
     given = parsed.get("env_vars") if isinstance(parsed, dict) else None
     pairs = given.items() if isinstance(given, dict) else ()
-    return {name.encode(errors="replace"): (Piece(value.encode(errors="replace")),) for name, value in pairs if isinstance(value, str)}
+    return {
+        name.encode(errors="replace"): (Piece(value.encode(errors="replace")),)
+        for name, value in pairs
+        if isinstance(value, str)
+    }

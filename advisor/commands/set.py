@@ -132,7 +132,10 @@ def rewritten(
     for each, pairs in _by_launch(script, given, chosen).items():
         wanted = [
             _where_it_is_read(
-                now, each, _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere), recognised[each]
+                now,
+                each,
+                _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere),
+                recognised[each],
             )
             for key, value in pairs
         ]
@@ -268,9 +271,7 @@ def _refuse_disagreement(launch: Launch, wanted: Sequence[EditRequest]) -> None:
             fixed = settings.get(f"deepspeed:{mate}")
             if fixed is not None and fixed.value not in (None, "auto", one.value):
                 told = {"key": clean_line(one.key), "fixed": clean_line(fixed.key), "value": clean_line(fixed.text)}
-                raise Refusal(
-                    say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **told)
-                )
+                raise Refusal(say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **told))
 
 
 def _refuse_strange(launch: Launch, key: str, recognised: Recognised) -> None:

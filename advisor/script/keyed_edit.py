@@ -148,11 +148,14 @@ class KeyedEditor:
         raise EditRefused(say("{file} has no table that {key} could stand in.", file=file, key=clean_line(key)))
 
     def refuse_of_other_programs(self, key: str) -> None:
-        top = {re.split(r"[.\[]", name, maxsplit=1)[0] for name in (*self.keyed.tables, *(e.key for e in self.keyed.entries))}
+        top = {
+            re.split(r"[.\[]", name, maxsplit=1)[0]
+            for name in (*self.keyed.tables, *(e.key for e in self.keyed.entries))
+        }
         program = next((name for keys, name in _OF_OTHER_PROGRAMS if keys <= top), None)
         if program is not None and "." not in key:
             names = {"file": clean_line(str(self.document.path)), "program": program, "key": clean_line(key)}
-            raise EditRefused(say("{file} is a file of {program}'s, which takes no {key}: set it in the command.", **names))
+            raise EditRefused(say("{file} is read by {program}, which takes no {key}: set it in the command.", **names))
 
     def insert(self, table: Table, names: list[str], wanted: EditRequest, value: Value) -> None:
         parts = [".".join(filter(None, (table.key, *names[:n]))) for n in range(1, len(names))]

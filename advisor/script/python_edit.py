@@ -12,7 +12,7 @@ from advisor.language import listed, say
 from advisor.regex import regex
 from advisor.script.document import ANEW, Changes, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.python_calls import called
-from advisor.script.python_file import FieldSource, PythonReading, text_of
+from advisor.script.python_file import FieldSource, PythonReading, parsed, text_of
 
 _NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
 _NAMES = {**dict.fromkeys(("true", "True"), "True"), **dict.fromkeys(("false", "False"), "False"),
@@ -37,7 +37,7 @@ class PythonEditor:
             told = {"key": clean_line(wanted.key), "line": line}
             raise EditRefused(say("{key} may be changed by line {line} while the file runs: change it there.", **told))
         self.in_one_config(wanted)
-        if (line := demands(ast.parse(self.data), wanted.key)) is not None:
+        if (line := demands(parsed(self.data), wanted.key)) is not None:
             told = {"key": clean_line(wanted.key), "line": line}
             raise EditRefused(say("Line {line} stops the run where {key} is another: change both by hand.", **told))
         if wanted.value is None:
