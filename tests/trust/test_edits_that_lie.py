@@ -43,6 +43,7 @@ BESIDE = {
 }
 
 EXACT: dict[str, tuple[str, str, str]] = {
+    "printf --": ("run.sh", f"printf -v M -- '{MB}=%d a.b=1' 8\n{RUN} $M data.max_prompt_length=3\n", MB),
     "a call with **": (
         "t.py",
         f"{HEAD}common = dict(batch_size=8)\ncfg = GRPOConfig(output_dir='x', **common)\n{TRAIN}",
