@@ -17,7 +17,10 @@ _COMMENT_LINE = regex(rb"^[ \t]*#.*$", re.MULTILINE)
 _QUOTED = regex(rb"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
 _OWN_PATH = regex(rb"\$\{?(?:0|BASH_SOURCE)\b")
 _RELATIVE = regex(rb"(?<![\w./$}~-])([\w-][\w.-]*)/[\w./-]+\.(?:py|sh)\b")
-_ASSIGNED = regex(rb"(?:^|[\s;(])(?:(?:export|local|declare|readonly)\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)\+?=", re.MULTILINE)
+_ASSIGNED = regex(
+    rb"(?:^|[\s;(])(?:(?:export|local|declare|readonly)\s+(?:-\w+\s+)?)?([A-Za-z_]\w*)(?:\[[^\]\n=]*\])?\+?=",
+    re.MULTILINE,
+)
 
 
 _COUNTED = re.compile(rb"\b([A-Za-z_]\w*)[ \t]*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)=)")

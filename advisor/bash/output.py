@@ -48,6 +48,7 @@ def printed(fields: list[CommandWord]) -> list[Piece]:
 
 
 def _printf(arguments: list[CommandWord]) -> list[Piece]:
+    arguments = arguments[1:] if arguments and arguments[0].text == b"--" else arguments
     deps = sources(p for item in arguments for p in item.pieces)
     if not arguments or not all(known(item.pieces) for item in arguments):
         return [unknown(say("the output of printf"), deps)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -80,6 +81,8 @@ _IN_PLACE = regex(rb"-[a-zA-Z]*i|--in-?place")
 _EXPORT = regex(rb"^#SBATCH[ \t]+--export[= ](\S+)", re.MULTILINE)
 """What a job is given as its environment, beside what it is submitted from."""
 _BATCH = regex(rb"^#SBATCH\s", re.MULTILINE)
+_DATA = (b".json", b".yaml", b".yml", b".toml")
+"""How a file is called that programs read."""
 
 
 class Shell(Struct):
@@ -308,7 +311,7 @@ class Shell(Struct):
         for name in own:
             self.uses += [Use(p, number, -1, "$" + name.decode("utf-8", "replace")) for p in sources(environment[name])]
         if found is not None and found.kind != "program":
-            inside = self.shell_of_its_own(environment, state)
+            inside = self.shell_of_its_own({**environment, **_of_the_job(found.wrapped, fields)}, state)
             if b"BASH_ENV" in environment:
                 self.follow(environment[b"BASH_ENV"], inside)
             self.inner(found, fields, inside)
@@ -433,8 +436,12 @@ class Shell(Struct):
         body = expander.heredoc(command) if paths and fields[0].text in (b"cat", b"tee") else None
         if body is not None:
             append = any(r.operator == b">>" for r in command.redirects) or b"-a" in [f.text for f in fields]
+            from_outside = [place for place in sources(body) if place.context != "heredoc"]
             for path in paths:
                 self.write(path, body, append, expander.state)
+                if joined(path).endswith(_DATA):  # a script is followed where it runs
+                    label = say("{file}, which the script writes", file=joined(path).decode("utf-8", "replace")[:80])
+                    self.uses += [Use(place, -1, -1, label) for place in from_outside]
         return body is not None
 
     def may_write(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> None:
@@ -504,3 +511,21 @@ def _wrapped_environment(
         name = fields[one.word].text[one.start : one.end].partition(b"=")[0]
         given[name] = cut(fields[one.word].pieces, one.start + len(name) + 1, one.end)
     return {**out, **given}, frozenset((own & out.keys()) | given.keys())
+
+
+def _of_the_job(wrapped: Wrapped, fields: Sequence[CommandWord]) -> dict[bytes, ShellValue]:
+    """The variables that `ray job submit --runtime-env-json` gives the shell of the job."""
+    pieces = () if wrapped.runtime is None else fields[wrapped.runtime].pieces
+    if not known(pieces):
+        return {}
+    try:
+        parsed = json.loads(joined(pieces).removeprefix(b"--runtime-env-json=") or b"null", strict=False)
+    except (ValueError, RecursionError):
+        return {}
+    given = parsed.get("env_vars") if isinstance(parsed, dict) else None
+    pairs = given.items() if isinstance(given, dict) else ()
+    return {
+        name.encode(errors="replace"): (Piece(value.encode(errors="replace")),)
+        for name, value in pairs
+        if isinstance(value, str)
+    }

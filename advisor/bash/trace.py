@@ -298,12 +298,18 @@ class _Follower(Shell):
         else:
             expander = self.expander(text, state)
             items = [item for word in statement.words for item in expander.fields(word)]
-        before = state.copy()
-        for item in items[:_MAX_ROUNDS]:
-            state.assign(statement.name, item.pieces)
-            flow = self.block(statement.body, text, state)
-            if (ends := self.leaves(flow)) is not None:
-                return ends
+        before, outside = state.copy(), self.anew
+        if any(piece.reason or (b"*" in piece.text and not piece.quoted) for item in items for piece in item.pieces):
+            # one round stands for several
+            self.anew = {**outside, statement.name: None}
+        try:
+            for item in items[:_MAX_ROUNDS]:
+                state.assign(statement.name, item.pieces)
+                flow = self.block(statement.body, text, state)
+                if (ends := self.leaves(flow)) is not None:
+                    return ends
+        finally:
+            self.anew = outside
         if len(items) > _MAX_ROUNDS:
             state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from advisor.arguments import add_knowledge, add_output
 from advisor.commands.settings import recognised_in
 from advisor.exits import Exit, Refusal
@@ -14,6 +16,7 @@ from advisor.hostile import clean_line
 from advisor.language import listed, say
 from advisor.regex import regex
 
+_FOLLOWED = ("deepspeed:", "accelerate:")
 _ELEMENT = regex(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
@@ -56,6 +59,8 @@ def run(parsed: argparse.Namespace) -> int:
         usable(lambda: refuse_changed(document))
         notes = usable(lambda: write_file(destination, new, force=parsed.force, like=document.path))
         notes = (say("written {file}", file=clean_line(str(destination))), *notes)
+    if new == document.data:
+        notes = (*notes, say("nothing is other in it: the launch has it already"))
     for told in (*notes, *_also(script, after, given, index, document), *script.notes):
         tell(told)
     return Exit.DONE
@@ -125,10 +130,16 @@ def rewritten(
     chosen, everywhere = range(len(script.launches)) if index is None else [index], index is None
     now = script
     for each, pairs in _by_launch(script, given, chosen).items():
-        _refuse_unread(now, each, recognised[each], [key for key, _ in pairs])
         wanted = [
-            _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere) for key, value in pairs
+            _where_it_is_read(
+                now,
+                each,
+                _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere),
+                recognised[each],
+            )
+            for key, value in pairs
         ]
+        _refuse_disagreement(now.launches[each], wanted)
         done = rewrite(now, each, [one for one in wanted if not _is_so(now.launches[each], one)])
         now = read_again(now, done) if done else now
     return now
@@ -202,18 +213,65 @@ def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, eve
     return EditRequest(key, value, assigned=assigned, in_file=in_file)
 
 
-def _refuse_unread(script: Script, index: int, recognised: Recognised, keys: Sequence[str]) -> None:
-    """Refuse options for a Python file that has its settings in itself and reads none. Raises Refusal."""
-    from advisor.request import classes_known
-    from advisor.script.python_file import takes_option
-    from advisor.script.reader import follow_module
+def _where_it_is_read(script: Script, index: int, wanted: EditRequest, recognised: Recognised) -> EditRequest:
+    """The change in the launch's config file, where the Python file that it runs takes no such option.
 
-    framework, launch = recognised.framework, script.launches[index]
-    new = [key for key in keys if not _has(launch, key) and not key.isupper()]
-    found = follow_module(script, index, classes_known([framework])) if framework is not None and new else None
-    if found is not None and not all(takes_option(found.documents[0], key) for key in new):
-        names = {"script": clean_line(str(script.documents[0].path)), "file": clean_line(str(found.documents[0].path))}
-        raise Refusal(say("{script} runs {file}: that file has the settings and is the one to change.", **names))
+    Raises Refusal where no file has the key: it stands in the Python file, or goes by another name.
+    """
+    from advisor.script.python_file import takes_option
+    from advisor.script.reader import module_file
+
+    launch, framework = script.launches[index], recognised.framework
+    setting = _found(launch, wanted.key)
+    given, own = setting is not None and setting.origin == "command", framework is not None
+    if wanted.kind != "setting" or wanted.in_file or given or not own or wanted.key.startswith(("+", "~", *_FOLLOWED)):
+        return wanted
+    file = module_file(launch, script.documents[0].path) if launch.program.endswith(".py") else None
+    tree = _python(file) if file is not None else None
+    named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
+    if tree is None or takes_option(tree, wanted.key, configured=named):
+        return wanted
+    if setting is not None and setting.origin == "file":
+        return replace(wanted, in_file=True)
+    bare = wanted.key.lstrip("-")
+    longer = [one for one in launch.effective() if _underscored(one).endswith(f".{bare}")]
+    if longer:
+        raise Refusal(say("{key} is no whole name here: {longer}?", key=clean_line(bare), longer=listed(longer[:3])))
+    names = {"script": clean_line(str(script.documents[0].path)), "file": clean_line(str(tree.path))}
+    raise Refusal(say("{script} runs {file}: that file has the settings and is the one to change.", **names))
+
+
+def _python(file: Path) -> Document | None:
+    """A Python file that can be read."""
+    from advisor.script.document import ScriptError
+    from advisor.script.files import load
+    from advisor.script.python_file import read_python
+
+    try:
+        return read_python(load(file, "python")).document
+    except ScriptError:
+        return None
+
+
+_AGREES = {
+    "per_device_train_batch_size": ("train_micro_batch_size_per_gpu", "train_batch_size"),
+    "gradient_accumulation_steps": ("gradient_accumulation_steps", "train_batch_size"),
+    "max_grad_norm": ("gradient_clipping",),
+    "learning_rate": ("optimizer.params.lr",),
+}
+"""Key of transformers' trainer → keys of its DeepSpeed file that must be "auto" or say the same.
+Source: huggingface/transformers@v4.57.0 src/transformers/integrations/deepspeed.py:148 (fill_match)."""
+
+
+def _refuse_disagreement(launch: Launch, wanted: Sequence[EditRequest]) -> None:
+    """Refuse what the launch's DeepSpeed file contradicts: the trainer would stop. Raises Refusal."""
+    settings = launch.effective()
+    for one in wanted:
+        for mate in _AGREES.get(one.key.lstrip("-").replace("-", "_"), ()):
+            fixed = settings.get(f"deepspeed:{mate}")
+            if fixed is not None and fixed.value not in (None, "auto", one.value):
+                told = {"key": clean_line(one.key), "fixed": clean_line(fixed.key), "value": clean_line(fixed.text)}
+                raise Refusal(say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **told))
 
 
 def _refuse_strange(launch: Launch, key: str, recognised: Recognised) -> None:

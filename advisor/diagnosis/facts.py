@@ -41,7 +41,6 @@ from advisor.diagnosis.state_facts import (
 )
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
-from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 
 _LIST = regex(r"\[\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]")
+_TEMPLATE = regex(rb"^[ \t]*\{%[-+]?[ \t]*(?:for|if|set|macro|block)\b", re.MULTILINE)
+"""A statement of Jinja's on a line of its own: bash has none that begins so."""
 _NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
 
 
@@ -122,6 +126,9 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
     from advisor.script.shell_edit import ShellEditor, edit_environment
 
     file = clean_line(str(script.documents[0].path))
+    if found := _TEMPLATE.search(script.documents[0].data):
+        told = {"file": file, "line": script.documents[0].line_of(found.start())}
+        raise EditRefused(say("{file} is a template (line {line}): set it where that is filled in.", **told))
     try:
         reading = _as_it_stands(script.documents, script.positional)
     except Unterminated as error:
@@ -148,7 +155,7 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
         elif not item.key.startswith(FOLLOWED) and not item.in_file:
             editor.setting(item)
     if added := [item for item in wanted if item.kind == "setting" and item.in_file]:
-        _config_file(script, launch_index, added, changes)
+        _config_file(script, launch, added, changes)
     for prefix in FOLLOWED:
         inside = [item for item in wanted if item.kind == "setting" and item.key.startswith(prefix)]
         if inside:
@@ -164,15 +171,21 @@ def _as_it_stands(documents: tuple[Document, ...], positional: tuple[str, ...]) 
     return read_shell(in_memory(documents, {}), documents[0].path, positional)
 
 
-def _config_file(script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes) -> None:
+def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditRequest], changes: Changes) -> None:
     """New settings, in the config file that the command names; the last one, where several are merged."""
+    from advisor.script.config_files import WRITTEN_BEFORE, may_be_written
+
     places: dict[tuple[int, str], list[EditRequest]] = {}
     for item in wanted:
-        found = [place for place in _config_files(script, launch_index) if item.key.startswith(place[1])]
+        found = [place for place in _config_files(script, launch.launch.index) if item.key.startswith(place[1])]
         if not found:
             raise EditRefused(say("The launch names no config file that was found."))
         places.setdefault(found[-1], []).append(item)
     for (number, prefix), items in places.items():
+        path = script.documents[number].path
+        near = os.path.relpath(path, script.documents[0].path.parent)
+        if may_be_written(launch.command, near) or may_be_written(launch.command, str(path)):
+            raise EditRefused(say(WRITTEN_BEFORE, file=clean_line(str(path))))
         _keyed(script, number, items, changes, prefix)
 
 

@@ -181,7 +181,7 @@ def _module(words: Sequence[str], at: int, interpreter: str | None) -> LauncherM
 def _torchrun(words: Sequence[str], first: int, at: int) -> LauncherMatch | None:
     while at < len(words):
         word = words[at]
-        if word in ("-m", "--module") or (not word and _names_program(words, at + 1)):
+        if word in ("-m", "--module", "--") or (not word and _names_program(words, at + 1)):
             at += 1
         elif word.startswith("-"):
             at += 1 if "=" in word or word in _TORCHRUN_FLAGS else 2

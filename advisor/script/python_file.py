@@ -34,9 +34,8 @@ from advisor.script.python_options import (
     is_filled,
     later_defaults,
     option_defaults,
-    own_options,
     read_names,
-    reads_command_line,
+    takes,
 )
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
@@ -117,7 +116,7 @@ def read_python(
     name = clean_line(str(document.path))
     try:
         document.data.decode("utf-8")
-        tree = _parsed(document.data)
+        tree = parsed(document.data)
     except UnicodeDecodeError as error:
         line = document.line_of(error.start)
         raise ScriptError(say("{file}, line {line}: not UTF-8 text.", file=name, line=line)) from error
@@ -138,7 +137,7 @@ def read_python(
     return reading
 
 
-def _parsed(data: bytes) -> ast.Module:
+def parsed(data: bytes) -> ast.Module:
     """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something.
 
     Raises SyntaxError, and what `ast` raises.
@@ -155,11 +154,9 @@ def _parsed(data: bytes) -> ast.Module:
             raise error from None
 
 
-def takes_option(document: Document, key: str) -> bool:
+def takes_option(document: Document, key: str, *, configured: bool = False) -> bool:
     """Whether a well-formed Python file may read an option of this name from its command."""
-    tree = _parsed(document.data)
-    own = own_options(tree)
-    return key.lstrip("-").replace("-", "_") in own if own is not None else reads_command_line(tree)
+    return takes(parsed(document.data), key, configured)
 
 
 def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[str]) -> None:

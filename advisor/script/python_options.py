@@ -22,13 +22,18 @@ _INTO_ONE = ("parse_args", "parse_known_args")
 _SWITCHES = {"store_true": True, "store_false": False}
 """Actions of argparse that take no value, and what they set."""
 _COMMAND_LINES = frozenset(
-    ("absl", "argparse", "click", "docopt", "draccus", "fire", "hydra", "jsonargparse", "omegaconf", "optparse",
-     "simple_parsing", "sys", "tap", "typer", "tyro")
+    ("absl", "argparse", "docopt", "draccus", "jsonargparse", "optparse", "simple_parsing", "tap", "tyro")
 )  # fmt: skip
 """Packages that read the command line, or let it be read."""
+_NAMING = frozenset(("click", "fire", "typer"))
+"""Packages for which the file spells out each option, or has an argument of a function by its name."""
+_OF_WHOLE_KEYS = frozenset(("hydra", "omegaconf"))
+"""Packages that read `key=value`, with the whole key: what the command does not set yet may go by a longer one."""
+_FROM_A_FILE = ("parse_yaml_file", "parse_json_file")
+"""Methods of transformers' HfArgumentParser for a config file that stands alone."""
 _LIBRARIES = frozenset(
     ("accelerate", "bitsandbytes", "datasets", "deepspeed", "numpy", "pandas", "peft", "torch", "transformers", "trl",
-     "unsloth", "vllm", "wandb")
+     "tqdm", "unsloth", "vllm", "wandb", "yaml")
 )  # fmt: skip
 """Packages that read none on their own; of what a module of another name does nothing is known."""
 _OF_ONE_CLASS = ("cli", "parse_cli", "tap", "instantiate")
@@ -164,27 +169,44 @@ def own_options(tree: ast.Module) -> frozenset[str] | None:
     return frozenset(name for name, _, _ in _flags(tree))
 
 
-def reads_command_line(tree: ast.Module) -> bool:
-    """Whether the file may take options: by a parser, by `sys.argv`, or by what a file beside it does for it."""
-    readers = {*_INTO_CLASSES, *_INTO_ONE, *_OF_ONE_CLASS}
+def takes(tree: ast.Module, key: str, configured: bool) -> bool:
+    """Whether the file may take `--key value` from its command; `configured`: the command names a config file.
+
+    Unknown is yes where a module of which nothing is known may read the command.
+    """
+    name = key.lstrip("-").replace("-", "_")
+    own = own_options(tree)
+    if own is not None:
+        return name in own
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    if configured and any(called(call) in _FROM_A_FILE for call in calls):
+        return False  # `if len(sys.argv) == 2`: a file, or options
+    imported = {module.partition(".")[0] for module in _modules(tree)}
+    if imported & _NAMING:
+        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        return f"--{key.lstrip('-')}" in texts or ("fire" in imported and name in arguments)
+    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    filled = [_filled(call, {}) for call in calls if called(call) in _OF_ONE_CLASS]
+    if filled and all(one in classes for names in filled for one in names):
+        return any(field == name for names in filled for one in names for field, _ in _fields(one, classes))
+    if any(called(call) in {*_INTO_CLASSES, *_INTO_ONE, *_OF_ONE_CLASS} for call in calls):
+        return True
+    return any(called(call).endswith("Parser") for call in calls) or any(map(_may_read, _modules(tree)))
+
+
+def _modules(tree: ast.Module) -> Iterator[str]:
+    """The modules that a file imports; "?" for one beside it."""
     for node in ast.walk(tree):
-        match node:
-            case ast.Call() if called(node) in readers or called(node).endswith("Parser"):
-                return True
-            case ast.Attribute(attr="argv"):
-                return True
-            case ast.Import(names=names) if any(one.name.partition(".")[0] in _COMMAND_LINES for one in names):
-                return True
-            case ast.ImportFrom(module=module, level=level) if level or _may_read(module or ""):
-                return True
-            case _:
-                pass
-    return False
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "?" if node.level else node.module or ""
 
 
 def _may_read(module: str) -> bool:
     top = module.partition(".")[0]
-    return top in _COMMAND_LINES or top not in sys.stdlib_module_names | _LIBRARIES
+    return top in _COMMAND_LINES or top not in sys.stdlib_module_names | _LIBRARIES | _OF_WHOLE_KEYS
 
 
 def _text(node: ast.expr | None) -> str:

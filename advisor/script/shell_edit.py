@@ -39,7 +39,10 @@ from advisor.script.shell import ShellLaunch, ShellReading, setting_place
 _GAP = regex(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
 _KEY = regex(r"(\+\+|\+)?(.*)\Z", re.DOTALL)
 _DEFAULT_INDENT = b"    "
+_ARRAY = regex(rb"([A-Za-z_]\w*)\+?=\(")
 _WORDS = re.compile(rb"\w+")
+_NO_DASHES = tuple(dash.encode() for dash in "\u2010\u2011\u2012\u2013\u2014\u2212")
+"""What word processors make of `-`."""
 _MULTIRUN = ("--multirun", "-m")
 _SWEEP = re.compile(r"(?:choice|range|interval|glob)\(|[^\[\]{}()'\",]+,")
 """What hydra takes for several values: a list of texts without brackets, or a sweep of its own grammar."""
@@ -94,12 +97,18 @@ class ShellEditor:
         raw = b" ".join(self.reading.data[home.doc][home.start : home.end] for home in homes if home is not None)
         value = raw.partition(b"=")[2] if argument.style != "option" else raw
         anew, place = self.launch.command.anew, setting_place(self.reading, self.launch, argument)
-        for name in _WORDS.findall(value) if b"$" in value else ():
+        listed_in = [self.listed_in(home) for home in homes if home is not None and home not in self.words]
+        for name in [*(_WORDS.findall(value) if b"$" in value else ()), *filter(None, listed_in)]:
             loop = anew.get(name)
             inside = loop is not None and place is not None and loop.start <= place.start < loop.end
             if name in anew and not inside:
                 return say("${name} is set anew in a loop", name=name.decode())
         return ""
+
+    def listed_in(self, home: ByteRange) -> bytes:
+        """The name of the array among whose words a place stands; "" where it is in none."""
+        found = list(_ARRAY.finditer(self.reading.data[home.doc], max(0, home.start - 4000), home.start))
+        return found[-1].group(1) if found else b""
 
     def spelled(self, key: str) -> tuple[str, str]:
         """The marker and the key as this launch spells it: `zero_stage` is `--zero_stage` where options are used."""
@@ -218,6 +227,7 @@ class ShellEditor:
             raise EditRefused(
                 say("{name} puts what it reads behind the last argument, where it would win over {key}.", **names)
             )
+        self.refuse_where_it_counts_not(key)
         if source.nested:
             self.add_nested(text, low, high, wanted)
             return
@@ -235,6 +245,26 @@ class ShellEditor:
         offset = len(lead)
         self.changes.replace(0, place.start, place.start, lead + new, wanted.key, (offset + low, offset + high))
         self.comment(wanted, start)
+
+    def refuse_where_it_counts_not(self, key: str) -> None:
+        """Raises EditRefused where what stands last is no option, or is added to runs with configs of their own."""
+        others = (argument for argument in self.launch.arguments if argument.key not in OPTIONS)
+        taken = {index for argument in others for index in argument.fields}
+        fields, names = self.launch.command.fields, {"key": clean_line(key)}
+        for index in range(self.launch.found.arguments, len(fields)):
+            word = fields[index]
+            if word.text == b"--":
+                raise EditRefused(say("What stands behind `--` is no option: set {key} before it.", **names))
+            if word.text.startswith(_NO_DASHES):
+                told = clean_line(word.text.decode("utf-8", "replace"), 80)
+                raise EditRefused(
+                    say("{word} begins with a dash that no program takes for `-`: mend that first.", word=told)
+                )
+            home = word.home if index not in taken else None
+            for name in _WORDS.findall(self.reading.data[home.doc][home.start : home.end]) if home is not None else ():
+                if name in self.launch.command.anew:
+                    why = say("${name} is set anew in a loop", name=name.decode())
+                    raise EditRefused(say(ANEW, key=names["key"], why=why))
 
     def add_nested(self, text: str, low: int, high: int, wanted: EditRequest) -> None:
         """The command is a string that is run as shell text: only plain characters go in, on the same line."""

@@ -279,7 +279,10 @@ def test_an_option_of_that_name_with_a_value_is_a_setting(read: Read, given: str
 OWN = "--output_dir o --per_device_train_batch_size 4"
 
 
-@pytest.mark.parametrize("launcher", ["torchrun --nproc_per_node 4", "deepspeed", "accelerate launch", "srun python"])
+@pytest.mark.parametrize(
+    "launcher",
+    ["torchrun --nproc_per_node 4", "torchrun --nproc_per_node 4 --", "deepspeed", "accelerate launch", "srun python"],
+)
 def test_what_a_launcher_of_ranks_starts_is_the_launch_whatever_its_name(read: Read, launcher: str) -> None:
     (launch,) = read(f"python convert.py --a 1\n{launcher} run_clm.py {OWN}\n").launches
     assert (launch.program, launch.partial, launch.notes) == ("run_clm.py", False, ())

@@ -6,6 +6,7 @@ all settings of all launches, read again, say the same.
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ BESIDE = {
 }
 
 EXACT: dict[str, tuple[str, str, str]] = {
+    "printf --": ("run.sh", f"printf -v M -- '{MB}=%d a.b=1' 8\n{RUN} $M data.max_prompt_length=3\n", MB),
     "a call with **": (
         "t.py",
         f"{HEAD}common = dict(batch_size=8)\ncfg = GRPOConfig(output_dir='x', **common)\n{TRAIN}",
@@ -96,6 +98,33 @@ EXACT: dict[str, tuple[str, str, str]] = {
     "pushd before a file": ("run.sh", f"pushd sub >/dev/null\nsource ./env.sh\npopd >/dev/null\n{LAUNCH}", MB),
 }
 REFUSED: dict[str, tuple[str, str, str, str]] = {
+    "behind --": ("run.sh", f"{RUN} a.b=1 -- data.jsonl\n", MB, "What stands behind `--` is no option"),
+    "one text over a glob of configs": (
+        "run.sh",
+        "for f in c/*.yaml; do\n  llamafactory-cli train $f\ndone\n",
+        BATCH,
+        r"\$f is set anew in a loop",
+    ),
+    "an array's element set in every round": (
+        "run.sh",
+        f"A=(a.b=1 {MB}=8)\nuntil {RUN} ${{A[@]}}; do\n  A[1]={MB}=8\ndone\n",
+        MB,
+        r"\$A is set anew in a loop",
+    ),
+    "a dash of a word processor": ("run.sh", f"{RUN} a.b=1 \u2013-lr 8\n", MB, "a dash that no program takes"),
+    "a template": ("run.sh", f"{{% for n in sizes %}}\n{RUN} {MB}={{{{ n }}}}\n{{% endfor %}}\n", MB, "is a template"),
+    "a file of another program": (
+        "job.yaml",
+        "apiVersion: v1\nkind: Pod\nspec: {batch: 8}\n",
+        BATCH,
+        "read by Kubernetes, which takes no batch_size",
+    ),
+    "a number that the file asserts": (
+        "t.py",
+        f"{HEAD}cfg = GRPOConfig(batch_size=8)\nall = cfg.batch_size * 4\nassert all == 32\n{TRAIN}",
+        BATCH,
+        "Line 4 stops the run",
+    ),
     "a call with ** of anything": (
         "t.py",
         f"{HEAD}cfg = GRPOConfig(output_dir='x', **made())\n{TRAIN}",
@@ -331,3 +360,63 @@ def test_a_counter_beside_a_launch_in_a_loop_is_none_of_its_settings(tmp_path: P
     file = made(tmp_path, "run.sh", f"n=0\nwhile [ $n -lt 2 ]; do\n  {RUN} {MB}=8 a.b=$n\n  n=$((n+1))\ndone\n")
     written(file, MB)
     assert [(launch[MB], launch["a.b"]) for launch in run(file)] == [("2", "0"), ("2", "1")]
+
+
+def test_a_job_of_ray_has_the_variables_that_it_is_given(tmp_path: Path) -> None:
+    job = """ray job submit --runtime-env-json='{"env_vars": {"N": "8"}}' -- bash -c '"""
+    script = read_script(made(tmp_path, "run.sh", f"N=16\n{job}{RUN} {MB}=${{N:-4}} a.b=1'\n"))
+    assert settings(script)[0][MB] == "8"
+
+
+def test_a_variable_that_a_written_file_holds_too_stays(tmp_path: Path) -> None:
+    text = f'N=8\ncat > ds.json <<E\n{{"most": 1e$N}}\nE\n{RUN} {MB}=$N data.max_prompt_length=3\n'
+    file = made(tmp_path, "run.sh", text)
+    written(file, MB)
+    assert file.read_text().startswith("N=8\n")
+
+
+TRAINER = "GRPOTrainer('org/M', args=cfg).train()\n"
+PARSERS: dict[str, tuple[str, str, str, str]] = {
+    "a file or options": (
+        f"import sys\nfrom transformers import HfArgumentParser\n{HEAD}p = HfArgumentParser(GRPOConfig)\n"
+        f"cfg = p.parse_yaml_file('a')[0] if len(sys.argv) == 2 else p.parse_args_into_dataclasses()[0]\n{TRAINER}",
+        "accelerate launch train.py grpo.yaml",
+        "",
+        "run.sh reads",
+    ),
+    "a whole key": (
+        f"from omegaconf import OmegaConf\n{HEAD}cfg = GRPOConfig(**OmegaConf.from_cli().trainer)\n{TRAINER}",
+        "accelerate launch train.py trainer.num_generations=16",
+        "",
+        r"is no whole name here: trainer\.num_generations",
+    ),
+    "no options at all": (
+        f"import sys, yaml\n{HEAD}_, path = sys.argv\ncfg = GRPOConfig(**yaml.safe_load(open(path)))\n{TRAINER}",
+        "curl -o grpo.yaml http://x\naccelerate launch train.py grpo.yaml",
+        "",
+        "may write",
+    ),
+    "a DeepSpeed file that must agree": (
+        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        "accelerate launch train.py --deepspeed ds.json --per_device_train_batch_size 8",
+        "per_device_train_batch_size",
+        "must agree with",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", PARSERS)
+def test_a_python_file_gets_only_options_that_it_takes(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, command, key, told = PARSERS[form]
+    file = made(tmp_path, "run.sh", f"{command}\n")
+    for name, text in {
+        "train.py": program,
+        "grpo.yaml": "num_generations: 8\nmax_completion_length: 2048\n",
+        "ds.json": '{"train_micro_batch_size_per_gpu": 8}',
+    }.items():
+        file.with_name(name).write_text(text)
+    main(["set", str(file), f"{key or 'num_generations'}=4", "--launch", "1"])
+    assert re.search(told, capsys.readouterr().err)
+    assert not file.with_name("run.fits.sh").exists()
