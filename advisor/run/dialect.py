@@ -327,7 +327,8 @@ def _era_by_keys(
     marked = [era for era in fitting if era.has and any_key(era.has, keys) is not None]
     usual = next((number for number, era in enumerate(eras) if not era.has), len(eras))
     if not dated and usual < len(eras) and eras[usual] in possible:
-        marked = [era for era in marked if eras.index(era) < usual]  # marks of an older one: the usual era has them, too
+        # Marks of an older era: the usual one has those keys, too.
+        marked = [era for era in marked if eras.index(era) < usual]
     chosen = marked or [era for era in fitting if not era.has] or fitting
     if not chosen:
         return "", "nothing"

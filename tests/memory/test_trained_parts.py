@@ -72,7 +72,8 @@ def test_an_adapter_that_goes_on_training_freezes_the_base() -> None:
         ledger_of({**run, "settings": {**plain, **more}}).phase("gpu", "actor_update")
         for more in ({}, {"actor_rollout_ref.model.lora_adapter_path": "/data/adapter"})
     )
-    assert whole is not None and adapted is not None
+    assert whole is not None
+    assert adapted is not None
     assert whole.of("optimizer") > 0 == adapted.of("optimizer") == adapted.of("gradients")
 
 
@@ -84,5 +85,6 @@ def test_moments_in_host_ram_are_those_of_what_is_trained() -> None:
         ledger_of({**run, "gpus": "4xH100-80GB", "settings": {**asleep, **cards, **more}}).phase("host", "actor_update")
         for more in ({}, {"actor.freeze_visual_encoder": True})
     )
-    assert whole is not None and frozen is not None
+    assert whole is not None
+    assert frozen is not None
     assert frozen.of("offloaded_optimizer") < 0.9 * whole.of("offloaded_optimizer")
