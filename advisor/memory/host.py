@@ -171,7 +171,8 @@ def _rested(inputs: Inputs, role: TrainedRole, what: str, per: Amount, back: boo
     if inputs.split is not None:
         size = per * _of_rank(inputs, what) * inputs.here
     else:
-        size = per * inputs.parameters * inputs.node_part
+        count = inputs.parameters if what == "weights" else inputs.trained
+        size = per * count * inputs.node_part
     owner: Owner = "offloaded_weights" if what == "weights" else "offloaded_optimizer"
     words = Note(_OFF_GPU[role, what])
     if back:

@@ -325,6 +325,10 @@ def _era_by_keys(
     possible = [era for era in eras if lacking[era.id] == fewest]
     fitting = [era for era in possible if _marks_fit(era, keys)] or possible
     marked = [era for era in fitting if era.has and any_key(era.has, keys) is not None]
+    usual = next((number for number, era in enumerate(eras) if not era.has), len(eras))
+    if not dated and usual < len(eras) and eras[usual] in possible:
+        # Marks of an older era: the usual one has those keys, too.
+        marked = [era for era in marked if eras.index(era) < usual]
     chosen = marked or [era for era in fitting if not era.has] or fitting
     if not chosen:
         return "", "nothing"

@@ -63,3 +63,28 @@ def test_queries_of_a_reranker_share_a_pass_with_their_negatives() -> None:
     long = {"tuner_type": "full", "deepspeed": "zero3", "box": "8xA100-80GB", "dataset": "my.jsonl", "max_length": 8192}
     one, eight = (gib("activations", **long, task_type=task) for task in ("seq_cls", "reranker"))
     assert eight == pytest.approx(8 * one, rel=0.01)
+
+
+def test_an_adapter_that_goes_on_training_freezes_the_base() -> None:
+    run = {"framework": "verl", "program": "verl.trainer.main_ppo", "model": "Qwen/Qwen3-8B", "gpus": "8xH100-80GB"}
+    plain = {"algorithm.adv_estimator": "grpo", "trainer.n_gpus_per_node": 8}
+    whole, adapted = (
+        ledger_of({**run, "settings": {**plain, **more}}).phase("gpu", "actor_update")
+        for more in ({}, {"actor_rollout_ref.model.lora_adapter_path": "/data/adapter"})
+    )
+    assert whole is not None
+    assert adapted is not None
+    assert whole.of("optimizer") > 0 == adapted.of("optimizer") == adapted.of("gradients")
+
+
+def test_moments_in_host_ram_are_those_of_what_is_trained() -> None:
+    run = {"framework": "openrlhf", "program": "openrlhf.cli.train_ppo_ray", "model": "Qwen/Qwen3.5-2B"}
+    asleep = {"ds.zero_stage": 3, "ds.enable_sleep": True, "vllm.enable_sleep": True, "train.colocate_all": True}
+    cards = {"actor.num_nodes": 1, "actor.num_gpus_per_node": 4, "vllm.num_engines": 4, "data.max_len": 4096}
+    whole, frozen = (
+        ledger_of({**run, "gpus": "4xH100-80GB", "settings": {**asleep, **cards, **more}}).phase("host", "actor_update")
+        for more in ({}, {"actor.freeze_visual_encoder": True})
+    )
+    assert whole is not None
+    assert frozen is not None
+    assert frozen.of("offloaded_optimizer") < 0.9 * whole.of("offloaded_optimizer")

@@ -48,3 +48,11 @@ def test_an_argument_that_the_trainer_had_dates_the_script(tmp_path: Path) -> No
     state = open_session(SessionRequest(script=script, gpus="8xA100-80GB"))
     assert state.run.era in ("v0.11", "v0.14")
     assert state.run.number("data.total_tokens") == 2048
+
+
+def test_a_key_that_the_usual_version_has_too_tells_no_older_one(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text("trl grpo --model_name_or_path Qwen/Qwen3-1.7B --use_vllm True --vllm_mode colocate\n")
+    state = open_session(SessionRequest(script=script, gpus="1xH100-80GB"))
+    assert state.run.is_on("actor.gradient_checkpointing")
+    assert not state.run.has_reference

@@ -284,19 +284,19 @@ OWN = "--output_dir o --per_device_train_batch_size 4"
     ["torchrun --nproc_per_node 4", "torchrun --nproc_per_node 4 --", "deepspeed", "accelerate launch", "srun python"],
 )
 def test_what_a_launcher_of_ranks_starts_is_the_launch_whatever_its_name(read: Read, launcher: str) -> None:
-    (launch,) = read(f"python convert.py --a 1\n{launcher} run_clm.py {OWN}\n").launches
-    assert (launch.program, launch.partial, launch.notes) == ("run_clm.py", False, ())
+    (launch,) = read(f"python convert.py --a 1\n{launcher} run_chat.py {OWN}\n").launches
+    assert (launch.program, launch.partial, launch.notes) == ("run_chat.py", False, ())
 
 
 @pytest.mark.parametrize(
-    "text", [f"torchrun convert_hf.py {OWN}", "torchrun run_clm.py", "deepspeed run_clm.py --help"]
+    "text", [f"torchrun convert_hf.py {OWN}", "torchrun run_chat.py", "deepspeed run_chat.py --help"]
 )
 def test_other_work_and_questions_of_a_launcher_are_no_launch(read: Read, text: str) -> None:
     assert not [launch for launch in read(text + "\n").launches if launch.argv]
 
 
 def test_a_named_training_stands_before_what_else_a_launcher_starts(read: Read) -> None:
-    script = read(f"torchrun run_clm.py {OWN}\ntorchrun train.py --model m\n")
+    script = read(f"torchrun run_chat.py {OWN}\ntorchrun train.py --model m\n")
     assert [launch.program for launch in script.launches] == ["train.py"]
 
 
