@@ -103,8 +103,9 @@ def answer(state: State, question: str, choice: str | None) -> State:
     answers = {name: given for name, given in state.answers.items() if name != question}
     if choice is not None:
         answers[question] = choice
-    if question in FRAMEWORKS:
-        answers = without_foreign_versions(answers, choice, state.knowledge.frameworks)
+    told = choice if question in FRAMEWORKS else next((answers[name] for name in FRAMEWORKS if name in answers), None)
+    if told is not None or question in FRAMEWORKS:  # in whatever order they are answered
+        answers = without_foreign_versions(answers, told, state.knowledge.frameworks)
     return _again(state, answers)
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from advisor.arguments import add_knowledge, add_output
 from advisor.commands.settings import recognised_in
 from advisor.exits import Exit, Refusal
@@ -232,6 +230,8 @@ def _where_it_is_read(script: Script, index: int, wanted: EditRequest, recognise
     if tree is None or takes_option(tree, wanted.key, configured=named):
         return wanted
     if setting is not None and setting.origin == "file":
+        from msgspec.structs import replace
+
         return replace(wanted, in_file=True)
     bare = wanted.key.lstrip("-")
     longer = [one for one in launch.effective() if _underscored(one).endswith(f".{bare}")]

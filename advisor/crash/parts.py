@@ -29,7 +29,7 @@ _WORDS: Mapping[Part, re.Pattern[str]] = {
     ),
     # processes that agents start on the node; a default that is printed (sandbox_fusion, tool_config_path None) is none
     "tools": re.compile(
-        r"(?i)(?<![a-z])sandbox(?:es)?(?![a-z]|_fusion)|code_?interpreter|(?:Kernel|Sandbox|Tool)Actor\b|tool_?server"
+        r"(?i)(?<![a-z])sandbox(?:es)?(?=[-_:=])(?!_fusion)|code_?interpreter|(?:Kernel|Sandbox|Tool)Actor\b|tool_?server"
         r"|tool_config_path['\"]?\s?[:=]\s?['\"]?(?!['\"]|null|none)\w*[./]|verl[-_]tool|(?<![a-z])swe[-_]?(?:bench|agent|gym|smith|rex)"
         r"|(?<![a-z])terminus(?![a-z])|terminal[-_]?bench|(?<![a-z])(?:math_?tir|torl|retool)(?![a-z])|playwright|browsergym|webarena"
     ),
