@@ -128,7 +128,9 @@ def sequence_length(run: Run, assumed: Assumptions) -> tuple[int, Basis]:
     if known is None and response and run.recipe.answers != "given":
         row = run.number(LONGEST_ROW)
         if row is None:
-            assumed.note(say("nothing cuts prompts: {length} tokens of one are counted", length=ASSUMED_PROMPT))
+            assumed.note(
+                say("how long prompts are is not known: {length} tokens of one are counted", length=ASSUMED_PROMPT)
+            )
         known = max(response, row or response + ASSUMED_PROMPT)
     known = known or response or prompt
     rows = row_lengths(run) if run.recipe.answers == "given" else None
