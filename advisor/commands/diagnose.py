@@ -20,9 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help=say("the whole text report: every question, step, phase, case and source (markdown and json have all)"),
+        help=say("the whole text report: every question, step, phase, case and source (other formats have all)"),
     )
-    add_format(parser, "text", "markdown", "json")
+    add_format(parser, "text", "markdown", "html", "json")
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -39,6 +39,13 @@ def run(parsed: argparse.Namespace) -> int:
         emit(encode(diagnose_json(state)) + "\n", parsed.ascii)
     elif parsed.format == "markdown":
         emit(markdown_report(state), parsed.ascii)
+    elif parsed.format == "html":
+        from advisor import session
+        from advisor.report.diff_report import diff_report
+        from advisor.report.page_report import page_report
+
+        changed = session.patch(state).rewrites if state.crash.verdict != "not_oom" else ()
+        emit(page_report(state, diff_report(changed, [one.document.path.name for one in changed])), parsed.ascii)
     else:
         emit(text_report(state) if parsed.all else short_report(state), parsed.ascii)
     return found_code(state)

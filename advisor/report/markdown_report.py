@@ -44,9 +44,12 @@ def code(value: str, limit: int = 600) -> str:
 
 def markdown_report(state: State, wrote: str = "") -> str:
     """The whole explanation. `wrote`: name of the patched file, where one was written."""
-    parts = [
-        _head(state, wrote),
-        _changes(state.plan),
+    return shareable("\n".join(part for part in markdown_parts(state, wrote) if part).rstrip("\n") + "\n")
+
+
+def markdown_parts(state: State, wrote: str = "") -> tuple[str, str, str]:
+    """The explanation in three: what happened to which run, what changes, and everything else."""
+    rest = [
         _offered(state.plan),
         _proof(state.crash),
         _cause(state.diagnosis),
@@ -58,7 +61,7 @@ def markdown_report(state: State, wrote: str = "") -> str:
         _section(say("What to record next time"), [text(state.diagnosis.record_next_time)]),
         _foot(state),
     ]
-    return shareable("\n".join(part for part in parts if part).rstrip("\n") + "\n")
+    return _head(state, wrote), _changes(state.plan), "\n".join(part for part in rest if part)
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

@@ -180,7 +180,7 @@ class AdvisorApp(StagesApp):
 
     @on(Copied)
     def _copy(self, message: Copied) -> None:
-        self.ui.note = copied(self.to_clipboard, message.text, message.what, message.name)
+        self.ui.note = copied(self.to_clipboard, message.text, message.what, message.name, message.suffix)
         self._reload()
 
     def to_clipboard(self, text: str) -> None:

@@ -181,6 +181,12 @@ class SessionDriver(Struct, frozen=True):
 
         return session.with_set(state, chosen)
 
+    def page(self, state: State) -> str:
+        """The report as an HTML page."""
+        from advisor.report.page_report import page_report
+
+        return page_report(state, self.preview(state).diff)
+
     def preview(self, state: State) -> Preview:
         """The patch of the selected steps; writes nothing."""
         from advisor import session

@@ -64,6 +64,8 @@ def takes_mouse(chosen: str, environ: Mapping[str, str] | None = None) -> bool:
 
 _IN_FILE = mark("{what} is in {path}, and in the clipboard where the terminal allows it (OSC 52).")
 _SENT_ONLY = mark("{what} was sent to the clipboard (OSC 52); no file could be written: {why}")
+_IN_FILE_ALONE = mark("{what} is in {path}.")
+_NOWHERE = mark("{what} could not be written: {why}")
 MOST = 48_000
 """Bytes: terminals take no longer text by OSC 52."""
 _PIECE = 200
@@ -81,22 +83,27 @@ def in_clipboard(text: str, environ: Mapping[str, str] | None = None) -> str:
     return sequence
 
 
-def copied(to_clipboard: Callable[[str], None], text: str, what: str, name: str) -> str:
-    """Copy `text`, write it to a file too; returns the sentence that says so. `name` "": under the state folder."""
-    to_clipboard(text)
+def copied(to_clipboard: Callable[[str], None], text: str, what: str, name: str, suffix: str = ".txt") -> str:
+    """Copy `text`, write it to a file too; returns the sentence that says so. `name` "": under the state folder.
+
+    What is no plain text by its `suffix` goes to the file alone.
+    """
+    is_plain = suffix == ".txt"
+    if is_plain:
+        to_clipboard(text)
     what = say(what)
     what = what[:1].upper() + what[1:]
     try:
-        return say(_IN_FILE, what=what, path=_written(text, name))
+        return say(_IN_FILE if is_plain else _IN_FILE_ALONE, what=what, path=_written(text, name, suffix))
     except OSError as error:
-        return say(_SENT_ONLY, what=what, why=error.strerror or str(error))
+        return say(_SENT_ONLY if is_plain else _NOWHERE, what=what, why=error.strerror or str(error))
 
 
-def _written(text: str, name: str) -> Path:
+def _written(text: str, name: str, suffix: str) -> Path:
     """In the present folder where it is a file to send, else (and where that cannot be written) in the state folder."""
     from advisor.script.write import write_file
 
-    here = Path(f"{name}-{time.strftime('%Y%m%d-%H%M%S')}.txt") if name else None
+    here = Path(f"{name}-{time.strftime('%Y%m%d-%H%M%S')}{suffix}") if name else None
     if here is not None:
         try:
             write_file(here, text.encode("utf-8", "replace"), force=False)

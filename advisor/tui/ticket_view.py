@@ -1,12 +1,14 @@
-"""Shows the ticket before anything leaves the app: Enter copies it, s writes it to a file."""
+"""Shows the ticket before anything leaves the app: Enter copies it, s writes it to a file, h writes the page."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from advisor.language import ENGLISH, mark, say, spoken
+from advisor.tui.driver import expected_trouble
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import Copied, UiState
 from advisor.tui.ui_text import BLANK, Row, line, paragraph, rows, span
@@ -25,6 +27,7 @@ class TicketView(Overlay):
         Binding("enter", "copy", "copy", tooltip="copy it"),
         Binding("l", "other_language", "in English", tooltip="the ticket in English, or in the language spoken"),
         Binding("s", "save", "save", tooltip="write it to a file in the present folder, and copy it"),
+        Binding("h", "page", "HTML page", tooltip="write the report as a page for a browser: bars and diff"),
     ]
 
     def __init__(self, ui: UiState) -> None:
@@ -67,3 +70,14 @@ class TicketView(Overlay):
     def action_save(self) -> None:
         """To a file, too."""
         self._send("oom-report")
+
+    def action_page(self) -> None:
+        """The whole report with its bars, to a file."""
+        driver, state, app = self.ui.driver(), self.state, self.app
+
+        def write() -> None:
+            with suppress(*expected_trouble()):
+                app.post_message(Copied(driver.page(state), mark("the page"), "oom-report", ".html"))
+
+        self.dismiss()
+        app.run_worker(write, thread=True, exclusive=True, group="page")

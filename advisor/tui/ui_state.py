@@ -248,12 +248,14 @@ class SaveAsked(Message):
 class Copied(Message):
     """The user wants `text` in the clipboard; `what` names it in the sentence that says so.
 
-    `name`: how a file of it begins that the user wants in the present folder; "": none.
+    `name`: how a file of it begins that the user wants in the present folder; "": none. `suffix`: how it ends; what is
+    not ".txt" is written and not copied.
     """
 
     text: str
     what: str
     name: str = ""
+    suffix: str = ".txt"
 
 
 @dataclass(eq=False)

@@ -16,6 +16,7 @@ from advisor.memory.amount import in_bytes
 from advisor.memory.cells import Cell, Ledger, Owner, PhaseSum, Place
 from advisor.memory.fit import Fit
 from advisor.plan.plan import Change, NotProposed, Plan, PlanStep
+from advisor.report.page_report import page_report
 from advisor.run.run import Knob, ModelShape, Run, Topology
 from advisor.script.document import Setting, Span
 from advisor.script.launch import Script
@@ -388,6 +389,10 @@ class MadeDriver:
     def with_set(self, state: State, chosen: ChosenSet) -> State:
         """Exactly these on."""
         return state.with_plan(plan_of(tuple(replace(s, selected=s.id in chosen.steps) for s in state.plan.steps)))
+
+    def page(self, state: State) -> str:
+        """A page."""
+        return page_report(state, self.preview(state).diff)
 
     def preview(self, state: State) -> Preview:
         """The diff of the sketch."""

@@ -199,6 +199,18 @@ async def test_the_ticket_is_written_and_copied_and_the_screen_says_where(tmp_pa
         assert files[0].name in screen_text(pilot.app)
 
 
+async def test_the_report_is_written_as_a_page_and_not_copied(tmp_path: Path) -> None:
+    async with opened() as pilot:
+        sent: list[str] = []
+        pilot.app.to_clipboard = sent.append  # type: ignore[attr-defined]
+        await press(pilot, "y", "h")
+        await settle(pilot)
+        (page,) = tmp_path.glob("oom-report-*.html")
+        assert page.read_text().startswith("<!doctype html>")
+        assert page.name in screen_text(pilot.app)
+        assert sent == []
+
+
 async def test_where_the_folder_cannot_be_written_the_ticket_lies_with_the_state(tmp_path: Path) -> None:
     async with opened() as pilot:
         with pytest.MonkeyPatch.context() as patch:
