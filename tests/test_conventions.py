@@ -46,7 +46,8 @@ BOUNDARIES = {
     "commands/settings.py": 1,  # one of many scripts: it costs the others nothing
     "machine/amd.py": 1,  # a stranger's library, imported: it fails in ways of its own
     "commands/retry.py": 3,  # a watched command starts and ends as without us, whatever fails
-    "commands/watch.py": 2,
+    "commands/watch.py": 1,
+    "commands/watched_run.py": 1,
     "watch/launcher.py": 2,  # likewise, as are those below
     "watch/recorder.py": 3,
     "watch/sampler.py": 2,

@@ -11,13 +11,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from advisor.commands.retry_choice import RunDeath
-from advisor.commands.watch import script_of
+from advisor.commands.watched_run import script_of
 from advisor.hostile import clean_line, readable
 from advisor.redact import redact_words
 from advisor.watch.attempts import attempts_of
-from advisor.watch.launcher import rank
 from advisor.watch.listing import ListedRecord, list_records, settings_of, written_at
-from advisor.watch.record_files import SAMPLES
+from advisor.watch.record_files import SAMPLES, rank
 from advisor.watch.request import WatchRequest
 
 _PATIENCE = 3.0

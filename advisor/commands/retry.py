@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from advisor.commands.live_events import LiveEvents
 from advisor.commands.lost_attempt import LostAttempt, lost_attempt
 from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
-from advisor.commands.watch import (
+from advisor.commands.watched_run import (
     Finished,
     died_at,
     longest_answer,

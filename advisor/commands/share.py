@@ -63,7 +63,7 @@ def _agreed(path: Path) -> bool:
 def _case_of(record: Path) -> Case:
     """The case that a retry made of its chain, read as strictly as any; else one of the record alone."""
     from advisor.commands.streams import usable
-    from advisor.commands.watch import Finished, opened, script_of
+    from advisor.commands.watched_run import Finished, opened, script_of
     from advisor.knowledge.schema import Case
     from advisor.knowledge.yaml_file import BadFile, read_yaml, typed
     from advisor.report.local_case import local_case, without_names

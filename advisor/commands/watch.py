@@ -7,24 +7,31 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from advisor.arguments import add_knowledge
+from advisor.commands.watched_run import (
+    PROGRAM,
+    Finished,
+    died_at,
+    longest_answer,
+    narrate,
+    opened,
+    script_of,
+    tell_death,
+    tell_diagnosis,
+)
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.words import os_words
 
 if TYPE_CHECKING:
-    from advisor.state import State
     from advisor.watch.events import Notifier
     from advisor.watch.launcher import WatchResult
     from advisor.watch.request import WatchRequest
 
-PROGRAM = "rl-oom-advisor watch"
 _MOST_RETRIES = 100
-_SHELLS = ("bash", "sh", "zsh", "dash")
-_SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,19 +85,6 @@ def _count(text: str) -> int:
     return int(text)
 
 
-class Finished(NamedTuple):
-    """How to leave: like the command, after the app was shown where that is wanted."""
-
-    status: int | None
-    """As waitpid gives it."""
-    code: int | None = None
-    """Where there is no command to leave like."""
-    record: Path | None = None
-    show: bool = False
-    """It died of memory, and there is a terminal."""
-    script: Path | None = None
-
-
 def run(parsed: argparse.Namespace) -> Finished:
     """Run the command, or join one that runs. Raises Refusal."""
     from advisor.watch.request import WatchRequest
@@ -117,26 +111,26 @@ def run(parsed: argparse.Namespace) -> Finished:
         from advisor.commands.live_events import LiveEvents
         from advisor.watch.events import Notifier
 
-        live = LiveEvents(Notifier(None), _say, lambda: longest_answer(asked))
+        live = LiveEvents(Notifier(None), narrate, lambda: longest_answer(asked))
         asked = asked._replace(on_steps=live.look)
-    return _finished(asked, watch(asked, _say))
+    return _finished(asked, watch(asked, narrate))
 
 
 def _finished(asked: WatchRequest, ended: WatchResult, notifier: Notifier | None = None) -> Finished:
     """What is said of a run that ended; `notifier` is told of its death first."""
     argv, knowledge = [*asked.argv], asked.knowledge
     if ended.folder is None or ended.not_started:
-        _say(clean_line(ended.not_started))
+        narrate(clean_line(ended.not_started))
         return Finished(None, code=ended.code)
     folder = ended.folder
     if ended.status == 0 or ended.was_sent_away:
-        _say(say("record: {folder}", folder=clean_line(str(folder))))
+        narrate(say("record: {folder}", folder=clean_line(str(folder))))
         return Finished(ended.status)
     try:
         return _diagnosed(Finished(ended.status, record=folder, script=script_of(argv, folder)), knowledge, notifier)
     except Exception as fault:  # noqa: BLE001 - the command's own end counts
         error = clean_line(f"{type(fault).__name__}: {fault}", 200)
-        _say(say("what it died of cannot be told ({error})", error=error))
+        narrate(say("what it died of cannot be told ({error})", error=error))
         return Finished(ended.status)
 
 
@@ -146,14 +140,14 @@ def _notified(asked: WatchRequest, command: str) -> Finished:
     from advisor.watch.launcher import watch
 
     notifier = _notifier(command)
-    live = LiveEvents(notifier, _say, lambda: longest_answer(asked))
+    live = LiveEvents(notifier, narrate, lambda: longest_answer(asked))
     notifier.send("start", changes=())
-    ended = watch(asked._replace(on_alert=live.alert, on_steps=live.look), _say)
+    ended = watch(asked._replace(on_alert=live.alert, on_steps=live.look), narrate)
     finished = _finished(asked, ended, notifier)
     notifier.send("end", record=str(ended.folder), status=ended.status, why="")
     notifier.finish()
     if notifier.failed:
-        _say(say("--notify: {error}", error=clean_line(notifier.failed)))
+        narrate(say("--notify: {error}", error=clean_line(notifier.failed)))
     return finished
 
 
@@ -167,34 +161,19 @@ def _notifier(command: str | None) -> Notifier:
         raise Refusal(say("--notify {command}: {error}", command=clean_line(command or ""), error=error)) from error
 
 
-def longest_answer(asked: WatchRequest) -> int | None:
-    """The most tokens that an answer may have, by the launch script; None where it does not say so, or is not there."""
-    script = script_of([*asked.argv], Path.cwd())
-    if script is None:
-        return None
-    from advisor.session import SessionRequest, open_session
-
-    try:
-        state = open_session(SessionRequest(script=script, knowledge=asked.knowledge))
-    except Exception:  # noqa: BLE001 - the run is watched all the same
-        return None
-    tokens = None if state.situation is None else state.situation.predictor.built().run.number("data.response_tokens")
-    return None if tokens is None else int(tokens)
-
-
 def _retried(asked: WatchRequest, parsed: argparse.Namespace) -> Finished:
     from advisor.commands.retry import run_with_retries
     from advisor.commands.retry_choice import RetryRules
 
     rules = RetryRules(parsed.retry, parsed.accept, parsed.from_scratch)
-    return run_with_retries(asked, rules, _notifier(parsed.notify), _say)
+    return run_with_retries(asked, rules, _notifier(parsed.notify), narrate)
 
 
 def _attached(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[Path, ...]) -> Finished:
     from advisor.watch.recorder import attach
 
     try:
-        folder = attach(pid, wanted, alert, knowledge, _say)
+        folder = attach(pid, wanted, alert, knowledge, narrate)
     except ProcessLookupError as error:
         raise Refusal(say("--attach {pid}: there is no such process", pid=pid)) from error
     except OSError as error:
@@ -218,79 +197,15 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...], notifier: Notifi
         if state is not None:
             tell_diagnosis(notifier, state, died_at(state))
     if state is None or state.crash.verdict != "oom":
-        _say(say("record: {folder} (rl-oom-advisor --record opens it)", folder=clean_line(str(record))))
+        narrate(say("record: {folder} (rl-oom-advisor --record opens it)", folder=clean_line(str(record))))
         return finished
     if _has_terminal():
         return finished._replace(show=True, script=state.asked.script)
     with suppress(OSError):
         tell(short_report(state))
-    _say(say("record: {folder}", folder=clean_line(str(record))))
+    narrate(say("record: {folder}", folder=clean_line(str(record))))
     return finished
-
-
-def opened(finished: Finished, knowledge: tuple[Path, ...]) -> State | None:
-    """The session of a record, with the script where it is one; None, once it is said why, where it cannot be read."""
-    from msgspec.structs import replace
-
-    from advisor.commands.streams import usable
-    from advisor.session import SessionRequest, open_session
-    from advisor.watch.recording import logs_in
-
-    assert finished.record is not None
-    logs = logs_in(finished.record)
-    asked = SessionRequest(script=finished.script, logs=logs, record=finished.record, knowledge=knowledge)
-    if finished.script is not None:
-        with suppress(Refusal):  # a command that is no launch script: its log must do
-            state = usable(lambda: open_session(asked))
-            if state.launch is not None:
-                return state
-    try:
-        return usable(lambda: open_session(replace(asked, script=None)))
-    except Refusal as refusal:
-        _say(str(refusal))
-        return None
-
-
-def script_of(argv: list[str], folder: Path) -> Path | None:
-    """The launch script among the words of a command; else the command itself, as the record keeps it."""
-    if len(argv) == 2 and os.path.basename(argv[0]) in _SHELLS and Path(argv[1]).is_file():
-        return Path(argv[1])
-    if len(argv) == 1 and Path(argv[0]).suffix in _SCRIPTS and Path(argv[0]).is_file():
-        return Path(argv[0])
-    from advisor.watch.record_files import COMMAND
-
-    return folder / COMMAND if (folder / COMMAND).is_file() else None
-
-
-def tell_death(notifier: Notifier, finished: Finished) -> None:
-    """Hand over that the command died, and how, as its record says; {}: the record does not."""
-    from advisor.watch.recording import RecordError, read_record
-
-    assert finished.record is not None
-    end: dict[str, object] = {}
-    with suppress(RecordError, OSError):
-        end = read_record(finished.record).end or {}
-    notifier.send("death", record=str(finished.record), end=end)
-
-
-def tell_diagnosis(notifier: Notifier, state: State, step: int) -> None:
-    """Hand over what it died of."""
-    found, verdict = state.diagnosis, state.crash.verdict
-    notifier.send("diagnosis", phase=found.phase, step=step, verdict=verdict, cause=found.cause, title=found.title)
-
-
-def died_at(state: State, from_step: int = 0) -> int:
-    """The last step that record or log show of a run that began at `from_step`."""
-    last = state.measured.last_step if state.measured is not None else None
-    return max(state.crash.steps_done or 0, from_step) if last is None else last
 
 
 def _has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
-
-
-def _say(sentence: str) -> None:
-    """A terminal that was closed meanwhile costs the words, not the command's own end."""
-    encoding = sys.stderr.encoding or "ascii"
-    with suppress(OSError):
-        print(f"{PROGRAM}: {sentence}".encode(encoding, "replace").decode(encoding), file=sys.stderr, flush=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_knowledge
+from advisor.knowledge.framework_marks import marked_by
 from advisor.knowledge.schema import (
     Advisory,
     Allocation,
     Case,
     DataSetFact,
     Framework,
-    FrameworkMark,
     GpuFact,
     KnobFact,
     Knowledge,
@@ -114,19 +114,6 @@ def _hinted(part: H) -> H:
 
     frames = tuple(msgspec.structs.replace(rule, needs=needed(rule.frame)) for rule in part.frames)
     return msgspec.structs.replace(part, frames=frames)
-
-
-def marked_by(signatures: Signatures, frameworks: Iterable[Framework]) -> Signatures:
-    """The same with the frameworks' marks in a log, the most specific first: a fork's before its parent's."""
-    from advisor.knowledge.literals import within
-
-    ways = ((known, dialect.framework) for dialect in frameworks for known in dialect.recognised_by)
-    marks = tuple(
-        FrameworkMark(framework, pattern, within(pattern), known.below)
-        for known, framework in sorted(ways, key=lambda way: way[0].priority)
-        for pattern in known.log
-    )
-    return msgspec.structs.replace(signatures, framework_marks=marks)
 
 
 def _typed(file: Path, words: Mapping[str, Mapping[str, str]], kind: type[T]) -> T:

@@ -10,21 +10,15 @@ import errno
 import os
 import signal
 import sys
-import time
 from contextlib import suppress
-from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
 
 from advisor.watch.kernel_log import KernelLog, KillCounts
 from advisor.watch.output_relay import Stream, start_output_relay, wire_to
-from advisor.watch.record_files import ERRORS, OUTPUT, SAMPLES
+from advisor.watch.record_files import APPEND, ERRORS, OUTPUT, claim
 from advisor.watch.request import Beginning, Notify, OpenedRecord, RunningCommand, WatchRequest
 from advisor.watch.spawn import NotStartedError, become, catch_signals, ignored_signals, spawn
-
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-_RANKS = ("SLURM_PROCID", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-"""Variables in which launchers tell a process which of many it is."""
 
 
 class WatchResult(NamedTuple):
@@ -44,53 +38,13 @@ class WatchResult(NamedTuple):
         return self.status is not None and os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) in sent
 
 
-def default_name() -> str:
-    """The name of a record where none is given: the job's step under Slurm, else the time; and the rank of many."""
-    job, step = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_STEP_ID", "")
-    run = f"job{job}.{step}" if job else time.strftime("%Y%m%d-%H%M%S")
-    return "-".join(["watch", run.rstrip("."), *rank()])
-
-
-def rank() -> list[str]:
-    """Which of many processes this one is, as a part of a name; [] where no launcher says so."""
-    return [f"rank{value}" for name in _RANKS if (value := os.environ.get(name, "")).isdecimal()][:1]
-
-
-def claim(folder: Path | None) -> tuple[Path, int]:
-    """Make the record's folder, for its owner only, and open its samples: nobody else gets the same.
-
-    `folder` None: a name of its own, here or in the temporary folder. A name that is taken gets a number.
-    Raises OSError where none can be written.
-    """
-    import tempfile
-
-    wanted = [folder] if folder is not None else [Path.cwd() / default_name()]
-    with suppress(FileNotFoundError):  # not even there can anything be written
-        wanted += [] if folder is not None else [Path(tempfile.gettempdir()) / default_name()]
-    *others, last = wanted
-    for each in others:
-        with suppress(OSError):
-            return _claimed(each)
-    return _claimed(last)
-
-
-def _claimed(folder: Path) -> tuple[Path, int]:
-    ranked = "-".join([folder.name, *(each for each in rank() if not folder.name.endswith(each))])
-    for name in chain(dict.fromkeys((folder.name, ranked)), (f"{ranked}-{number}" for number in count(2))):
-        free = folder.with_name(name)
-        with suppress(FileExistsError):
-            free.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return free, os.open(free / SAMPLES, _APPEND, 0o600)
-    raise AssertionError  # the numbers do not end
-
-
 def watch(asked: WatchRequest, tell: Notify) -> WatchResult:
     """Run the command and record it. Where no record can be written, for whatever reason, it takes our place."""
     begun = Beginning.now()
     try:
         folder, samples = claim(asked.folder)
-        log = os.open(folder / OUTPUT, _APPEND, 0o600)
-        errors = None if _is_same_file(1, 2) else os.open(folder / ERRORS, _APPEND, 0o600)
+        log = os.open(folder / OUTPUT, APPEND, 0o600)
+        errors = None if _is_same_file(1, 2) else os.open(folder / ERRORS, APPEND, 0o600)
         opened = OpenedRecord(samples, KernelLog.open(), KillCounts.now(), begun)
         command = _start(asked, folder, log, errors, _pty(tell) if os.isatty(1) else None)
     except NotStartedError as error:

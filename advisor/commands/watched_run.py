@@ -1,0 +1,112 @@
+"""What follows a watched run: the script that was started, its session, and what is told of its end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from advisor.exits import Refusal
+
+if TYPE_CHECKING:
+    from advisor.state import State
+    from advisor.watch.events import Notifier
+    from advisor.watch.request import WatchRequest
+
+PROGRAM = "rl-oom-advisor watch"
+_SHELLS = ("bash", "sh", "zsh", "dash")
+_SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
+
+
+class Finished(NamedTuple):
+    """How to leave: like the command, after the app was shown where that is wanted."""
+
+    status: int | None
+    """As waitpid gives it."""
+    code: int | None = None
+    """Where there is no command to leave like."""
+    record: Path | None = None
+    show: bool = False
+    """It died of memory, and there is a terminal."""
+    script: Path | None = None
+
+
+def script_of(argv: list[str], folder: Path) -> Path | None:
+    """The launch script among the words of a command; else the command itself, as the record keeps it."""
+    if len(argv) == 2 and os.path.basename(argv[0]) in _SHELLS and Path(argv[1]).is_file():
+        return Path(argv[1])
+    if len(argv) == 1 and Path(argv[0]).suffix in _SCRIPTS and Path(argv[0]).is_file():
+        return Path(argv[0])
+    from advisor.watch.record_files import COMMAND
+
+    return folder / COMMAND if (folder / COMMAND).is_file() else None
+
+
+def longest_answer(asked: WatchRequest) -> int | None:
+    """The most tokens that an answer may have, by the launch script; None where it does not say so, or is not there."""
+    script = script_of([*asked.argv], Path.cwd())
+    if script is None:
+        return None
+    from advisor.session import SessionRequest, open_session
+
+    try:
+        state = open_session(SessionRequest(script=script, knowledge=asked.knowledge))
+    except Exception:  # noqa: BLE001 - the run is watched all the same
+        return None
+    tokens = None if state.situation is None else state.situation.predictor.built().run.number("data.response_tokens")
+    return None if tokens is None else int(tokens)
+
+
+def opened(finished: Finished, knowledge: tuple[Path, ...]) -> State | None:
+    """The session of a record, with the script where it is one; None, once it is said why, where it cannot be read."""
+    from msgspec.structs import replace
+
+    from advisor.commands.streams import usable
+    from advisor.session import SessionRequest, open_session
+    from advisor.watch.recording import logs_in
+
+    assert finished.record is not None
+    logs = logs_in(finished.record)
+    asked = SessionRequest(script=finished.script, logs=logs, record=finished.record, knowledge=knowledge)
+    if finished.script is not None:
+        with suppress(Refusal):  # a command that is no launch script: its log must do
+            state = usable(lambda: open_session(asked))
+            if state.launch is not None:
+                return state
+    try:
+        return usable(lambda: open_session(replace(asked, script=None)))
+    except Refusal as refusal:
+        narrate(str(refusal))
+        return None
+
+
+def tell_death(notifier: Notifier, finished: Finished) -> None:
+    """Hand over that the command died, and how, as its record says; {}: the record does not."""
+    from advisor.watch.recording import RecordError, read_record
+
+    assert finished.record is not None
+    end: dict[str, object] = {}
+    with suppress(RecordError, OSError):
+        end = read_record(finished.record).end or {}
+    notifier.send("death", record=str(finished.record), end=end)
+
+
+def tell_diagnosis(notifier: Notifier, state: State, step: int) -> None:
+    """Hand over what it died of."""
+    found, verdict = state.diagnosis, state.crash.verdict
+    notifier.send("diagnosis", phase=found.phase, step=step, verdict=verdict, cause=found.cause, title=found.title)
+
+
+def died_at(state: State, from_step: int = 0) -> int:
+    """The last step that record or log show of a run that began at `from_step`."""
+    last = state.measured.last_step if state.measured is not None else None
+    return max(state.crash.steps_done or 0, from_step) if last is None else last
+
+
+def narrate(sentence: str) -> None:
+    """A terminal that was closed meanwhile costs the words, not the command's own end."""
+    encoding = sys.stderr.encoding or "ascii"
+    with suppress(OSError):
+        print(f"{PROGRAM}: {sentence}".encode(encoding, "replace").decode(encoding), file=sys.stderr, flush=True)
