@@ -28,6 +28,8 @@ LOGITS = re.compile(
 CALLS = re.compile(r"\b(?!softmax\b)(\w+)\(")
 CALLED = re.compile(r"\blogits\b(?:\[[^]]*\])?\.(?:float|to|exp|clone|contiguous|softmax|log_softmax|div_?)\(")
 """What the innermost source line calls, where the call itself has no frame, and a whole copy of the logits in it."""
+ONE_ROW = re.compile(r"\b(?:row_logits?|logits?_row)\b|\bfor (\w+) in logits\b")
+"""Source lines that go over a batch's logits row by row (TRL selective_log_softmax, verl logprobs_from_logits_v2)."""
 ATTENTION = re.compile(r"\battn_\w+|\bscores?\b.*softmax", re.IGNORECASE)
 """A softmax of attention goes over tokens, not over words."""
 NEAREST = 2
@@ -53,3 +55,8 @@ def made(frames: Sequence[Frame]) -> Made:
         return "weights"
     scored = any(LOGITS.match(frame.function) for frame in near) or (bool(frames) and scores(frames[-1]))
     return "logits" if scored else ""
+
+
+def one_row(frames: Sequence[Frame]) -> bool:
+    """Whether the innermost line takes one row of a batch at a time."""
+    return bool(frames) and any(ONE_ROW.search(frame.text) for frame in frames[-NEAREST:])

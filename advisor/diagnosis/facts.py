@@ -332,11 +332,12 @@ def _run_facts(run: Run) -> dict[str, Fact]:
 def _idle_cards(run: Run, facts: Facts) -> dict[str, Fact]:
     alone, cards = facts.get("one_process"), run.topology.nodes * run.topology.gpus_per_node
     several = cards > max(1, run.topology.process_gpus)
-    seen = run.seen_whole or bool(run.settings)
-    if alone is None or alone.value is not True or run.recipe.answers == "generated" or not (several and seen):
+    if alone is None or alone.value is not True or run.recipe.answers == "generated" or not several:
         return {}
-    because = say("the launch starts one process for {cards} cards", cards=cards)
-    return {"idle_cards": Fact(True, "script", because)}
+    if not (run.seen_whole or run.settings or alone.source == "log"):
+        return {}
+    because = say("one process starts for {cards} cards ({why})", cards=cards, why=alone.because)
+    return {"idle_cards": Fact(True, alone.source, because)}
 
 
 def _recipe_facts(run: Run) -> dict[str, Fact]:

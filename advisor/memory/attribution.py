@@ -10,7 +10,7 @@ from math import isqrt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.allocations import Made, made
+from advisor.crash.allocations import Made, made, one_row
 from advisor.crash.evidence import Crash
 from advisor.knowledge import load_knowledge
 from advisor.language import mark, say
@@ -38,6 +38,9 @@ _FITTING = mark(
     "{tried} ÷ {each} = {tokens} tokens: {average:.0f} on average, for {sequences} sequences of at most {length}"
 )
 _TOO_MANY = mark("{tried} ÷ {each} = {tokens} tokens: more than a pass should hold ({step})")
+_OF_ONE_ROW = mark(
+    "{tried} ÷ {each} = {tokens} tokens of one row, which is what the failing line takes; rows are counted to {length}"
+)
 _USUAL = mark("{tried} ÷ {each} = {tokens} tokens at once, if the model has this usual vocabulary")
 LEAST_LOGITS = 1 << 30
 """Bytes: smaller tensors may be anything of a model that nobody named (judgement)."""
@@ -121,9 +124,10 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
         return _of_usual_vocabularies(tried, crash) if crash.memory == "gpu" else ()
     if crash.memory == "host":
         return tuple(_match(x, x.phases[0], True) for x in _host_candidates(run, run.model) if x.bytes == tried)
-    found = [x for x in candidates(run, run.model) if can_mean(tried, x.bytes)]
+    by_row = one_row(crash.failing)
+    found = [x for x in candidates(run, run.model, by_row) if can_mean(tried, x.bytes)]
     if not found:
-        return _inverse(run, run.model, tried, crash.phase)
+        return _inverse(run, run.model, tried, crash.phase, by_row)
     told = made(crash.failing) or ("weights" if completes(crash, run.model.parameters) else "")
     ranked = sorted(found, key=lambda x: (bool(told) and x.made != told, _distance(x, crash.phase), -x.weight))
     return tuple(_match(x, _phase_of(x, crash.phase), True) for x in ranked[:MATCHES_KEPT])
@@ -230,8 +234,9 @@ def completes(crash: Crash, parameters: float) -> int:
     return next((size for size in sizes if abs(allocated + tried - size * parameters) < NEAR * size * parameters), 0)
 
 
-def candidates(run: Run, shape: ModelShape) -> list[Candidate]:
-    """Every tensor of this run that is large enough to fail alone, without duplicates."""
+def candidates(run: Run, shape: ModelShape, by_row: bool = False) -> list[Candidate]:
+    """Every tensor of this run that is large enough to fail alone, without duplicates. `by_row`: logits are taken row
+    by row."""
     assumed = Assumptions()
     passes: list[tuple[Pass, Phase, str]] = [
         (update_pass(run, assumed), "actor_update", mark("update")),
@@ -241,7 +246,7 @@ def candidates(run: Run, shape: ModelShape) -> list[Candidate]:
         passes.append((critic_pass(run, assumed), "critic_update", mark("critic")))
     found: dict[tuple[str, str, int, tuple[Phase, ...]], Candidate] = {}
     for candidate in (
-        *_logits(run, shape, passes),
+        *_logits(run, shape, [(_row_of(step), phase, role) for step, phase, role in passes] if by_row else passes),
         *_activations(shape, passes),
         *(replace(x, of_weights=True) for x in _weights(run, shape)),
     ):
@@ -250,6 +255,13 @@ def candidates(run: Run, shape: ModelShape) -> list[Candidate]:
         if kept is None or kept.weight < candidate.weight:
             found[key] = candidate
     return list(found.values())
+
+
+def _row_of(step: Pass) -> Pass:
+    """One row of a pass whose rows are padded to one length; else the pass."""
+    if not step.padded or step.sequences < 2:
+        return step
+    return replace(step, tokens=(step.tokens / step.sequences).rounded(), sequences=1)
 
 
 def _token_counts(run: Run, step: Pass) -> Iterator[tuple[int, str, int, bool]]:
@@ -450,10 +462,12 @@ def _tensors(shape: ModelShape) -> Iterator[tuple[int, bool]]:
         yield table, False
 
 
-def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Match, ...]:
-    """The token counts at which logits of this model have that size; those that a pass may hold come first."""
+def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase, by_row: bool) -> tuple[Match, ...]:
+    """The token counts at which logits of this model have that size; those that a pass, or a row, may hold come
+    first."""
     assumed = Assumptions()
     step = scoring_pass(run, assumed) if phase == "log_prob" else update_pass(run, assumed)
+    by_row, step = by_row and step.padded, _row_of(step) if by_row else step
     where: Phase = phase if phase in ("actor_update", "log_prob") else "unknown"
     found: list[tuple[bool, Match]] = []
     for size, dtype in _DTYPES:
@@ -462,7 +476,7 @@ def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase) -> tuple[Mat
         tokens = f"{least}" if least == most else say("{least} to {most}", least=least, most=most)
         fits = least <= step.high
         words = say(
-            _FITTING if fits else _TOO_MANY,
+            _OF_ONE_ROW if by_row else _FITTING if fits else _TOO_MANY,
             tried=in_bytes("", tried).text(),
             each=f"({each.text()})",
             tokens=tokens,

@@ -52,6 +52,8 @@ LEAST_BARE = 7
 """A smaller number by itself is a version's (judgement)."""
 _SAME_COUNT, _ROUNDED = 1e-6, 0.002
 """Parts of a parameter count by which a full and a rounded print of it may differ from models.yaml (judgement)."""
+_COUSIN = 1.5
+"""Times by which a model of the family is another one ("gemma-2-2b" has 2.6B; judgement)."""
 FindConfig = Callable[[str], "Path | None"]
 
 
@@ -96,9 +98,16 @@ def without_head(shape: ModelShape) -> ModelShape:
 
 
 def match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:
-    """The model whose most literal alias fits a component of `name`, the last component first."""
+    """The model whose most literal alias fits a component of `name`, the last component first; none of another size
+    than the one that the component tells ("deepseek-v3-16b" is a small cousin of DeepSeek-V3)."""
     for part in map(_spelled, _components(name)):
-        fitting = [(len(alias.strip("*")), fact) for fact in models for alias in _aliases(fact) if _fits(part, alias)]
+        size = size_in_name(part)
+        fitting = [
+            (len(alias.strip("*")), fact)
+            for fact in models
+            for alias in _aliases(fact)
+            if _fits(part, alias) and (size is None or _is_of_size(fact, alias, size))
+        ]
         if fitting:
             return max(fitting, key=lambda pair: pair[0])[1]
     return None
@@ -109,6 +118,11 @@ def _fits(part: str, alias: str) -> bool:
     return ("[" in alias or "?" in alias or all(piece in part for piece in alias.split("*"))) and fnmatchcase(
         part, alias
     )
+
+
+def _is_of_size(fact: ModelFact, alias: str, size: int) -> bool:
+    """Whether a name of that size may be the model's: its alias tells a size itself, or is about as large."""
+    return size_in_name(alias) is not None or 1 / _COUSIN < fact.parameters / size < _COUSIN
 
 
 def _aliases(fact: ModelFact) -> tuple[str, ...]:

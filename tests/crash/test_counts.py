@@ -39,6 +39,7 @@ from .known import judge
         ("[2024-01-01] [INFO] [launch.py:163:main] dist_world_size=4", {"gpus": 4}),
         ("Rank: 0 partition count [8, 8] and sizes[(163840000, 1), (33280, 1)]", {"gpus": 8}),
         ("Num processes: 4", {"gpus": 4}),
+        ("All distributed processes registered. Starting with 1 processes", {"gpus": 1}),
         ("INFO parallel_state.py:1004] rank 0 in world size 1 is assigned as DP rank 0", {}),
     ],
 )

@@ -66,6 +66,15 @@ ROWS = [
         [(LIB + "trl/trainer/kto_trainer.py", "_compute_kl_logps", "out = model(**kwargs)")],
         ("log_prob", "logits-too-big", "", ""),
     ),
+    (
+        [("/w/t.py", "main", "loss.backward()"),
+         ("/tmp/torchinductor_u/ab/c4.py", "call", "buf706 = empty_strided_cuda((65536, 65536), (65536, 1), torch.bfloat16)")],
+        ("actor_update", "logits-too-big", "", "lower-actor-micro-batch"),
+    ),
+    (
+        [("/w/train.py", "train_step", "out = model(**batch)"), (LIB + "accelerate/utils/operations.py", "_convert_to_fp32", "return tensor.float()")],
+        ("actor_update", "logits-too-big", "", "lower-actor-micro-batch"),
+    ),
 ]  # fmt: skip
 
 

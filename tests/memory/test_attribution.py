@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from advisor.crash.evidence import NOTHING
+from advisor.crash.evidence import NOTHING, Frame
 from advisor.memory.allocator import can_mean, segment_request
 from advisor.memory.attribution import MATCHES_KEPT, attribute, beyond_weights, candidates, sub_groups
 from advisor.run.run import KnobValue, Run, Topology
@@ -83,6 +83,19 @@ def test_where_nothing_matches_the_tokens_that_logits_would_need_are_told() -> N
     assert not any(match.matches for match in matches)
     fp32 = next(match for match in matches if match.shape.startswith("fp32"))
     assert "= 65323 to 65343 tokens: more than a pass should hold" in fp32.formula
+
+
+def test_a_line_that_takes_row_by_row_asks_for_one_row_of_a_padded_batch() -> None:
+    line = "row_logps = F.log_softmax(row_logits, dim=-1)"
+    frames = (Frame("trl/trainer/utils.py", 7, "selective_log_softmax", 1, line),)
+    run, tried = padded("Qwen3-8B", 8, 4096), parse_size("1.74 GiB")
+    whole = attribute(run, crash(tried, "actor_update"))[0]
+    of_row = attribute(run, replace(crash(tried, "actor_update"), frames=frames))[0]
+    assert "for 8 sequences of at most 4096" in whole.formula
+    assert "tokens of one row" in of_row.formula
+    exact = attribute(run, replace(crash(parse_size("1.16 GiB"), "actor_update"), frames=frames))[0]
+    assert exact.matches
+    assert "4,096 tokens" in exact.formula
 
 
 def test_without_padding_the_mean_length_of_the_pass_is_told() -> None:

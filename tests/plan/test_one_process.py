@@ -63,6 +63,17 @@ def test_torchrun_without_a_number_starts_one_process_and_that_is_told_first(
         assert "process-per-card" in [step.id for step in state.plan.steps[:2]]
 
 
+def test_a_log_that_counts_one_process_leaves_the_other_cards_idle(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "All distributed processes registered. Starting with 1 processes\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.60 GiB.\n"
+    )
+    several, one = (open_session(SessionRequest(None, (log,), gpus=gpus)) for gpus in ("8xA100-80GB", "A100-80GB"))
+    assert several.plan.steps[0].id == "process-per-card"
+    assert "process-per-card" not in [step.id for step in one.plan.steps]
+
+
 def test_a_log_of_more_ranks_than_the_launch_starts_is_believed(tmp_path: Path) -> None:
     script, log = tmp_path / "run.sh", tmp_path / "train.log"
     script.write_text(f"torchrun {OPTIONS}")

@@ -57,6 +57,8 @@ def test_every_model_has_a_source_and_an_alias_of_its_own() -> None:
         ("Qwen2.5-7B-Instruct-1M", "Qwen2.5-7B"),
         ("/data/models/Qwen2.5-Math-7B/", "Qwen2.5-7B"),
         ("Qwen2.5-Coder-32B-Instruct", "Qwen2.5-32B"),
+        ("deepseek-ai/DeepSeek-V3-0324", "DeepSeek-V3"),
+        ("deepseek-v3-671b-bf16", "DeepSeek-V3"),
         ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "Qwen2.5-7B"),
         ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "DeepSeek-R1-Distill-Qwen-1.5B"),
         ("DeepSeek-R1-Distill-Llama-70B", "Llama-3.1-70B"),
@@ -119,6 +121,12 @@ def test_an_unknown_name_with_a_size_gives_an_estimate_that_says_so() -> None:
     assert found is not None
     assert (found.basis, found.parameters) == ("estimated", 9_000_000_000)
     assert "9.00B" in found.note
+
+
+def test_a_cousin_of_another_size_is_not_the_model_that_has_its_name() -> None:
+    found = find_shape("deepseek-v3-16b", MODELS, nowhere)
+    assert found is not None
+    assert (found.basis, found.parameters) == ("estimated", 16_000_000_000)
 
 
 def test_an_estimated_mixture_has_as_many_experts_as_its_size_needs() -> None:
