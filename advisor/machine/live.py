@@ -47,6 +47,8 @@ class GaugeSnapshot:
     host_peak_bytes: int | None = None
     problem: str = ""
     """Why no card can be read at all; the last good rows stay, marked stale."""
+    host_history: tuple[int | None, ...] = ()
+    """As of a card."""
 
     def unanswered(self, now: float) -> GaugeSnapshot:
         """The same at `now`, while a reading does not come back: every row is old."""
@@ -83,7 +85,8 @@ class Gauges:
         gpus = self._read(now)
         host = self.host()
         peak = _most(self.latest.host_peak_bytes, host.used_bytes)
-        self.latest = GaugeSnapshot(now, self._rows(gpus, now), host, peak, self._problem)
+        seen = (*self.latest.host_history, host.used_bytes)[-HISTORY:]
+        self.latest = GaugeSnapshot(now, self._rows(gpus, now), host, peak, self._problem, seen)
         return self.latest
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from advisor.tui import ui_text as words
 from advisor.tui.cluster_rows import cluster_rows
 from advisor.tui.facts import gpu_words, host_words
 from advisor.tui.gauge_strip import ASCII_HEIGHTS, HEIGHTS, NO_MARKS, filled, fullness, gib, host_use, percent, ratio
+from advisor.tui.plot import AXIS, plot
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_text import BLANK, Row, Tone, Toned, cut, flow, heading, line, pad, pad_left, paragraph, span
 from advisor.units import GIB, in_ranges, show_bytes
@@ -37,6 +38,10 @@ _HOLDERS: Sayings[HolderKind] = Sayings(
     {"training": mark("training"), "engine": mark("engine"), "other": mark("other")}
 )
 _LEAST_HISTORY = 12
+_LEAST_PLOT, _MOST_PLOT = 4, 12
+"""Lines of a curve over time."""
+FRAME = 4
+"""Lines of the terminal around the page."""
 _SAME = 0.1
 """Cards of one kind report sizes that differ by less."""
 
@@ -324,6 +329,32 @@ def counted_rows(machine: Machine, width: int) -> list[Row]:
     return [*out, *paragraph(say("The gauges show the box this program runs on."), width, 2, "dim")]
 
 
+def timeline_rows(snapshot: GaugeSnapshot, width: int, height: int, plain_ascii: bool = False) -> list[Row]:
+    """The fullest card, and the host where there is room, over the readings so far, in at most `height` lines; [] where
+    that is too little room, or where nothing was read twice."""
+    of_card = max(
+        (one for one in snapshot.gpus if one.gpu.total_bytes and one.peak_bytes),
+        key=lambda one: ratio(one.peak_bytes, one.gpu.total_bytes) or 0.0,
+        default=None,
+    )
+    curves: list[tuple[str, tuple[int | None, ...], int | None]] = []
+    if of_card is not None:
+        name = say("GPU {index}, the fullest", index=of_card.gpu.index) if len(snapshot.gpus) > 1 else say("GPU")
+        curves.append((name, of_card.history, of_card.gpu.total_bytes))
+    used, ceiling = host_use(snapshot.host)
+    curves.append((say("Host"), snapshot.host_history, ceiling if used is not None else None))
+    known = [(name, values, total) for name, values, total in curves if total and len(values) > 1]
+    known = known[: height // (_LEAST_PLOT + 1)]
+    out: list[Row] = []
+    for name, values, total in known:
+        lines = min(_MOST_PLOT, height // len(known) - 1)
+        shown = values[-(width - AXIS) :]
+        told = say("{what}: the last {seconds} readings, GiB", what=name, seconds=len(shown))
+        now = next((value for value in reversed(shown) if value is not None), None)
+        out += plot(told, shown, total, total or 1, (lines, width), plain_ascii, fullness(ratio(now, total)))
+    return out
+
+
 class GaugesView(Overlay):
     """Gauges in full; they go on while it is open."""
 
@@ -342,7 +373,10 @@ class GaugesView(Overlay):
         if ui.cluster is not None:
             nodes = cluster_rows(ui.cluster.look(), monotonic(), width, ui.plain_ascii)
             shown = [*nodes, BLANK, heading(say("This box")), *shown]
-        return [*shown, *counted_rows(ui.state.machine, width)] if ui.state else shown
+        shown += counted_rows(ui.state.machine, width) if ui.state else []
+        room = self.app.size.height - FRAME - len(shown) - 1
+        timeline = timeline_rows(ui.snapshot, width, room, ui.plain_ascii) if ui.snapshot is not None else []
+        return [*shown, BLANK, *timeline] if timeline else shown
 
     def reload_strip(self) -> None:
         """Here the whole page is live."""

@@ -12,19 +12,16 @@ from textual.binding import Binding, BindingType
 from advisor.diagnosis.from_record import record_sentences
 from advisor.language import mark, say
 from advisor.report.record_report import attempt_sentences
+from advisor.tui.plot import AXIS, plot
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import UiState
-from advisor.tui.ui_text import BLANK, Row, Toned, flow, heading, line, pad_left, paragraph, span
-from advisor.units import show_bytes, show_gib
+from advisor.tui.ui_text import BLANK, Row, flow, line, pad_left, paragraph, span
 from advisor.watch.attempts import AttemptTold, attempts_of, joined
 from advisor.watch.measured import recording_in
 from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
 from advisor.watch.recording import RecordError, Recording, Series
 from advisor.words import PHASE_TITLES, Phase
 
-AXIS = 8
-"""Columns left of the curves, for their scale."""
-_STEPS = " ▁▂▃▄▅▆▇█"
 LETTERS: dict[Phase, str] = {
     "model_load": "M",
     "rollout_init": "I",
@@ -39,18 +36,6 @@ LETTERS: dict[Phase, str] = {
     "data": "D",
     "unknown": "·",
 }
-
-
-def drawn(one: Curve, height: int, most: int) -> list[str]:
-    """A curve as `height` lines of bars, the highest first. What passes no eighth of a line still shows one."""
-    lines = []
-    for row in range(height - 1, -1, -1):
-        signs = []
-        for value in one.values:
-            eighths = 0 if not value else max(1, round(value * height * 8 / most)) - row * 8
-            signs.append(_STEPS[min(8, max(0, eighths))])
-        lines.append("".join(signs))
-    return lines
 
 
 def fullest(curves: Sequence[Curve]) -> Curve:
@@ -87,17 +72,6 @@ def clock(seconds: float) -> str:
     """12345 → "3:25:45"."""
     whole = round(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-
-
-def plot(title: str, one: Curve, height: int, width: int) -> list[Row]:
-    """A heading and the curve beside its scale."""
-    most = axis_top([one])
-    right = say("of {size}", size=show_bytes(one.total)) if one.total else ""
-    out = [heading(title, right, width)]
-    for at, signs in enumerate(drawn(one, height, most)):
-        scale = show_gib(most * (height - at) / height) if at in (0, height // 2) else ""
-        out.append(Row(line(span(pad_left(scale, AXIS - 1), "dim"), " ", Toned(signs))))
-    return out
 
 
 def time_rows(of: Sequence[Band], begin: float, end: float, width: int) -> list[Row]:
@@ -166,7 +140,8 @@ class RecordView(Overlay):
         for title, many in _groups(plotted_series(recording)):
             curves = [downsampled(one, width - AXIS, self.begin, end) for one in many]
             one = fullest(curves)
-            out += [*plot(say("{place}: {name}, GiB", place=title, name=one.name), one, height, width)]
+            told = say("{place}: {name}, GiB", place=title, name=one.name)
+            out += plot(told, one.values, one.total, axis_top([one]), (height, width))
         out += time_rows(phase_bands(recording), self.begin, end, width)
         said = [*attempt_sentences(measured.folder), *record_sentences(measured)]
         return [*out, BLANK, *(row for sentence in said for row in paragraph(sentence, width))]

@@ -8,7 +8,7 @@ from advisor.machine.inventory import Gpu, GpuProcess, Host
 from advisor.machine.live import GaugeSnapshot, GpuGauge
 from advisor.machine.processes import UNKNOWN_PROCESS
 from advisor.tui.gauge_strip import HEIGHTS, strip
-from advisor.tui.gauges_view import Expected, gauge_rows, left_behind, load_words
+from advisor.tui.gauges_view import Expected, gauge_rows, left_behind, load_words, timeline_rows
 from advisor.tui.ui_text import plain, texts
 from tests.replacing import replace
 
@@ -151,3 +151,17 @@ def test_the_time_line_grows_with_the_window() -> None:
     drawn = [sum(sign in HEIGHTS for sign in shown(gauge, width=width).splitlines()[1]) for width in (80, 120, 200)]
     assert drawn == sorted(set(drawn)), drawn
     assert drawn[-1] >= 60, drawn
+
+
+def test_free_lines_show_the_fullest_card_over_time_and_never_more_than_there_are() -> None:
+    host = Host(total_bytes=100 * G, available_bytes=60 * G)
+    seen = (10 * G, 20 * G, 40 * G)
+    gauges = tuple(replace(card(index=i), history=(0, i * G, 2 * i * G), peak_bytes=2 * i * G) for i in range(3))
+    snapshot = GaugeSnapshot(100.0, gauges, host, host_history=seen)
+    heights = {room: len(timeline_rows(snapshot, 78, room)) for room in range(40)}
+    assert all(lines <= room for room, lines in heights.items())
+    assert heights[4] == 0
+    told = texts(timeline_rows(snapshot, 78, 12))
+    assert "GPU 2, the fullest: the last 3 readings, GiB" in told
+    assert "Host: the last 3 readings, GiB" in told
+    assert timeline_rows(GaugeSnapshot(1.0), 78, 30) == []

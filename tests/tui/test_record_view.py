@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.tui.record_view import RecordView, band_letters, drawn
+from advisor.tui.plot import drawn
+from advisor.tui.record_view import RecordView, band_letters
 from advisor.watch.measured import measured_in
-from advisor.watch.plot_data import Band, Curve
+from advisor.watch.plot_data import Band
 from tests.replacing import replace
 from tests.watch.made_record import made_record
 
@@ -52,7 +53,7 @@ async def test_without_a_record_there_is_nothing_to_open() -> None:
 def test_a_curve_is_as_high_and_wide_as_asked_and_never_higher_above_lower_values(
     values: list[int | None], height: int
 ) -> None:
-    lines = drawn(Curve("x", "gpu", 100, tuple(values)), height, 100)
+    lines = drawn(values, height, 100)
     assert len(lines) == height
     assert {len(one) for one in lines} == {len(values)}
     for column, value in enumerate(values):
