@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-Part = Literal["rollouts", "engine", "ray", "pictures", "sound", "classes", "tools"]
+Part = Literal["rollouts", "engine", "ray", "pictures", "sound", "classes", "tools", "wsl"]
 
 _WORDS: Mapping[Part, re.Pattern[str]] = {
     "rollouts": re.compile(
@@ -33,6 +33,7 @@ _WORDS: Mapping[Part, re.Pattern[str]] = {
         r"|tool_config_path['\"]?\s?[:=]\s?['\"]?(?!['\"]|null|none)\w*[./]|verl[-_]tool|(?<![a-z])swe[-_]?(?:bench|agent|gym|smith|rex)"
         r"|(?<![a-z])terminus(?![a-z])|terminal[-_]?bench|(?<![a-z])(?:math_?tir|torl|retool)(?![a-z])|playwright|browsergym|webarena"
     ),
+    "wsl": re.compile(r"\bWSL2?\b|microsoft-standard-WSL|(?<![\w/])/mnt/[c-z]/"),
     "classes": re.compile(
         r"For(?:Sequence|Token|Image|Audio)Classification|ForQuestionAnswering|ForMultipleChoice|SentenceTransformer\b"
     ),

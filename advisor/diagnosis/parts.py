@@ -30,7 +30,7 @@ _RAY = re.compile(r"\bRay\b|\bray (?:stop|start|memory|status)\b")
 
 
 def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts) -> dict[str, Fact]:
-    """rolls_out, has_engine, ray, images, as far as they are not facts already.
+    """rolls_out, has_engine, ray, images, wsl, as far as they are not facts already.
 
     `text`: the launch as it was written; `generates`: the user names a phase or a holder of rollouts alone.
     """
@@ -44,6 +44,8 @@ def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts)
         found["images"] = Fact(True, "log", say("words of the launch or the log that only runs with pictures have"))
     if "tools" in spoken:
         found["runs_tools"] = Fact(True, "script", say("words of agents, tools or sandboxes in the launch or the log"))
+    if "wsl" in spoken:
+        found["wsl"] = Fact(True, "log", say("words of Windows' Linux (WSL) in the launch or the log"))
     if "sound" in spoken:
         found["rows_of_text"] = Fact(False, "log", say("the model's class: its rows are no text"))
     if run.algorithm == "rm":

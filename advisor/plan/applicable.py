@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Framework, Remedy, SettingFact
 from advisor.memory.trainer import has_engine
 from advisor.plan.candidates import at_most, candidates, printed_now
@@ -30,6 +31,13 @@ def applies(remedy: Remedy, situation: Situation) -> bool:
     if situation.now.built.natives.framework is not None:
         return not spent(remedy, situation)
     return not settled(remedy, situation) and usual(remedy, situation)
+
+
+def may_apply(remedy: Remedy, situation: Situation) -> bool:
+    """What is only told needs its facts; where a setting is meant that nobody can see, they must not be otherwise."""
+    if remedy.value is None:
+        return all_hold(remedy.applies_when, situation.facts) is not None
+    return not any(contradicted(rule, situation.facts) for rule in remedy.applies_when)
 
 
 def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
@@ -111,6 +119,19 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
         sure = remedy.relieves != "engine" or run.seen_whole or has_engine(run)
         return "seen" if shown or sure else "unseen"
     return "seen" if True in told or shown else "unseen"
+
+
+def at_engine_start(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the remedy can move anything where an engine starts: no pass of the trainer has run, no moment was made
+    but by DeepSpeed, and beside an engine on cards of its own the trainer holds nothing.
+    """
+    of_trainer = remedy.relieves in ("pass", "states") and not (remedy.knob or "").startswith(OF_ROLLOUTS)
+    if situation.phase != "rollout_init" or not of_trainer:
+        return True
+    beside = situation.facts.get("colocated")
+    apart = _true("engine.apart", situation) or (beside is not None and beside.value is False)
+    made = remedy.lever not in ("optimizer", "") or _true("by_deepspeed", situation)
+    return remedy.relieves == "states" and made and not apart
 
 
 def _true(name: str, situation: Situation) -> bool:

@@ -37,6 +37,8 @@ RARE: frozenset[Phase] = frozenset({"data", "model_load", "checkpoint", "validat
 """Phases that most crashes of an unknown phase did not die in."""
 MACHINE_BY = 3
 """More RAM helps whatever filled the host: what is tried at once comes before it, and no more than that (judgement)."""
+MACHINES = 2
+"""A larger limit, and more RAM or fewer processes on a node, stand beside each other."""
 OWN = 2
 """Remedies of a cause that no sum counts, before what is usual (judgement)."""
 MOST_DOCUMENTED = 2
@@ -192,6 +194,8 @@ class Grounds(Struct, frozen=True):
             return ELSEWHERE
         if found or step.kind in ("machine", "job") or self._enough(step):
             return ORDINARY
+        if remedy is not None and self._of_little(remedy) and self.saving(step) < HARDLY * self.missing + 1:
+            return LITTLE_GIVEN
         small = self.situation.facts.get("pass.small")
         short = small is not None and small.value is True and not self.missing
         counted = (self.missing > 0 or short) and not self.situation.rows_unknown
@@ -202,8 +206,12 @@ class Grounds(Struct, frozen=True):
             return LITTLE_GIVEN
         return UNSURE if self._unsure(step, remedy) else ORDINARY
 
+    def _of_little(self, remedy: Remedy) -> bool:
+        """Whether the knowledge says that it gives hardly anything in a run of this kind."""
+        return bool(remedy.last_when) and all_hold(remedy.last_when, self.situation.facts) is not None
+
     def _unsure(self, step: PlanStep, remedy: Remedy | None) -> bool:
-        if remedy is None or step.id in self.unseen:
+        if remedy is None or (step.id in self.unseen and remedy.lever != "offload-off"):  # nothing holds more of a node
             return step.id in self.unseen
         rare = self.situation.phase == "unknown" and bool(remedy.phases) and RARE.issuperset(remedy.phases)
         rare = rare and not stated(step) and remedy.id not in self.cause.remedies[:OWN]
@@ -324,7 +332,8 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         place, step = each
         if place.stage != TRY:
             return (place.stage, place.order)
-        due = why.situation.place == "host" and len(tried) == MACHINE_BY - 1 and step.kind in ("machine", "job")
+        due = why.situation.place == "host" and MACHINE_BY <= len(tried) + 1 < MACHINE_BY + MACHINES
+        due = due and step.kind in ("machine", "job")
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
         unset = why.lever(step) == "batch" and "batch" in set_here and not stated(step)  # the user's own number first
         return (place.stage, not due, place.behind, lever, place.price >= RESULTS, holder, unset, place)
