@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -13,7 +14,7 @@ from advisor.plan.common_names import ROLES, names_of, stated_by_name
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
 from advisor.plan.steps import example_of
-from advisor.run.natives import OF_ROLLOUTS, Native
+from advisor.run.natives import OF_ROLLOUTS, Native, last_part
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
 
@@ -43,6 +44,7 @@ def may_apply(remedy: Remedy, situation: Situation) -> bool:
 def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     """The steps less those that are in force already, and less what only repeats another in general words."""
     kept = [step for step in steps if not (in_force(step, situation) or _of_another_launcher(step, situation))]
+    kept = [step for step in kept if not _typed_already(step, situation)]
     remedies = {one.id: one for one in situation.remedies}
     levers = {remedies[one.id].lever for one in kept if one.id in remedies and (one.changes or one.example)}
 
@@ -54,6 +56,20 @@ def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
     typed = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
     return [step for step in typed if not repeats(step)]
+
+
+_TYPED = re.compile(r"(?:^|(?<=[\s(]))(?:--)?([a-z]\w*)(?:=|\s+)([^\s,)]+)")
+"""Key and value of an example: `--lora_dim 128`, `gradient_checkpointing=True`."""
+
+
+def _typed_already(step: PlanStep, situation: Situation) -> bool:
+    """Whether all that its example types stands in the launch, with the same values."""
+    launch = situation.predictor.inputs.launch
+    if launch is None or not step.example or step.changes:
+        return False
+    here = {last_part(key.lstrip("-")): one.text.strip("\"'").lower() for key, one in launch.effective().items()}
+    typed = _TYPED.findall(step.example.rpartition(" (")[0])
+    return bool(typed) and all(here.get(key) == value.strip("\"'").lower() for key, value in typed)
 
 
 def _of_another_launcher(step: PlanStep, situation: Situation) -> bool:

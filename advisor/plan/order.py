@@ -14,7 +14,7 @@ from advisor.plan.applicable import in_a_later_version, needs_engine
 from advisor.plan.as_in_case import HELPED
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED, LITTLE, LOGITS, holder_of, lever_of, touches
+from advisor.plan.select import GUESSED, LITTLE, LOGITS, gives_hardly, holder_of, lever_of, touches
 from advisor.plan.situation import Situation
 from advisor.plan.trigger import turned_back
 from advisor.run.natives import SAMPLES
@@ -194,7 +194,11 @@ class Grounds(Struct, frozen=True):
             return ELSEWHERE
         if found or step.kind in ("machine", "job") or self._enough(step):
             return ORDINARY
-        if remedy is not None and self._of_little(remedy) and self.saving(step) < HARDLY * self.missing + 1:
+        if (
+            remedy is not None
+            and gives_hardly(remedy, self.situation)
+            and self.saving(step) < HARDLY * self.missing + 1
+        ):
             return LITTLE_GIVEN
         small = self.situation.facts.get("pass.small")
         short = small is not None and small.value is True and not self.missing
@@ -205,10 +209,6 @@ class Grounds(Struct, frozen=True):
         if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * (self.missing or self.dark)):
             return LITTLE_GIVEN
         return UNSURE if self._unsure(step, remedy) else ORDINARY
-
-    def _of_little(self, remedy: Remedy) -> bool:
-        """Whether the knowledge says that it gives hardly anything in a run of this kind."""
-        return bool(remedy.last_when) and all_hold(remedy.last_when, self.situation.facts) is not None
 
     def _unsure(self, step: PlanStep, remedy: Remedy | None) -> bool:
         if remedy is None or (step.id in self.unseen and remedy.lever != "offload-off"):  # nothing holds more of a node

@@ -71,6 +71,12 @@ class Situation(Struct, frozen=True):
         missed = {phase for name, phase in _DUE.items() if (fact := self.facts.get(name)) and fact.value is False}
         return self.phase != "unknown" or not remedy.phases or not missed.issuperset(remedy.phases)
 
+    def may_have_saved(self, remedy: Remedy) -> bool:
+        """Whether the remedy is of a save, and one was due when the node's RAM ran out: the log of a kill ends before
+        the save says a word."""
+        due, of_save = self.facts.get("save.due"), remedy.phases == ("checkpoint",)
+        return self.place == "host" and of_save and due is not None and due.value is True
+
     @property
     def fullest(self) -> Phase:
         """The phase that ran out, else the fullest by prediction."""

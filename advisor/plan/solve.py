@@ -27,6 +27,7 @@ from advisor.plan.applicable import (
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, where_shared
 from advisor.plan.host_holders import holders_of
+from advisor.plan.in_force import acting_step
 from advisor.plan.named_by_message import named_by_message
 from advisor.plan.options import by_default, options, unseen_number
 from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown, states_beyond, weights_beyond
@@ -131,7 +132,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *_back(situation, cause), *_raising(situation)]
     names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
-    later += [*newer, *provisional_steps(situation, cause)]
+    acting = [step for step in (acting_step(situation, cause),) if step is not None]
+    later += [*newer, *acting, *provisional_steps(situation, cause)]
     here = {step.id for step in first}
     steps = [*first, *(step for step in later if step.id not in here and step.id not in WITNESSES)]
     of_a_version = [one.id for one in (versions.maybe if cause.id in OF_A_VERSION else [])]
@@ -398,6 +400,7 @@ def _concerns(remedy: Remedy, situation: Situation) -> bool:
     if not at_engine_start(remedy, situation):
         return False
     anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
+    anywhere = anywhere or situation.may_have_saved(remedy)
     return anywhere or situation.phase in remedy.phases
 
 

@@ -129,7 +129,8 @@ def changes_of(state: State, most: Most) -> list[str]:
         ordered = say("In this order, until it runs:") if len(others) > 1 else say("To try:")
         lines += wrap(say("Or:") if chosen else ordered, 2)
         marks = ["-"] * len(others) if chosen else [f"{number}." for number in range(1, len(others) + 1)]
-        for number, (mark, step) in enumerate(zip(marks, others, strict=True)):
+        seen = sum(step.id in WITNESSES for step in others)
+        for number, (mark, step) in enumerate(zip(marks, others, strict=True), -seen):
             helps = _only_helps(step, state) if chosen else ""
             lines += _offered(mark, step, state, helps) + (
                 _by_hand(step, state) if number < most.by_hand or step.id in WITNESSES else []
@@ -243,7 +244,7 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
     remedy = next((one for one in state.knowledge.remedies if one.id == step.id), None)
     if step.kind == "version":
         return wrap(brief(step.why, 1), 5)
-    if step.changes or remedy is None or remedy.knob is not None:
+    if step.changes or (remedy is not None and remedy.knob is not None):
         return []
     if state.plan.steps == (step,):  # the whole advice
         return wrap(step.why, 5)
