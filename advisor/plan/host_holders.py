@@ -78,6 +78,9 @@ def _states_beyond(situation: Situation) -> bool:
 def _of_workers(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> HostSteps:
     """The steps with those that end an offload nobody saw, where the training workers hold most: their own lever."""
     held, now = situation.facts.get("host.held_by"), situation.now
+    if situation.place == "host":
+        by_id = {one.id: one for one in situation.remedies}
+        steps = [_conditional(step, by_id.get(step.id), situation) for step in steps]
     if held is None or held.value != "workers" or cause.id not in GUESSED or now.run.seen_whole:
         return HostSteps(steps)
     listed = {step.id for step in steps}

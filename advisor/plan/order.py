@@ -211,7 +211,9 @@ class Grounds(Struct, frozen=True):
         return UNSURE if self._unsure(step, remedy) else ORDINARY
 
     def _unsure(self, step: PlanStep, remedy: Remedy | None) -> bool:
-        if remedy is None or (step.id in self.unseen and remedy.lever != "offload-off"):  # nothing holds more of a node
+        known = self.situation.now.built.natives.framework is not None
+        usual = known and remedy is not None and remedy.lever == "offload-off"  # nothing holds more of a node
+        if remedy is None or (step.id in self.unseen and not usual):
             return step.id in self.unseen
         rare = self.situation.phase == "unknown" and bool(remedy.phases) and RARE.issuperset(remedy.phases)
         rare = rare and not stated(step) and remedy.id not in self.cause.remedies[:OWN]
@@ -321,6 +323,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     a holder, among what costs no results), and between equals the key decides.
     """
     placed = sorted(((why.place(step, order), step) for order, step in enumerate(steps)), key=lambda each: each[0])
+    leaves_first = {one.id for one in why.remedies.values() if one.lever == "offload" and one.id in why.usual}
     set_here = {why.lever(step) for step in steps if stated(step)}
     kept: list[PlanStep] = []
     tried: list[PlanStep] = []
@@ -335,6 +338,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         due = why.situation.place == "host" and MACHINE_BY <= len(tried) + 1 < MACHINE_BY + MACHINES
         due = due and step.kind in ("machine", "job")
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
+        lever = 0 if step.id in leaves_first else lever
         unset = why.lever(step) == "batch" and "batch" in set_here and not stated(step)  # the user's own number first
         return (place.stage, not due, place.behind, lever, place.price >= RESULTS, holder, unset, place)
 
