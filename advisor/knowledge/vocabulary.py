@@ -43,7 +43,7 @@ FACTS = frozenset({
     "ledger.states_of_phase", "ledger.states_share", "ledger.unexplained_share", "log_prob_pass", "logits.least_share",
     "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "modules.saved",
     "nothing_given",
-    "one_process", "optimizer.card_share", "pass.small", "phase", "pictures.unlimited", "platform", "predicts_words",
+    "one_process", "optimizer.card_share", "own_loop", "pass.small", "phase", "pictures.unlimited", "platform", "predicts_words",
     "prequantised", "ran", "ran_with", "runs_tools",
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "rows_of_text",
     "samples.bind", "saves.sharded", "second_step", "sharded",

@@ -14,6 +14,7 @@ from advisor.plan.common_names import ROLES, names_of, stated_by_name
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
 from advisor.plan.steps import example_of
+from advisor.run.dialect import ASSUMED_BY
 from advisor.run.natives import OF_ROLLOUTS, Native, last_part
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
@@ -44,7 +45,7 @@ def may_apply(remedy: Remedy, situation: Situation) -> bool:
 def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     """The steps less those that are in force already, and less what only repeats another in general words."""
     kept = [step for step in steps if not (in_force(step, situation) or _of_another_launcher(step, situation))]
-    kept = [step for step in kept if not _typed_already(step, situation)]
+    kept = [step for step in kept if not (_typed_already(step, situation) or _of_a_later_one(step, situation))]
     remedies = {one.id: one for one in situation.remedies}
     levers = {remedies[one.id].lever for one in kept if one.id in remedies and (one.changes or one.example)}
 
@@ -56,6 +57,28 @@ def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
     typed = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
     return [step for step in typed if not repeats(step)]
+
+
+def _of_a_later_one(step: PlanStep, situation: Situation) -> bool:
+    """Whether the step is a setting that the oldest versions lack, in a fork of which nobody knows what it began with:
+    its folder holds the framework's package beside its own code."""
+    told, framework = situation.predictor.inputs.recognised, situation.now.built.natives.framework
+    if framework is None or told.era_told_by not in ASSUMED_BY or told.framework is None:
+        return False
+    remedy = next((one for one in situation.remedies if one.id == step.id), None)
+    seen = any(one.old_source in ("script", "log", "environment") for one in step.changes)
+    if remedy is None or remedy.knob is None or seen or not _is_fork(framework.package, situation):
+        return False
+    oldest = framework.eras[-1].id
+    facts = keys_of(remedy, framework, situation).values()
+    return bool(facts) and all(fact.eras and oldest not in fact.eras or fact.since for fact in facts)
+
+
+def _is_fork(package: str, situation: Situation) -> bool:
+    inside = re.compile(rf".*/([^/]+)/{re.escape(package)}/(?!lib/)")  # an environment may bear the name, too
+    usual = re.compile(rf"(?i)^(?:site|dist)-packages$|^src$|{re.escape(package)}")
+    found = (inside.match(frame.file) for frame in situation.predictor.crash.frames)
+    return any(one is not None and not usual.search(one.group(1)) for one in found)
 
 
 _TYPED = re.compile(r"(?:^|(?<=[\s(]))(?:--)?([a-z]\w*)(?:=|\s+)([^\s,)]+)")

@@ -10,15 +10,23 @@ from advisor.plan.situation import Situation
 
 REACH = 5
 """Remedies of a cause, from the first on, that would have ended it (judgement)."""
+OF_CARD = 0.1
+"""Of a card that nothing counted explains: from here on a setting may not act (judgement)."""
 
 
 def acting_step(situation: Situation, cause: Cause) -> PlanStep | None:
     """How to see whether the first of the cause's remedies that the run has already acts; None where the run has none
-    of them, or where the sums do not say that with it there is room."""
-    if situation.now.enough is not True or cause.memory != situation.place:
+    of them, or where the sums explain what was held. On the host, where little is counted, the cause's first alone."""
+    if situation.now.enough is False or cause.memory != situation.place:
+        return None
+    card = situation.now.ledger.gpu_capacity
+    dark = sum(one.unexplained for one in situation.predictor.measured.corrections if one.place == situation.place)
+    if situation.place == "gpu" and (card is None or dark < OF_CARD * card):
         return None
     by_id = {remedy.id: remedy for remedy in situation.remedies}
-    own = [by_id[name] for name in cause.remedies if name in by_id and by_id[name].value is not None][:REACH]
+    own = [by_id[name] for name in cause.remedies if name in by_id and by_id[name].value is not None][
+        : REACH if situation.place == "gpu" else 1
+    ]
     found = next(((one, key) for one in own if one.in_force and (key := _set_by(one, situation))), None)
     if found is None:
         return None

@@ -145,7 +145,11 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
         ahead=names,
         doubted={step.id for step in (*versions.perhaps, *newer)},
         # what grows, no setting ends
-        unseen={*holders.unseen, *(step.id for step in versions.doubtful if cause.counted)},
+        unseen={
+            *holders.unseen,
+            *(one.id for one in acting if one.place == "gpu"),
+            *(step.id for step in versions.doubtful if cause.counted),
+        },
         helped=holders.helped,
     )
     shown = documented_alike(situation)
@@ -393,7 +397,9 @@ def _ordinary(situation: Situation, cause: Cause) -> list[str]:
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
     if remedy.memory not in (situation.place, "shm") and not remedy.platforms:
         return False
-    if "gpu.beyond_card" in situation.facts and remedy.relieves in ("states", "engine"):
+    if "gpu.beyond_card" in situation.facts and (
+        remedy.relieves in ("states", "engine") or remedy.lever == "recompute"
+    ):
         return False  # room for it cannot be made, only a smaller tensor
     if not situation.reaches(remedy) or (remedy.relieves in ("pass", "rows") and weights_beyond(situation)):
         return False
