@@ -71,7 +71,7 @@ def _of_a_later_one(step: PlanStep, situation: Situation) -> bool:
         return False
     oldest = framework.eras[-1].id
     facts = keys_of(remedy, framework, situation).values()
-    return bool(facts) and all(fact.eras and oldest not in fact.eras or fact.since for fact in facts)
+    return bool(facts) and all((fact.eras and oldest not in fact.eras) or fact.since for fact in facts)
 
 
 def _is_fork(package: str, situation: Situation) -> bool:

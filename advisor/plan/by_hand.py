@@ -85,6 +85,9 @@ def _as_named(remedy: Remedy, name: str, situation: Situation) -> tuple[Change, 
     known = next((one for one in remedy.known_as if name and all_hold(one.when, situation.facts) is not None), None)
     if not name or remedy.value is None:
         return ()
+    carrier = situation.now.built.natives.carrier(remedy.knob or "")
+    own = carrier is not None and situation.now.run.topology.colocated  # an engine of another command has its own
+    name = change_of(carrier, None, situation).key if own and carrier is not None else name
     knob, printed = situation.now.run.knobs.get(remedy.knob or ""), situation.facts.get(f"knob.{remedy.knob}")
     default = known.default if known is not None else None
     seen = printed is not None and (knob is None or knob.source in ("script", "log"))

@@ -23,7 +23,7 @@ _Way = Literal["down", "up"]
 def named_by_message(situation: Situation) -> dict[str, str]:
     """Remedy id → the setting's name as the message has it, in its order; {} where it names none."""
     told = dict(_told(situation))
-    found = {
+    return {
         remedy.id: name
         for name, way in told.items()
         for remedy in situation.remedies
@@ -31,7 +31,6 @@ def named_by_message(situation: Situation) -> dict[str, str]:
         if remedy.value is not None and _way_of(remedy.value) == way
         if name.lstrip("-").replace("-", "_") in _names(remedy, situation)
     }
-    return found
 
 
 def _told(situation: Situation) -> Iterator[tuple[str, _Way]]:
