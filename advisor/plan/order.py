@@ -211,10 +211,12 @@ class Grounds(Struct, frozen=True):
         return UNSURE if self._unsure(step, remedy) else ORDINARY
 
     def _unsure(self, step: PlanStep, remedy: Remedy | None) -> bool:
-        known = self.situation.now.built.natives.framework is not None
-        usual = known and remedy is not None and remedy.lever == "offload-off"  # nothing holds more of a node
-        if remedy is None or (step.id in self.unseen and not usual):
+        if remedy is None:
             return step.id in self.unseen
+        natives = self.situation.now.built.natives  # most that roll out offload, and nothing holds more of a node
+        usual = remedy.lever == "offload-off" and natives.framework is not None and natives.rolls_out
+        if step.id in self.unseen and not usual:
+            return True
         rare = self.situation.phase == "unknown" and bool(remedy.phases) and RARE.issuperset(remedy.phases)
         rare = rare and not stated(step) and remedy.id not in self.cause.remedies[:OWN]
         newer = in_a_later_version(remedy, self.situation)

@@ -244,10 +244,10 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
     remedy = next((one for one in state.knowledge.remedies if one.id == step.id), None)
     if step.kind == "version":
         return wrap(brief(step.why, 1), 5)
+    if state.plan.steps == (step,) and not step.changes:  # the whole advice
+        return wrap(step.why, 5)
     if step.changes or (remedy is not None and remedy.knob is not None):
         return []
-    if state.plan.steps == (step,):  # the whole advice
-        return wrap(step.why, 5)
     told = BETWEEN_SENTENCES.split(step.why)
     return wrap(next(filter(_COMMAND.search, told), told[0]), 5)
 

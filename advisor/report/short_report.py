@@ -280,6 +280,8 @@ def _before_steps(state: State) -> bool:
 
 
 def _helps(step: PlanStep) -> bool:
+    if min(step.host_saves.values(), default=0) < 0:
+        return False  # it fills the other memory, which may be the one that is short
     return step.selected or step.kind in ("machine", "manual", "job") or any(size > 0 for size in step.saves.values())
 
 
