@@ -63,7 +63,8 @@ def _of_a_later_one(step: PlanStep, situation: Situation) -> bool:
     """Whether the step is a setting that the oldest versions lack, in a fork of which nobody knows what it began with:
     its folder holds the framework's package beside its own code."""
     told, framework = situation.predictor.inputs.recognised, situation.now.built.natives.framework
-    if framework is None or not framework.eras or told.era_told_by not in ASSUMED_BY:
+    # others are seldom carried about in a copy
+    if framework is None or not framework.on_ray or not framework.eras or told.era_told_by not in ASSUMED_BY:
         return False
     remedy = next((one for one in situation.remedies if one.id == step.id), None)
     seen = any(one.old_source in ("script", "log", "environment") for one in step.changes)
