@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-Part = Literal["rollouts", "engine", "ray", "pictures", "sound", "classes", "tools"]
+Part = Literal["rollouts", "engine", "ray", "pictures", "sound", "classes", "tools", "wsl", "hf"]
 
 _WORDS: Mapping[Part, re.Pattern[str]] = {
     "rollouts": re.compile(
@@ -32,6 +32,13 @@ _WORDS: Mapping[Part, re.Pattern[str]] = {
         r"(?i)(?<![a-z])sandbox(?:es)?(?=[-_:=])(?!_fusion)|code_?interpreter|(?:Kernel|Sandbox|Tool)Actor\b|tool_?server"
         r"|tool_config_path['\"]?\s?[:=]\s?['\"]?(?!['\"]|null|none)\w*[./]|verl[-_]tool|(?<![a-z])swe[-_]?(?:bench|agent|gym|smith|rex)"
         r"|(?<![a-z])terminus(?![a-z])|terminal[-_]?bench|(?<![a-z])(?:math_?tir|torl|retool)(?![a-z])|playwright|browsergym|webarena"
+        r"|(?<![a-z])(?:libero|robotwin|robosuite|mujoco|maniskill|simpler_?env|alfworld)(?![a-z])|SimpleVLA"
+    ),
+    "wsl": re.compile(r"\bWSL2?\b|microsoft-standard-WSL|(?<![\w/])/mnt/[c-z]/"),
+    # transformers' Trainer, and what is built on it
+    "hf": re.compile(
+        r"TrainingArguments|HfArgumentParser|transformers/trainer|(?<![A-Za-z])(?:trl|TRL|peft_trainer)(?![A-Za-z])|[a-z]Trainer\b|\bTrainer\("
+        r"|per_device_train|llamafactory|LLaMA-Factory|axolotl|unsloth|ms-?swift|run_(?:clm|sft|glue|mlm|seq2seq)"
     ),
     "classes": re.compile(
         r"For(?:Sequence|Token|Image|Audio)Classification|ForQuestionAnswering|ForMultipleChoice|SentenceTransformer\b"

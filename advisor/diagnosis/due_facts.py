@@ -9,7 +9,8 @@ from advisor.language import listed, say
 from advisor.run.run import Knob, Run
 
 LEAST = 4
-"""Steps of an interval: what comes with every step or two is due anywhere, and says nothing (judgement)."""
+"""Steps of an interval: what comes with every step or two is due anywhere, and says nothing but the first time
+(judgement)."""
 _EVENTS = (
     ("save.due", "save.first", "checkpoint.every", "checkpoint.when"),
     ("eval.due", "eval.first", "eval.every", "eval.on"),
@@ -85,6 +86,6 @@ def _due(due: str, first: str, knob: Knob, done: int | None) -> dict[str, Fact]:
         return {}
     if (done and done % every == 0) or (done + 1) % every == 0:
         because = say("{done} steps were done, and {key} = {every}", **told)
-        none_before = Fact((done + 1) // every <= 1, "log", because)
-        return {} if every < LEAST else {due: Fact(True, "log", because), first: none_before}
+        none_before = Fact((done + 1) // every <= 1 or done == every, "log", because)
+        return {} if every < LEAST and done != every else {due: Fact(True, "log", because), first: none_before}
     return {due: Fact(False, "log", say("{done} steps were done, and {key} = {every}", **told))}

@@ -30,7 +30,7 @@ _RAY = re.compile(r"\bRay\b|\bray (?:stop|start|memory|status)\b")
 
 
 def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts) -> dict[str, Fact]:
-    """rolls_out, has_engine, ray, images, as far as they are not facts already.
+    """rolls_out, has_engine, ray, images, wsl, as far as they are not facts already.
 
     `text`: the launch as it was written; `generates`: the user names a phase or a holder of rollouts alone.
     """
@@ -44,6 +44,9 @@ def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts)
         found["images"] = Fact(True, "log", say("words of the launch or the log that only runs with pictures have"))
     if "tools" in spoken:
         found["runs_tools"] = Fact(True, "script", say("words of agents, tools or sandboxes in the launch or the log"))
+    found |= _own_loop(crash, spoken, dialect, {**facts, **found})
+    if "wsl" in spoken:
+        found["wsl"] = Fact(True, "log", say("words of Windows' Linux (WSL) in the launch or the log"))
     if "sound" in spoken:
         found["rows_of_text"] = Fact(False, "log", say("the model's class: its rows are no text"))
     if run.algorithm == "rm":
@@ -53,6 +56,24 @@ def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts)
     if spoken & {"sound", "classes"}:
         found["predicts_words"] = Fact(False, "log", say("the model's class: it has no logits of a vocabulary"))
     return found
+
+
+def _own_loop(crash: Crash, spoken: frozenset[Part], dialect: Framework | None, facts: Facts) -> dict[str, Fact]:
+    """Whether the trainer is none of transformers': frames of the user's own down to a library's without it between
+    them, or rollouts of a framework that nobody knows."""
+    if dialect is not None or "hf" in spoken:
+        return {}
+    rolls = facts.get("rolls_out")
+    own = [one for one in crash.frames if not _INSTALLED.search(one.file)]
+    through = bool(own) and bool(_INSTALLED.search(crash.frames[-1].file)) and crash.frames[0] in own
+    jax = any(one.signature == "xla-oom" for one in crash.evidence) and "torch_xla" not in " ".join(crash.libraries)
+    if not through and not jax and not (rolls is not None and rolls.value is True):
+        return {}
+    because = say("no word and no frame of transformers' Trainer")
+    return {"own_loop": Fact(True, "log", because)}
+
+
+_INSTALLED = re.compile(r"(?:site|dist)-packages/")
 
 
 def spoken_here(text: str, facts: Facts) -> str:

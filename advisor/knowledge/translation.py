@@ -32,7 +32,7 @@ PROSE: Mapping[str, frozenset[str]] = {
     "knobs": frozenset({"title", "unit", "says", "check"}),
     "models": frozenset(),
     "recipes": frozenset({"title"}),
-    "remedies": frozenset({"title_alone", "title", "costs", "says", "because", "caveats", "place"}),
+    "remedies": frozenset({"title_alone", "title", "costs", "says", "because", "caveats", "place", "in_force"}),
     "signatures": frozenset({"title", "says", "settle_by", "versions"}),
 }
 """Kind of file → the keys, at any depth, whose texts a user reads as prose."""

@@ -43,7 +43,8 @@ FACTS = frozenset({
     "ledger.states_of_phase", "ledger.states_share", "ledger.unexplained_share", "log_prob_pass", "logits.least_share",
     "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "modules.saved",
     "nothing_given",
-    "one_process", "optimizer.card_share", "pass.small", "phase", "pictures.unlimited", "platform", "predicts_words",
+    "one_process", "optimizer.card_share", "own_loop", "pass.small", "phase", "pictures.unlimited", "platform",
+    "predicts_words",
     "prequantised", "ran", "ran_with", "runs_tools",
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "rows_of_text",
     "samples.bind", "saves.sharded", "second_step", "sharded",
@@ -51,7 +52,7 @@ FACTS = frozenset({
     "served", "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "stated.card",
     "killed.likely", "host.copies_fill", "raised.cut", "updated", "states.if_full_share", "host.states_share",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "trigger", "vendor", "verdict",
-    "weights.fp32", "weights.least_share", "weights.whole", "zero3",
+    "weights.fp32", "weights.least_share", "weights.whole", "wsl", "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""

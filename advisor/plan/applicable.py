@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
+from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Framework, Remedy, SettingFact
 from advisor.memory.trainer import has_engine
 from advisor.plan.candidates import at_most, candidates, printed_now
@@ -12,7 +14,8 @@ from advisor.plan.common_names import ROLES, names_of, stated_by_name
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
 from advisor.plan.steps import example_of
-from advisor.run.natives import OF_ROLLOUTS, Native
+from advisor.run.dialect import ASSUMED_BY
+from advisor.run.natives import OF_ROLLOUTS, Native, last_part
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
 
@@ -32,9 +35,17 @@ def applies(remedy: Remedy, situation: Situation) -> bool:
     return not settled(remedy, situation) and usual(remedy, situation)
 
 
+def may_apply(remedy: Remedy, situation: Situation) -> bool:
+    """What is only told needs its facts; where a setting is meant that nobody can see, they must not be otherwise."""
+    if remedy.value is None:
+        return all_hold(remedy.applies_when, situation.facts) is not None
+    return not any(contradicted(rule, situation.facts) for rule in remedy.applies_when)
+
+
 def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     """The steps less those that are in force already, and less what only repeats another in general words."""
     kept = [step for step in steps if not (in_force(step, situation) or _of_another_launcher(step, situation))]
+    kept = [step for step in kept if not (_typed_already(step, situation) or _of_a_later_one(step, situation))]
     remedies = {one.id: one for one in situation.remedies}
     levers = {remedies[one.id].lever for one in kept if one.id in remedies and (one.changes or one.example)}
 
@@ -46,6 +57,43 @@ def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
     typed = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
     return [step for step in typed if not repeats(step)]
+
+
+def _of_a_later_one(step: PlanStep, situation: Situation) -> bool:
+    """Whether the step is a setting that the oldest versions lack, in a fork of which nobody knows what it began with:
+    its folder holds the framework's package beside its own code."""
+    told, framework = situation.predictor.inputs.recognised, situation.now.built.natives.framework
+    # others are seldom carried about in a copy
+    if framework is None or not framework.on_ray or not framework.eras or told.era_told_by not in ASSUMED_BY:
+        return False
+    remedy = next((one for one in situation.remedies if one.id == step.id), None)
+    seen = any(one.old_source in ("script", "log", "environment") for one in step.changes)
+    if remedy is None or remedy.knob is None or seen or not _is_fork(framework.package, situation):
+        return False
+    oldest = framework.eras[-1].id
+    facts = keys_of(remedy, framework, situation).values()
+    return bool(facts) and all((fact.eras and oldest not in fact.eras) or fact.since for fact in facts)
+
+
+def _is_fork(package: str, situation: Situation) -> bool:
+    inside = re.compile(rf".*/([^/]+)/{re.escape(package)}/(?!lib/)")  # an environment may bear the name, too
+    usual = re.compile(rf"(?i)^(?:site|dist)-packages$|^src$|{re.escape(package)}")
+    found = (inside.match(frame.file) for frame in situation.predictor.crash.frames)
+    return any(one is not None and not usual.search(one.group(1)) for one in found)
+
+
+_TYPED = re.compile(r"(?:^|(?<=[\s(]))(?:--)?([a-z]\w*)(?:=|\s+)([^\s,)]+)")
+"""Key and value of an example: `--lora_dim 128`, `gradient_checkpointing=True`."""
+
+
+def _typed_already(step: PlanStep, situation: Situation) -> bool:
+    """Whether all that its example types stands in the launch, with the same values."""
+    launch = situation.predictor.inputs.launch
+    if launch is None or not step.example or step.changes:
+        return False
+    here = {last_part(key.lstrip("-")): one.text.strip("\"'").lower() for key, one in launch.effective().items()}
+    typed = _TYPED.findall(step.example.rpartition(" (")[0])
+    return bool(typed) and all(here.get(key) == value.strip("\"'").lower() for key, value in typed)
 
 
 def _of_another_launcher(step: PlanStep, situation: Situation) -> bool:
@@ -111,6 +159,19 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
         sure = remedy.relieves != "engine" or run.seen_whole or has_engine(run)
         return "seen" if shown or sure else "unseen"
     return "seen" if True in told or shown else "unseen"
+
+
+def at_engine_start(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the remedy can move anything where an engine starts: no pass of the trainer has run, no moment was made
+    but by DeepSpeed, and beside an engine on cards of its own the trainer holds nothing.
+    """
+    of_trainer = remedy.relieves in ("pass", "states") and not (remedy.knob or "").startswith(OF_ROLLOUTS)
+    if situation.phase != "rollout_init" or not of_trainer:
+        return True
+    beside = situation.facts.get("colocated")
+    apart = _true("engine.apart", situation) or (beside is not None and beside.value is False)
+    made = remedy.lever not in ("optimizer", "") or _true("by_deepspeed", situation)
+    return remedy.relieves == "states" and made and not apart
 
 
 def _true(name: str, situation: Situation) -> bool:

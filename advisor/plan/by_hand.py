@@ -47,10 +47,11 @@ def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
     return tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
 
 
-def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
-    """A machine or manual remedy: said, never written into a script."""
+def advice_step(remedy: Remedy, situation: Situation, named: str = "") -> PlanStep:
+    """A machine or manual remedy: said, never written into a script. `named`: what the message calls the setting."""
     known = _known_as(remedy, situation)
-    changes, example = _below_the_framework(remedy, known, situation), ""
+    changes, example = _as_named(remedy, named, situation), ""
+    changes = changes or _below_the_framework(remedy, known, situation)
     key_told = remedy.knob is not None and situation.now.built.natives.carrier(remedy.knob) is not None
     if not changes and not (key_told and (remedy.kind == "manual" or unseen_number(remedy, situation))):
         example = example_of(remedy, situation)
@@ -58,7 +59,7 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
     step = PlanStep(
         id=remedy.id,
         rank=0,
-        title=_title(remedy, situation, changes),
+        title=remedy.title if named else _title(remedy, situation, changes),
         kind="setting" if in_files else remedy.kind if remedy.kind in ("machine", "data") else "manual",
         tier=remedy.tier,
         changes=changes,
@@ -76,6 +77,26 @@ def advice_step(remedy: Remedy, situation: Situation) -> PlanStep:
         group=remedy.id,
     )
     return with_number(step, situation) if remedy.raises_limit else step
+
+
+def _as_named(remedy: Remedy, name: str, situation: Situation) -> tuple[Change, ...]:
+    """The setting under the name that the message gives it, from the value that log or launch shows, else from the
+    default of the library that speaks."""
+    known = next((one for one in remedy.known_as if name and all_hold(one.when, situation.facts) is not None), None)
+    if not name or remedy.value is None:
+        return ()
+    carrier = situation.now.built.natives.carrier(remedy.knob or "")
+    own = carrier is not None and situation.now.run.topology.colocated  # an engine of another command has its own
+    name = change_of(carrier, None, situation).key if own and carrier is not None else name
+    knob, printed = situation.now.run.knobs.get(remedy.knob or ""), situation.facts.get(f"knob.{remedy.knob}")
+    default = known.default if known is not None else None
+    seen = printed is not None and (knob is None or knob.source in ("script", "log"))
+    value = printed.value if printed is not None and seen else default
+    value = int(value) if isinstance(value, float) and value.is_integer() else value
+    present = Native(name, None if value is None else str(value), value, "log" if seen else "assumed")
+    by_steps = replace(remedy, value=replace(remedy.value, low=None))  # an engine that starts needs most of its share
+    found = next_value(by_steps, present, situation)
+    return () if found is None else (_change(found[0], str(found[1])),)
 
 
 def _then(remedy: Remedy, changes: tuple[Change, ...]) -> str:

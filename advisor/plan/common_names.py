@@ -27,6 +27,8 @@ _OFF = frozenset({"eager", "math", "naive", "never", "fp32", "float32", "fp16", 
 IN_PART, WHOLLY = frozenset({"selective", "selective_op", "partial"}), "full"
 """Words by which recomputing is on for some of it, and the one for all (torchtitan's activation_checkpoint.mode,
 Megatron's recompute_granularity)."""
+_OF_HF = "per_device_"
+"""Front of the names that transformers' Trainer alone has."""
 MOST_NAMES = 2
 """Names told where the launch bears none: enough to look for."""
 
@@ -36,7 +38,11 @@ def names_of(knob: str, situation: Situation) -> list[str]:
     tables, knob = situation.predictor.inputs.tables, _trained(knob)
     counted = tables.once("names of settings", lambda: _counted(situation.knowledge))
     mine = [(name, by) for name, by in counted.items() if "_" in name and knob in by and _means(by) == knob]
-    return [name for name, by in sorted(mine, key=lambda each: -each[1][knob])]
+    names = [name for name, by in sorted(mine, key=lambda each: -each[1][knob])]
+    own = situation.facts.get("own_loop")
+    if own is None or own.value is not True:
+        return names
+    return [name for name in names if not name.startswith(_OF_HF)] or names
 
 
 def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:

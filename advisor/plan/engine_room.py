@@ -34,7 +34,8 @@ def _filled_by_weights(share: float, now: Prediction) -> str:
     packed = run.number("rollout.weight_bits") or run.model.served_bits or run.number("actor.quantized_bits")
     whole = 0 if packed else BF16 * run.model.parameters // max(1, int(run.number("rollout.tensor_parallel") or 1))
     weights = max(counted, default=whole)
-    spread_wider = weights > card and not run.seen_whole  # no engine starts so: what spreads it was not seen
+    # no engine starts so: what spreads it was not seen, unless it has cards of its own, which it needs whole
+    spread_wider = weights > card and not run.seen_whole and run.topology.colocated
     if weights <= WEIGHTS_OF_SHARE * share * card or spread_wider:
         return ""
     return say("the engine's weights alone take {weights} of each card", weights=show_bytes(weights))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.diagnosis.conditions import contradicted, holds
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import say
-from advisor.plan.applicable import needs_engine, spent, told
+from advisor.plan.applicable import may_apply, needs_engine, spent, told
 from advisor.plan.by_hand import advice_step
 from advisor.plan.plan import PlanStep
 from advisor.plan.select import GUESSED
@@ -78,6 +78,9 @@ def _states_beyond(situation: Situation) -> bool:
 def _of_workers(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> HostSteps:
     """The steps with those that end an offload nobody saw, where the training workers hold most: their own lever."""
     held, now = situation.facts.get("host.held_by"), situation.now
+    if situation.place == "host":
+        by_id = {one.id: one for one in situation.remedies}
+        steps = [_conditional(step, by_id.get(step.id), situation) for step in steps]
     if held is None or held.value != "workers" or cause.id not in GUESSED or now.run.seen_whole:
         return HostSteps(steps)
     listed = {step.id for step in steps}
@@ -116,8 +119,11 @@ def _possible(situation: Situation) -> list[Remedy]:
     for answer in left:
         names = causes[answer.leads_to].remedies if answer.leads_to else ()
         fitting = [by_id[name] for name in names if name in by_id and by_id[name].memory == "host"]
-        fitting = [one for one in fitting if not any(contradicted(rule, facts) for rule in one.applies_when)]
-        fitting = [one for one in fitting if needs_engine(one, situation) != "missing" and one.kind != "version"]
+        fitting = [
+            one
+            for one in fitting
+            if may_apply(one, situation) and needs_engine(one, situation) != "missing" and one.kind != "version"
+        ]
         fitting = [one for one in fitting if told(one, situation)]
         fitting = [one for one in fitting if not one.phases or situation.phase in ("unknown", *one.phases)]
         fitting = [one for one in fitting if situation.reaches(one) and not spent(one, situation)]

@@ -191,6 +191,15 @@ def _speaks_in_words(native: Native, knob: str | None) -> bool:
     return speaks_in_words(conversions(native.fact).get(knob))
 
 
+def _at_its_least(remedy: Remedy, native: Native, built: BuiltRun) -> bool:
+    """Whether each rank has the least already, whatever number the key has: one of all ranks is divided by them."""
+    floor = least(remedy.value) if remedy.value is not None else None
+    divided = native.fact is not None and conversions(native.fact).get(remedy.knob or "") is not None
+    now = as_number(built.run.value(remedy.knob or "")) if remedy.knob is not None else None
+    sure = native.given and divided and not built.run.topology.assumed
+    return sure and floor is not None and now is not None and now <= floor
+
+
 def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list[Option], str] | None:
     """Allowed values on top of `base`, the mildest first, and the rule that forbade others, where one did.
 
@@ -201,6 +210,8 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     seen = _carrier(remedy, before.built)
     if seen is None or remedy.value is None or unseen_number(remedy, situation):
         return None
+    if _at_its_least(remedy, seen, before.built):
+        return [], ""
     native = _assumed(printed_now(remedy.value, seen, situation.facts), remedy, situation)
     said = _said_of_unknown(native, situation) if remedy.value.next is not None else ()
     documented = documented_values(native, situation)

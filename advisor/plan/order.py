@@ -14,7 +14,7 @@ from advisor.plan.applicable import in_a_later_version, needs_engine
 from advisor.plan.as_in_case import HELPED
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED, LITTLE, LOGITS, holder_of, lever_of, touches
+from advisor.plan.select import GUESSED, LITTLE, LOGITS, gives_hardly, holder_of, lever_of, touches
 from advisor.plan.situation import Situation
 from advisor.plan.trigger import turned_back
 from advisor.run.natives import SAMPLES
@@ -37,6 +37,8 @@ RARE: frozenset[Phase] = frozenset({"data", "model_load", "checkpoint", "validat
 """Phases that most crashes of an unknown phase did not die in."""
 MACHINE_BY = 3
 """More RAM helps whatever filled the host: what is tried at once comes before it, and no more than that (judgement)."""
+MACHINES = 2
+"""A larger limit, and more RAM or fewer processes on a node, stand beside each other."""
 OWN = 2
 """Remedies of a cause that no sum counts, before what is usual (judgement)."""
 MOST_DOCUMENTED = 2
@@ -192,6 +194,12 @@ class Grounds(Struct, frozen=True):
             return ELSEWHERE
         if found or step.kind in ("machine", "job") or self._enough(step):
             return ORDINARY
+        if (
+            remedy is not None
+            and gives_hardly(remedy, self.situation)
+            and self.saving(step) < HARDLY * self.missing + 1
+        ):
+            return LITTLE_GIVEN
         small = self.situation.facts.get("pass.small")
         short = small is not None and small.value is True and not self.missing
         counted = (self.missing > 0 or short) and not self.situation.rows_unknown
@@ -203,8 +211,12 @@ class Grounds(Struct, frozen=True):
         return UNSURE if self._unsure(step, remedy) else ORDINARY
 
     def _unsure(self, step: PlanStep, remedy: Remedy | None) -> bool:
-        if remedy is None or step.id in self.unseen:
+        if remedy is None:
             return step.id in self.unseen
+        natives = self.situation.now.built.natives  # most that roll out offload, and nothing holds more of a node
+        usual = remedy.lever == "offload-off" and natives.framework is not None and natives.rolls_out
+        if step.id in self.unseen and not usual:
+            return True
         rare = self.situation.phase == "unknown" and bool(remedy.phases) and RARE.issuperset(remedy.phases)
         rare = rare and not stated(step) and remedy.id not in self.cause.remedies[:OWN]
         newer = in_a_later_version(remedy, self.situation)
@@ -313,6 +325,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     a holder, among what costs no results), and between equals the key decides.
     """
     placed = sorted(((why.place(step, order), step) for order, step in enumerate(steps)), key=lambda each: each[0])
+    leaves_first = {one.id for one in why.remedies.values() if one.lever == "offload" and one.id in why.usual}
     set_here = {why.lever(step) for step in steps if stated(step)}
     kept: list[PlanStep] = []
     tried: list[PlanStep] = []
@@ -324,8 +337,10 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         place, step = each
         if place.stage != TRY:
             return (place.stage, place.order)
-        due = why.situation.place == "host" and len(tried) == MACHINE_BY - 1 and step.kind in ("machine", "job")
+        due = why.situation.place == "host" and MACHINE_BY <= len(tried) + 1 < MACHINE_BY + MACHINES
+        due = due and step.kind in ("machine", "job")
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
+        lever = 0 if step.id in leaves_first else lever
         unset = why.lever(step) == "batch" and "batch" in set_here and not stated(step)  # the user's own number first
         return (place.stage, not due, place.behind, lever, place.price >= RESULTS, holder, unset, place)
 

@@ -61,10 +61,12 @@ def _of_any(remedy: Remedy, provision: Provision) -> bool:
 
 
 def _harmless(remedy: Remedy, seen: Situation) -> PlanStep | None:
-    """The remedy as a step, unless it changes results or takes room elsewhere."""
+    """The remedy as a step, unless it changes results or takes room elsewhere that is not there, or may not be: the end
+    of an offload is a step where the cards are counted to hold it."""
     found = propose(remedy, seen, {})
     if not isinstance(found, Proposal) or found.results == "changed":
         return None
-    if any(size < 0 for size in (*found.saves.values(), *found.other_saves.values())):
+    held = remedy.lever == "offload-off" and found.spills == 0 and seen.now.ledger.gpu_capacity is not None
+    if not held and any(size < 0 for size in (*found.saves.values(), *found.other_saves.values())):
         return None
     return step_of(found, seen, selected=False)

@@ -8,6 +8,7 @@ from itertools import combinations, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
@@ -118,7 +119,11 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
         situation = replace(situation, barred=situation.barred | filling)
     allowed = [p for p in proposals if p.remedy.id not in situation.barred and not p.remedy.last_resort]
     allowed = [p for p in allowed if (not p.blind or p.confirmed) and not beyond_a_card(p.other_saves, situation)]
-    allowed = [p for p in allowed if lever_of(p.remedy) not in situation.in_vain]
+    allowed = [
+        p
+        for p in allowed
+        if lever_of(p.remedy) not in situation.in_vain and (p.fits or not gives_hardly(p.remedy, situation))
+    ]
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest, base = [p for p in allowed if p not in cures], together(cures)
     if situation.now.enough is None:
@@ -138,6 +143,11 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
         return Selected({p.remedy.id: p for p in picked}, too_little=shortage(situation, together(picked)) > 0)
     own = [*cures, *(p for p, mine in found if mine)]
     return Selected({p.remedy.id: p for p in own}, tuple(p for p, mine in found if not mine))
+
+
+def gives_hardly(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the knowledge says that it gives hardly anything in a run of this kind."""
+    return bool(remedy.last_when) and all_hold(remedy.last_when, situation.facts) is not None
 
 
 def touches(remedy: Remedy, situation: Situation) -> bool:

@@ -27,6 +27,8 @@ AWAKE: tuple[Phase, ...] = ("rollout_init", "rollout_generate", "weight_sync", "
 """Phases in which an engine that sleeps holds its share; in "unknown" it may."""
 
 
+_FROZEN = (0.5, 2.0)
+"""Bytes of a parameter that has neither gradient nor moments: in 4 bits, in 16."""
 _DUE: dict[str, Phase] = {"save.due": "checkpoint", "eval.due": "validation"}
 
 
@@ -70,6 +72,12 @@ class Situation(Struct, frozen=True):
         """Whether the run came to a phase that the remedy relieves: none was saved or evaluated where none was due."""
         missed = {phase for name, phase in _DUE.items() if (fact := self.facts.get(name)) and fact.value is False}
         return self.phase != "unknown" or not remedy.phases or not missed.issuperset(remedy.phases)
+
+    def may_have_saved(self, remedy: Remedy) -> bool:
+        """Whether the remedy is of a save, and one was due when the node's RAM ran out: the log of a kill ends before
+        the save says a word."""
+        due, of_save = self.facts.get("save.due"), remedy.phases == ("checkpoint",)
+        return self.place == "host" and of_save and due is not None and due.value is True
 
     @property
     def fullest(self) -> Phase:
@@ -142,7 +150,9 @@ class Situation(Struct, frozen=True):
         known = tuple(replace(one, says=spoken_here(" ".join(one.says.split()), self.facts)) for one in known)
         model = self.now.run.model if self.now.ledger.missing else None  # else each step says what it takes here
         parameters = model.parameters if model is not None else None
-        return tuple(replace(one, costs=costs_of(one, parameters)) if one.offloads else one for one in known)
+        adapters = self.facts.get("lora")
+        frozen = adapters is not None and adapters.value is True
+        return tuple(replace(one, costs=costs_of(one, parameters, frozen)) if one.offloads else one for one in known)
 
     @property
     def platform(self) -> Platform:
@@ -195,14 +205,16 @@ class Situation(Struct, frozen=True):
         return tuple(concern.advisory for concern in self.faults.of(changed) if concern.advisory.safe)
 
 
-def costs_of(remedy: Remedy, parameters: float | None) -> str:
-    """What it costs, in words: where the model is known, the bytes that go to host RAM."""
+def costs_of(remedy: Remedy, parameters: float | None, frozen: bool = False) -> str:
+    """What it costs, in words: where the model is known, the bytes that go to host RAM. `frozen`: of the base no more
+    than its weights."""
     if remedy.offloads is None:
         return remedy.costs
-    least, most = (f"{each:g}" for each in remedy.offloads)
+    offloads = _FROZEN if frozen else remedy.offloads
+    least, most = (f"{each:g}" for each in offloads)
     offloaded = say("{least} to {most} bytes per parameter", least=least, most=most)
     if parameters is not None:
-        sizes = {name: f"{each * parameters / GIB:.0f}" for name, each in zip("ab", remedy.offloads, strict=True)}
+        sizes = {name: f"{each * parameters / GIB:.0f}" for name, each in zip("ab", offloads, strict=True)}
         offloaded = say("{a} to {b} GiB ({per})", **sizes, per=offloaded)
     return filled(remedy.costs, {"offloaded": offloaded})
 

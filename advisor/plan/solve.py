@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold, contradicted
+from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.cells import Place
@@ -15,10 +15,20 @@ from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.memory.ledger import peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
-from advisor.plan.applicable import applies, fitting, in_a_later_version, needs_engine, of_years_later
+from advisor.plan.applicable import (
+    applies,
+    at_engine_start,
+    fitting,
+    in_a_later_version,
+    may_apply,
+    needs_engine,
+    of_years_later,
+)
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, where_shared
 from advisor.plan.host_holders import holders_of
+from advisor.plan.in_force import acting_step
+from advisor.plan.named_by_message import named_by_message
 from advisor.plan.options import by_default, options, unseen_number
 from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown, states_beyond, weights_beyond
 from advisor.plan.plan import NotProposed, Plan, PlanStep
@@ -103,6 +113,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     told = [_advised(remedy, situation) for remedy in _advice(situation, cause)]
     levers = _levers(proposals, picked, situation)
     levers += [step for step in told if step.id not in {one.id for one in levers}]
+    by_message = _named(levers, situation)
+    levers = [*by_message, *(step for step in levers if step.id not in {one.id for one in by_message})]
     holders = holders_of(levers, situation, cause)
     few = (
         cause.memory == "gpu"
@@ -120,7 +132,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *_back(situation, cause), *_raising(situation)]
     names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
-    later += [*newer, *provisional_steps(situation, cause)]
+    acting = [step for step in (acting_step(situation, cause),) if step is not None]
+    later += [*newer, *acting, *provisional_steps(situation, cause)]
     here = {step.id for step in first}
     steps = [*first, *(step for step in later if step.id not in here and step.id not in WITNESSES)]
     of_a_version = [one.id for one in (versions.maybe if cause.id in OF_A_VERSION else [])]
@@ -128,11 +141,15 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
         steps,
         situation,
         cause,
-        leading=[*of_a_version, *leading, *holders.leading],
+        leading=[*named_by_message(situation), *of_a_version, *leading, *holders.leading],
         ahead=names,
         doubted={step.id for step in (*versions.perhaps, *newer)},
         # what grows, no setting ends
-        unseen={*holders.unseen, *(step.id for step in versions.doubtful if cause.counted)},
+        unseen={
+            *holders.unseen,
+            *(one.id for one in acting if one.place == "gpu"),
+            *(step.id for step in versions.doubtful if cause.counted),
+        },
         helped=holders.helped,
     )
     shown = documented_alike(situation)
@@ -184,6 +201,17 @@ def _levers(proposals: Sequence[Proposal], picked: Selected, situation: Situatio
         levers.append(replace(step, conflicts=against.get(step.id, ())))
     levers.sort(key=lambda step: step.id not in picked.own)
     return levers
+
+
+def _named(levers: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
+    """The settings that the message itself names and that no step moves yet, or moves without a value."""
+    by_id, apart = {one.id: one for one in situation.remedies}, not situation.now.run.topology.colocated
+    taken = {step.id for step in levers if all(one.old_source == "assumed" for one in step.changes)}
+    here = {
+        step.id for step in levers if step.changes and not (apart and step.id in taken)
+    }  # a server has its own keys
+    named = {name: key for name, key in named_by_message(situation).items() if name not in here}
+    return [advice_step(by_id[name], situation, named=key) for name, key in named.items()]
 
 
 def _of_cases(situation: Situation, cause: Cause, chosen: Overrides) -> list[PlanStep]:
@@ -369,11 +397,16 @@ def _ordinary(situation: Situation, cause: Cause) -> list[str]:
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
     if remedy.memory not in (situation.place, "shm") and not remedy.platforms:
         return False
-    if "gpu.beyond_card" in situation.facts and remedy.relieves in ("states", "engine"):
+    if "gpu.beyond_card" in situation.facts and (
+        remedy.relieves in ("states", "engine") or remedy.lever == "recompute"
+    ):
         return False  # room for it cannot be made, only a smaller tensor
     if not situation.reaches(remedy) or (remedy.relieves in ("pass", "rows") and weights_beyond(situation)):
         return False
+    if not at_engine_start(remedy, situation):
+        return False
     anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
+    anywhere = anywhere or situation.may_have_saved(remedy)
     return anywhere or situation.phase in remedy.phases
 
 
@@ -419,7 +452,7 @@ def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
         ordinary = [n for n in ordinary if by_id[n].title not in keyed]
     names = dict.fromkeys((*cause.remedies, *ordinary))
     named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
-    wanted = [r for r in named if _may_apply(r, situation) and _concerns(r, situation) and applies(r, situation)]
+    wanted = [r for r in named if may_apply(r, situation) and _concerns(r, situation) and applies(r, situation)]
     wanted = [r for r in wanted if r.id in cause.remedies[:1] or not of_years_later(r, situation)]
     if natives.framework is None:
         return [r for r in wanted if not (r.environment and r.value is not None)]
@@ -456,13 +489,6 @@ def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
         and not by_default(remedy, situation)
         and not isinstance(propose(remedy, situation, {}), Proposal)
     )
-
-
-def _may_apply(remedy: Remedy, situation: Situation) -> bool:
-    """What is only told needs its facts; where a setting is meant that nobody can see, they must not be otherwise."""
-    if remedy.value is None:
-        return all_hold(remedy.applies_when, situation.facts) is not None
-    return not any(contradicted(rule, situation.facts) for rule in remedy.applies_when)
 
 
 def _shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool) -> str:

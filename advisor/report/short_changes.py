@@ -62,6 +62,8 @@ class Most(Struct, frozen=True):
     outcomes: int
     notes: int
     assumed: int
+    further: int
+    """Steps told by their title alone, behind those that are told in full."""
 
 
 class ShownSteps(Struct, frozen=True):
@@ -71,6 +73,8 @@ class ShownSteps(Struct, frozen=True):
     """Before what is switched on: what is looked at first."""
     chosen: tuple[PlanStep, ...]
     others: tuple[PlanStep, ...]
+    further: tuple[PlanStep, ...]
+    """Steps that are told by their title alone."""
     left: int
     """Steps that are not printed."""
 
@@ -90,8 +94,9 @@ class ShownSteps(Struct, frozen=True):
         least = 1 if largest is None else ON_HOST
         shown = helping[: max(least, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
         ahead = ahead[: max(1, most.alternatives)]
-        left = len(certain) - len(chosen) - len(ahead) - len(shown)
-        return ShownSteps(tuple(ahead), chosen, tuple(shown), left)
+        further = tuple(step for step in helping if step not in shown)[: most.further]
+        left = len(certain) - len(chosen) - len(ahead) - len(shown) - len(further)
+        return ShownSteps(tuple(ahead), chosen, tuple(shown), further, left)
 
 
 def changes_of(state: State, most: Most) -> list[str]:
@@ -124,12 +129,22 @@ def changes_of(state: State, most: Most) -> list[str]:
         ordered = say("In this order, until it runs:") if len(others) > 1 else say("To try:")
         lines += wrap(say("Or:") if chosen else ordered, 2)
         marks = ["-"] * len(others) if chosen else [f"{number}." for number in range(1, len(others) + 1)]
-        for number, (mark, step) in enumerate(zip(marks, others, strict=True)):
+        seen = sum(step.id in WITNESSES for step in others)
+        for number, (mark, step) in enumerate(zip(marks, others, strict=True), -seen):
             helps = _only_helps(step, state) if chosen else ""
             lines += _offered(mark, step, state, helps) + (
                 _by_hand(step, state) if number < most.by_hand or step.id in WITNESSES else []
             )
-    return lines + and_more(shown.left) + wrap(beside, 2) + _if_it_was(perhaps, state, most)
+    return lines + _further_steps(shown) + wrap(beside, 2) + _if_it_was(perhaps, state, most)
+
+
+def _further_steps(shown: ShownSteps) -> list[str]:
+    """What else there is, by its titles: who looks for a step finds it, and how many are not told."""
+    if not shown.further:
+        return and_more(shown.left)
+    titles = [say("{step} ({facts})", step=step.title, facts=step.id) for step in shown.further]
+    left = [say("{count} more", count=shown.left)] if shown.left > 0 else []
+    return wrap(say("Further: {steps}", steps=clauses([*titles, *left])), 2, 4)
 
 
 def _if_it_was(steps: list[PlanStep], state: State, most: Most) -> list[str]:
@@ -229,7 +244,9 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
     remedy = next((one for one in state.knowledge.remedies if one.id == step.id), None)
     if step.kind == "version":
         return wrap(brief(step.why, 1), 5)
-    if step.changes or remedy is None or remedy.knob is not None:
+    if state.plan.steps == (step,) and not step.changes:  # the whole advice
+        return wrap(step.why, 5)
+    if step.changes or (remedy is not None and remedy.knob is not None):
         return []
     told = BETWEEN_SENTENCES.split(step.why)
     return wrap(next(filter(_COMMAND.search, told), told[0]), 5)

@@ -37,9 +37,14 @@ NOTABLE = GIB // 8
 """What others hold of a card is told from here on: less is rounding and the driver's own."""
 BOTH = 2
 """Ways that an answer could go, shown at least."""
-WORDS = 400
+WORDS = 450
 """What somebody reads at night; a longer report says less of what comes second."""
-LENGTHS = (Most(3, 3, 6, 3, 3, 2, 2), Most(3, 2, 6, 2, 3, 2, 1), Most(2, 1, 6, 1, 2, 1, 1), Most(1, 0, 4, 0, 2, 1, 1))
+LENGTHS = (
+    Most(3, 3, 6, 3, 3, 2, 2, 5),
+    Most(3, 2, 6, 2, 3, 2, 1, 5),
+    Most(2, 1, 6, 1, 2, 1, 1, 4),
+    Most(1, 0, 5, 1, 2, 1, 1, 4),
+)
 """From the longest on; the last is taken however long it is."""
 _PROVES = ("cause", "victim", "hint", "pointer", "warning")
 """Roles of evidence, the one that proves most first."""
@@ -275,6 +280,8 @@ def _before_steps(state: State) -> bool:
 
 
 def _helps(step: PlanStep) -> bool:
+    if min(step.host_saves.values(), default=0) < 0:
+        return False  # it fills the other memory, which may be the one that is short
     return step.selected or step.kind in ("machine", "manual", "job") or any(size > 0 for size in step.saves.values())
 
 

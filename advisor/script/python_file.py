@@ -137,6 +137,10 @@ def read_python(
     return reading
 
 
+_MAGIC = regex(rb"(?m)^[%!](?=[%\w])")
+"""What a notebook does by itself and Python does not take: `%%writefile train.py`, `!pip install …`."""
+
+
 def parsed(data: bytes) -> ast.Module:
     """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something.
 
@@ -146,7 +150,11 @@ def parsed(data: bytes) -> ast.Module:
         warnings.simplefilter("ignore")
         try:
             return ast.parse(data)
-        except IndentationError as error:
+        except SyntaxError as error:
+            if (plain := _MAGIC.sub(b"#", data)) != data:  # a cell of a notebook
+                return parsed(plain)
+            if not isinstance(error, IndentationError):
+                raise
             with suppress(SyntaxError):
                 first, *others = ast.parse(b"if 1:\n" + data).body
                 assert isinstance(first, ast.If)

@@ -25,7 +25,7 @@ _SUFFIXES: dict[str, DocumentKind] = {
     ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".py": "python",
 }  # fmt: skip
 _IMPORTS = regex(
-    rb"(?:[ \t]*(?:#(?!!)[^\n]*)?\r?\n)*"
+    rb"(?:[ \t]*(?:(?:#(?!!)|%|!(?=pip|apt))[^\n]*)?\r?\n)*"
     rb"(?:from [A-Za-z_][\w.]* import [\w(*]|import [A-Za-z_][\w.]*(?: as \w+)?[ \t]*(?:,|#|\r?\n))"
 )
 """Comments and blank lines, then an import."""

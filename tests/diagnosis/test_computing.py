@@ -113,4 +113,4 @@ def test_what_rollouts_run_beside_the_training_may_hold_the_ram(tmp_path: Path, 
         tmp_path, log, script=tmp_path / "run.sh", answers={"memory": "host", "first_step": "no", "framework": "verl"}
     )
     assert state.diagnosis.cause == cause
-    assert (state.plan.steps[0].id == "limit-each-tool") is (cause == "tools-fill-host")
+    assert (state.plan.steps[0].id == "fewer-tools-at-once") is (cause == "tools-fill-host")

@@ -261,6 +261,11 @@ class Remedy(Strict, frozen=True, kw_only=True):
     applies_when: tuple[Expression, ...] = ()
     leads_when: tuple[Expression, ...] = ()
     """Facts that make it the usual way out of this kind of run: it stands among the first steps, whatever it costs."""
+    last_when: tuple[Expression, ...] = ()
+    """Facts with which it gives hardly anything of what is missing: it stands behind the others, unless a count or a
+    report of a run like this one says otherwise."""
+    in_force: str = ""
+    """Where a run that has it already died all the same: how to see whether it acts."""
     several: bool = False
     """It shares something among processes: nothing for a run of one; where nobody knows, told with that condition."""
     platforms: tuple[Platform, ...] = ()
