@@ -40,6 +40,7 @@ from advisor.script.python_options import (
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
 _NEWLINE = regex(rb"\r\n|\n|\r")
+_MAGIC = regex(rb"(?m)^([ \t]*)(?:%(?=%?[a-z])|!(?=[a-z]))")
 _CONFIG_NAME = regex(r"(Config|Arguments|Args)$")
 
 
@@ -138,7 +139,8 @@ def read_python(
 
 
 def parsed(data: bytes) -> ast.Module:
-    """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something.
+    """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something. A
+    notebook's commands (`%%writefile`, `!pip`) count as comments.
 
     Raises SyntaxError, and what `ast` raises.
     """
@@ -146,7 +148,12 @@ def parsed(data: bytes) -> ast.Module:
         warnings.simplefilter("ignore")
         try:
             return ast.parse(data)
-        except IndentationError as error:
+        except SyntaxError as error:
+            bare = _MAGIC.sub(rb"\g<1>#", data)
+            if bare != data:
+                return parsed(bare)
+            if not isinstance(error, IndentationError):
+                raise
             with suppress(SyntaxError):
                 first, *others = ast.parse(b"if 1:\n" + data).body
                 assert isinstance(first, ast.If)
