@@ -185,6 +185,8 @@ class Grounds(Struct, frozen=True):
             return UNPROVEN
         if remedy is not None and lever_of(remedy) in self.situation.in_vain:
             return UNPROVEN
+        if self.situation.fills_other(step.host_saves):
+            return UNPROVEN
         asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
         idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0
         kept = self.beyond and remedy is not None and remedy.relieves in ("pass", "rows")
@@ -205,7 +207,9 @@ class Grounds(Struct, frozen=True):
     def _unsure(self, step: PlanStep, remedy: Remedy | None) -> bool:
         if remedy is None or step.id in self.unseen:
             return step.id in self.unseen
+        left = self.situation.predictor.crash.phase_among
         rare = self.situation.phase == "unknown" and bool(remedy.phases) and RARE.issuperset(remedy.phases)
+        rare = rare and not RARE.issuperset(left or ("unknown",))
         rare = rare and not stated(step) and remedy.id not in self.cause.remedies[:OWN]
         newer = in_a_later_version(remedy, self.situation)
         perhaps = needs_engine(remedy, self.situation) == "unseen" or self.situation.needs_more(remedy)
