@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, stopped_without_a_word
+from advisor.crash.phase import LEAVES_BEHIND
 from advisor.crash.statements import fitted_in, statements_in
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.computing import platform_of
@@ -16,6 +17,7 @@ from advisor.diagnosis.course_facts import rising_course
 from advisor.diagnosis.deciding import DecidingQuestion, telling_questions
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
+from advisor.diagnosis.due_facts import due_facts
 from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
@@ -34,7 +36,7 @@ from advisor.diagnosis.parts import OF_ROLLOUTS_ALONE
 from advisor.diagnosis.vendor import dialect_of, speak_of_cards, tree_of, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
-from advisor.language import listed, say, sentences
+from advisor.language import clauses, listed, say, sentences
 from advisor.machine.describe import named_versions
 from advisor.machine.inventory import Machine
 from advisor.machine.libraries import normalised
@@ -219,9 +221,12 @@ def state_of(
     ran_with = _ran_with(asked, recognised, answers, machine, knowledge, crash)
     shardings = knowledge.tree.sharding
     frames = [*(f"{frame.file}:{frame.function}" for frame in crash.frames), crash.phase_because]  # a worker's class
+    frames += [one.process for one in crash.evidence[:1]]
     by_engine = keys_of_knobs(recognised.framework, recognised.era, crash.engine_figures)
     shared = printed_sharing(recognised.framework, crash.settings, crash.engine_figures)
-    printed = {**shown_by_frames(recognised.framework, frames), **by_engine, **shared, **crash.settings}
+    cards = {"topology.gpus_per_node": str(crash.runs_told[crash.memory])} if crash.memory in crash.runs_told else {}
+    of_that_run = keys_of_knobs(recognised.framework, recognised.era, cards)
+    printed = {**of_that_run, **shown_by_frames(recognised.framework, frames), **by_engine, **shared, **crash.settings}
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
     paths = tuple(frame.file for frame in crash.frames)
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
@@ -262,6 +267,7 @@ def state_of(
         said=_said_place(crash, answers),
     )
     seen_run = predictor.built(earlier.overrides).run
+    crash, died_at = (_where_due(one, seen_run) for one in (crash, died_at))
     by_size = told_by_size(seen_run, machine, died_at)
     if by_size is not None:
         user_told = "phase" in answers and not by_size.instead
@@ -400,6 +406,15 @@ def _answered_dialect(
     libraries = {**crash.libraries, **machine.libraries}
     paths = [frame.file for frame in crash.frames]
     return with_answered_framework(recognised, answers, knowledge.frameworks, keys, libraries, paths, crash.dated)
+
+
+def _where_due(crash: Crash, run: Run) -> Crash:
+    """The crash with the save first, where its phase is that of the last mark and the run's first save comes next."""
+    facts = due_facts(run, crash.steps_done) if crash.phase_by_mark and crash.phase not in LEAVES_BEHIND else {}
+    if not all(name in facts and facts[name].value is True for name in ("save.due", "save.first")):
+        return crash
+    because = clauses((facts["save.due"].because, crash.phase_because))
+    return replace(crash, phase="unknown", phase_among=("checkpoint", crash.phase), phase_because=because)
 
 
 def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:

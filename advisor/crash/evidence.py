@@ -145,6 +145,8 @@ class Crash(Struct, frozen=True):
     """Of very long logs, by name: (lines before, byte offset) of some lines' beginnings, in order."""
     phase_among: tuple[Phase, ...] = ()
     """Where `phase` is unknown: the phases that the failing frame leaves, the likeliest first."""
+    phase_by_mark: bool = False
+    """Only the last mark of progress shows the phase: what came next is not seen."""
     table_command: str = ""
     """The command by which Ray says that its table of memory users can be read; "" where the log has none."""
     speaks_of: frozenset[Part] = frozenset()
@@ -169,6 +171,9 @@ class Crash(Struct, frozen=True):
     """Words of the lines that a person wrote, each once."""
     statements: frozenset[str] = frozenset()
     """What a person wrote of the run, as `statements_in` names it."""
+
+    runs_told: Mapping[str, int] = field(default_factory=dict)
+    """Memory → on how many GPUs the run of it was, where a person tells of two runs that filled different ones."""
 
     @property
     def failing(self) -> tuple[Frame, ...]:

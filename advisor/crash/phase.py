@@ -19,7 +19,7 @@ from advisor.crash.tracebacks import NO_TRACE, Trace
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import FrameRule, FrameTier, Progress
 from advisor.language import say
-from advisor.words import Phase
+from advisor.words import Phase, both
 
 _TIERS = {tier: rank for rank, tier in enumerate(get_args(FrameTier))}
 _CRITIC = re.compile(r"\bCritic(?:Model|Ray|Worker)\w*")
@@ -32,6 +32,12 @@ _DONE = " 100%|"
 _BAR = re.compile(r"(?:^|\r)\s*\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[")
 """A bar without words in front: transformers' Trainer draws one for training and one for each evaluation."""
 _LOGGED = "{'loss': "
+_TRAINS = re.compile(r"(?:^|\r)\W*(?:[Tt]rain(?:ing)?|Epoch|Episode)\b[^|]{0,80}?\b(?P<percent>\d{1,3})%\|")
+_EVALUATES = re.compile(
+    r"(?i)(?:^|\r)\W*(?:eval|val(?:id)?|test)\w*\b[^|]{0,60}?\b(?P<percent>\d{1,3})%\||\{'eval_\w+': "
+)
+_SUMMED_UP = "{'train_runtime': "
+"""Bars with a title, of training and of evaluation; what transformers' Trainer prints when all steps are over."""
 _GO_ON: tuple[Phase, ...] = ("model_load", "rollout_init")
 """Phases of which a bar shows only a part: sharding follows the shards, and the engine's start its graphs."""
 LEAVES_BEHIND: tuple[Phase, ...] = ("checkpoint", "validation")
@@ -81,8 +87,13 @@ def phase_of(
     hints = [] if among else [_by_frames(cause, trace, rules.frames), _by_driver(driver, rules)]
     hints.append(_by_largest(users, rules))
     if last is not None:
-        hints.append((last[1], say("last progress mark, line {line}", line=last[0].number)))
+        hints.append((last[1], mark_words(last)))
     return next((hint for hint in hints if (hint[0] in among if among else hint[0] != "unknown")), _UNKNOWN)
+
+
+def mark_words(last: ProgressLine) -> str:
+    """What shows the phase, where only the last mark of progress does."""
+    return say("last progress mark, line {line}", line=last[0].number)
 
 
 def _by_source_line(found: PhaseProof, trace: Trace, rules: PhaseRules) -> PhaseProof:
@@ -131,6 +142,12 @@ def phase_of_frames(frames: Sequence[Frame], rules: Iterable[FrameRule]) -> Phas
     return answer
 
 
+def phase_of_function(name: str, rules: Iterable[FrameRule]) -> Phase:
+    """The phase that a function means by its name alone, whatever calls it; "unknown" where no rule is sure."""
+    alone = (rule for rule in rules if not rule.under and rule.tier != "fallback")
+    return phase_of_frames([Frame("", 0, name, 0)], alone)[0]
+
+
 def phase_of_texts(texts: Iterable[str], rules: Iterable[FrameRule], where: str) -> PhaseProof:
     """The phase that a Ray task (`where` "task") or a line of text ("text") means, and the first text a rule knows."""
     chosen = sorted((rule for rule in rules if rule.in_ == where), key=lambda rule: -_TIERS[rule.tier])
@@ -157,6 +174,36 @@ def last_progress(lines: Sequence[LogLine], rules: PhaseRules) -> ProgressLine |
                 over = _DONE in line.printed and rule.phase not in _GO_ON and not rule.after
                 return line, "unknown" if over else rule.phase
     return None
+
+
+def at_the_end(lines: Sequence[LogLine]) -> tuple[tuple[Phase, ...], str]:
+    """What can still come where the last bar of the training, or of an epoch, stands at its end: a save or an
+    evaluation, or the save alone where the evaluation was seen to end; and the clause that says so."""
+    ended, logged, evaluated = 0, False, False
+    for line in lines[-_LOOKED_BACK:]:
+        logged = logged or _LOGGED in line.printed
+        bare = _BAR.findall(line.printed) if logged else []
+        if (titled := _TRAINS.search(line.printed)) is not None:
+            ended, evaluated = (line.number if titled["percent"] == "100" else 0), False
+        elif bare or _SUMMED_UP in line.printed:
+            ended = line.number if all(done == total for done, total in bare) else 0
+        elif (scored := _EVALUATES.search(line.printed)) is not None:
+            evaluated = scored["percent"] in (None, "100")
+    among: tuple[Phase, ...] = ("checkpoint",) if evaluated else LEAVES_BEHIND
+    told = {"line": ended, "phases": both(among)}
+    return (
+        (among, say("in line {line} the training is at its end, and what can come then: {phases}", **told))
+        if ended
+        else ((), "")
+    )
+
+
+def over_at(last: ProgressLine | None, rules: PhaseRules) -> Phase:
+    """The phase of a step whose bar is the last mark and stands at its end; what came next is not shown."""
+    if last is None or _DONE not in last[0].printed:
+        return "unknown"
+    known = (rule for rule in rules.progress if rule.phase not in _GO_ON)
+    return next((rule.phase for rule in known if re.search(rule.pattern, last[0].printed)), "unknown")
 
 
 def _evaluation_bar(lines: Sequence[LogLine]) -> LogLine | None:
@@ -199,6 +246,12 @@ def _by_texts(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> PhasePr
     phase, found = phase_of_texts([name for name in (task, *trace.tasks) if name], rules.frames, "task")
     if phase != "unknown":
         return phase, say("Ray task {name}", name=found)
+    for call in trace.calls:
+        phase, _ = phase_of_texts([call], rules.frames, "task")
+        if phase == "unknown":
+            phase, _ = phase_of_frames([Frame("", 0, call.rpartition(".")[2], 0)], rules.frames)
+        if phase != "unknown":
+            return phase, say("the log names the call {name}", name=clean_line(call, _QUOTED))
     phase, found = phase_of_texts([text for text in (*own, *trace.texts) if text], rules.frames, "text")
     return (phase, say("the log's text {quoted}", quoted=found)) if phase != "unknown" else _UNKNOWN
 

@@ -39,9 +39,12 @@ from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
     PhaseRules,
     ProgressLine,
+    at_the_end,
     last_progress,
+    mark_words,
     open_phases,
     phase_of,
+    phase_of_function,
     phase_of_texts,
     preceding,
     resumed_at,
@@ -51,7 +54,7 @@ from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
-from advisor.crash.statements import A_PAGE, libraries_now, phase_said, statements_in
+from advisor.crash.statements import A_PAGE, holder_said, libraries_now, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.training_bar import training_bar
 from advisor.crash.unclear import why_unclear
@@ -71,7 +74,7 @@ from advisor.crash.verdict import (
 )
 from advisor.crash.worded_sizes import with_worded
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
-from advisor.language import listed, mark, say
+from advisor.language import clauses, listed, mark, say
 from advisor.redact import redact
 from advisor.script.sentences import words_in
 from advisor.words import Memory, Phase, both
@@ -103,6 +106,8 @@ _JUDGED = (*FAILURES, "warning", "telemetry")
 """Roles of signatures without anchors that are evidence; of progress only the last mark is."""
 ENDED_BY_LAUNCHER = "launcher-ended"
 """Signature of a launcher that ends the other processes, in the middle of what they print."""
+_LINES_ABOVE = 8
+"""Lines right above a failure in which its source line may stand under another label."""
 _LINES_OF_A_CUT = 40
 """Last lines of a log without a failure in which a source line may name the phase."""
 _EMPTY = mark("Give the log that the training command itself wrote (standard output and standard error together).")
@@ -245,14 +250,22 @@ class _CrashReader:
             around = [line.text for line in self._lines_until(None)[-_LINES_OF_A_CUT:]]
             phase, quoted = phase_of_texts(around, self.rules.frames, "text")
             because = say("the log's text {quoted}", quoted=quoted) if quoted else because
+        by_mark = last is not None and because == mark_words(last)
+        if phase == "unknown" and cause is not None and not trace.frames:  # its source line bears another label
+            near = [line.text for line in self._lines_until(cause)[-_LINES_ABOVE:-1]]
+            phase, quoted = phase_of_texts(near, self.rules.frames, "text")
+            because = say("the log's text {quoted}", quoted=quoted) if quoted else because
         if phase == "unknown" and cause is not None and cause.id in SAID:
-            phase, because = phase_said(cause.find.text, self.signatures.statements)
+            phase, because = phase_said(cause.find.text, self.signatures.statements, self._phase_of_function)
         if phase == "unknown" and len(self.text) <= A_PAGE:
             told = cause is not None and cause.id in (*TOLD, KILL_TOLD)
-            phase, because = phase_said(self._plain(), self.signatures.statements, note=told)
+            words, function = self.signatures.statements, self._phase_of_function
+            phase, because = phase_said(self._plain(), words, function, note=told)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
+        if phase == "unknown" and (cause is not None or judgement.verdict != "not_oom"):
+            phase, among, because = self._narrowed(among, because, cause)
         judgement = in_phase(judgement, phase, trace, self.signatures.signatures)
         cause, memory = judgement.cause, judgement.memory
         evidence = self._evidence(judgement, users, rows, last)
@@ -261,14 +274,16 @@ class _CrashReader:
             fields = {**_pinned(cause, trace), **_warned(cause, self.run.placed), **_witnessed(judgement)}
             fields |= {**evidence[0].fields, **self._engines(cause), **self._on_card(cause, memory)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
-        unclear_because, settle_by = why_unclear(judgement, trace, (line for _, line in self._every_line()))
+        every = (line for _, line in self._every_line())
+        unclear_because, settle_by = why_unclear(judgement, trace, every, last, self.rules)
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
         own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
         marks = self.signatures
         printed = [line for _, line in own_first]
         written = printed if len(self.text) <= A_PAGE else []
         settings = settings_in(printed)
-        stated = statements_in(self.text, marks.statements)
+        person = "\n".join(lines_in_person(written))
+        stated = statements_in(self.text, marks.statements) | holder_said(person, marks.statements)
         met = {**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)}
         return Crash(
             verdict=judgement.verdict,
@@ -300,6 +315,7 @@ class _CrashReader:
             steps_done=self._steps_done(trace),
             line_index={log.name: tuple(log.line_index) for log in self.logs if log.line_index},
             phase_among=among,
+            phase_by_mark=by_mark,
             finished=self.run.health.finished,
             steps_seen=any(one.count > 0 for one in self.run.health.counts),
             stepped=self.run.health.stepped,
@@ -310,9 +326,24 @@ class _CrashReader:
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=stated,
+            runs_told=runs_told(self._plain(), marks.statements) if written else {},
             described=described_in(written),
-            prose=words_in("\n".join(lines_in_person(written)).encode()),
+            prose=words_in(person.encode()),
         )
+
+    def _phase_of_function(self, name: str) -> Phase:
+        return phase_of_function(name, self.rules.frames)
+
+    def _narrowed(
+        self, among: tuple[Phase, ...], because: str, cause: LogFind | None
+    ) -> tuple[Phase, tuple[Phase, ...], str]:
+        """The phases that are left where the training stands at its end: one alone is the phase."""
+        ended, told = at_the_end(self._lines_until(cause))
+        left = tuple(phase for phase in ended if phase in among) if among else ended
+        if not left:
+            return "unknown", among, because
+        because = clauses(filter(None, (because, told)))
+        return (left[0], (), because) if len(left) == 1 else ("unknown", left, because)
 
     def _trace(self, cause: LogFind | None) -> Trace:
         """The traceback of the cause; if its message was printed before it was raised, the one it was raised with."""

@@ -4,7 +4,7 @@ died, and with which setting it began."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 from advisor.hostile import clean_line
@@ -23,6 +23,8 @@ _FAILS = re.compile(
     r"|\b(?:crash|die[sd]?\b|dying|abort|kill|fail|error|happen|occur|stops?\b)"
     r"|报错|崩|挂了|挂掉|被杀|溢出|失败"
 )
+_FUNCTION = re.compile(r"(?<![\w./=-])(?:\w+(?:\.|::))*(_?[a-z]\w*_\w+)(?:\(\))?(?![\w./(\[-]|\s*=)", re.ASCII)
+"""A function as people name one: not a path, an option, or what is set to a value."""
 _QUOTED = 80
 """Characters of the words that are quoted."""
 SHARED = "shared."
@@ -32,6 +34,12 @@ _NAME_GOES_ON = re.compile(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*
 _AT = re.compile(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 """A value behind the name of its setting."""
 FITTED, UPDATED = "fitted.", "updated."
+HOLDER = "holder."
+_DOUBTS = re.compile(
+    r"(?ai)\b(?:maybe|perhaps|might|could|wonder\w*|suspect\w*|guess\w*|probably|should|try|is it|why)\b"
+    r"|\?|？|可能|也许|是不是|难道"
+)
+"""Words of one who asks or guesses."""
 _VERSION = r"v?(?P<{name}>\d{{1,4}}(?:\.\d{{1,5}}){{1,3}}(?:\.?(?:post|rc|dev)\d{{1,4}})?)(?!\w|\.\d)"
 _RISEN = 1.15
 """Times that memory has to have risen between two sizes that a sentence names (judgement)."""
@@ -66,6 +74,32 @@ def _since(text: str, found: list[str]) -> Iterator[str]:
         yield " ".join(filter(None, (FITTED + library, old[1], now)))
 
 
+def holder_said(text: str, words: StatementWords | None) -> frozenset[str]:
+    """ "holder.NAME WORDS" for what the sentences of a person say holds the card; none where they name several."""
+    if words is None or len(text) > A_PAGE:
+        return frozenset()
+    told: dict[str, str] = {}
+    for found in _SENTENCE.finditer(text):
+        said = ((holder, re.search(named, found[0])) for holder, named in words.holders.items())
+        for holder, one in ((name, one) for name, one in said if one and not _DOUBTS.search(found[0])):
+            told.setdefault(holder, one[0])
+    return frozenset(f"{HOLDER}{name} {clean_line(quoted, _QUOTED)}" for name, quoted in told.items() if len(told) == 1)
+
+
+def runs_told(text: str, words: StatementWords | None) -> dict[str, int]:
+    """Memory → on how many GPUs the run filled it, in the order of the text, where the sentences tell of two runs of
+    which each filled another memory; {} where they do not."""
+    told: dict[str, int] = {}
+    if words is None or not words.numbered or len(text) > A_PAGE:
+        return told
+    for found in _SENTENCE.finditer(text):
+        filled = [memory for memory, named in words.filled.items() if re.search(named, found[0])]
+        counts = {int(next(filter(None, one.groups()))) for one in re.finditer(words.numbered, found[0])}
+        if len(filled) == 1 and len(counts) == 1:
+            told.setdefault(filled[0], counts.pop())
+    return told if len(told) > 1 and len(set(told.values())) > 1 else {}
+
+
 def _told(text: str, words: StatementWords) -> Iterator[str]:
     for found in _SENTENCE.finditer(text):
         sentence = found[0]
@@ -76,7 +110,7 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield "steps"
         if re.search(words.steps, sentence):
             yield "steps"
-        if re.search(words.second, sentence):
+        if re.search(words.second, sentence) and _FAILS.search(sentence):
             yield SECOND
         if not rose and re.search(words.first, sentence) and _FAILS.search(sentence):
             yield FIRST
@@ -144,15 +178,23 @@ def _of_libraries(pattern: str, libraries: tuple[tuple[str, str], ...]) -> re.Pa
     return re.compile(pattern, re.IGNORECASE | re.ASCII)
 
 
-def phase_said(text: str, words: StatementWords | None, *, note: bool = False) -> tuple[Phase, str]:
-    """When it died by the sentence that says so, and what says it; ("unknown", "") where none or several phases are.
-    `note`: the text tells of a failure, and a few lines of it of nothing else."""
+def phase_said(
+    text: str, words: StatementWords | None, of_function: Callable[[str], Phase], *, note: bool = False
+) -> tuple[Phase, str]:
+    """When it died by the sentence that says so, or that names the function in which; and what says it. ("unknown",
+    "") where none or several phases are told. `note`: the text tells of a failure, and a few lines of it of nothing
+    else."""
     if words is None or len(text) > A_PAGE:
         return "unknown", ""
     every = note and len(text) <= A_NOTE
     sentences = [found[0] for found in _SENTENCE.finditer(text) if every or _FAILS.search(found[0])]
     told = {phase: found[0] for one in sentences for phase, named in words.phases.items()
             if (found := re.search(named, one))}  # fmt: skip
+    told = told or {phase: found[0] for one in sentences for phase, named in words.passes.items()
+                    if (found := re.search(named, one))}  # fmt: skip
+    if not told:
+        named = ((of_function(found[1]), found[1]) for one in sentences for found in _FUNCTION.finditer(one))
+        told = {phase: name for phase, name in named if phase != "unknown"}
     if len(told) != 1:
         return "unknown", ""
     ((phase, quoted),) = told.items()

@@ -37,6 +37,12 @@ _CALLED = re.compile(_CHAIN.pattern + r".{0,200}?(?P<function>[\w.<>]{1,120})(?:
                      r"\((?P<file>[^\s:()]{1,200}\.py):(?P<line>\d{1,7})\b")  # fmt: skip
 """One of a person's chain of calls, "→ caller → function (file.py:12)", the outermost above."""
 _RAY_TASK = re.compile(r"\bray::(?P<task>[\w.:<>]{1,160})")
+_CALL_NAMED = re.compile(
+    r"\b(?:running|executing|calling|invoking) (?:(?P<owner>[A-Za-z]\w{1,80})'s )?(?:function|method|task)"
+    r" ['\"`]?(?P<call>[A-Za-z_][\w.]{1,80})"
+)
+"""A wrapper's own words for the call that failed: "while running RolloutWorker's function sync" (RLinf/RLinf@a3816b596
+rlinf/scheduler/worker/worker_group.py:491), "Error executing method 'load_model'" (vllm/worker/worker_base.py)."""
 TRACEBACK = "traceback"
 """The signature of a traceback's beginning."""
 _TASK_LINES, _CHAIN_LINES = 6, 60
@@ -62,11 +68,13 @@ _GLUED = re.compile(r"^\s*(?P<source>\S[^\n]{0,300}?)\s{2,}(?:\w+\.)*\w*Error\b"
 
 
 class Trace(Struct, frozen=True):
-    """What stands around a failure: frames from outermost to innermost, Ray tasks, and source lines next to them."""
+    """What stands around a failure: frames from outermost to innermost, Ray tasks, source lines next to them, and calls
+    that a wrapper says it was making."""
 
     frames: tuple[Frame, ...] = ()
     tasks: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
 
 NO_TRACE = Trace()
@@ -199,6 +207,12 @@ def _tasks_in(lines: Sequence[LogLine]) -> tuple[str, ...]:
     return tuple(match["task"] for line in lines for match in _RAY_TASK.finditer(line.text))
 
 
+def _calls_in(lines: Sequence[LogLine]) -> tuple[str, ...]:
+    """Calls that a wrapper names, "Owner.method" or "method"."""
+    found = (match for line in lines for match in _CALL_NAMED.finditer(line.text))
+    return tuple(".".join(filter(None, (match["owner"], match["call"]))) for match in found)
+
+
 def trace_of(cause: LogFind | None, lines: Sequence[LogLine]) -> Trace:
     """The traceback of the cause, above it or right below it; without a cause, the last traceback of `lines`."""
     if cause is not None and cause.id != TRACEBACK:
@@ -241,7 +255,8 @@ def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
     elif not trace.frames and (pointed := next(filter(None, map(_ARROW.match, trace.texts)), None)) is not None:
         trace = replace(trace, texts=(pointed.string[pointed.end() :], *trace.texts))  # a notebook without its head
     chain = [line for line in after[_TASK_LINES:_CHAIN_LINES] if "RayTaskError" in line.text]
-    return replace(trace, tasks=_tasks_in([first]) + trace.tasks + _tasks_in([*after[:_TASK_LINES], *chain]))
+    tasks = _tasks_in([first]) + trace.tasks + _tasks_in([*after[:_TASK_LINES], *chain])
+    return replace(trace, tasks=tasks, calls=_calls_in([*before[-_TASK_LINES:], first, *after[:_TASK_LINES]]))
 
 
 def _beside(first: LogLine, lines: Sequence[LogLine]) -> list[LogLine]:

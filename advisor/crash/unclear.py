@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterable
 
 from advisor.crash.lines import LogLine
+from advisor.crash.phase import PhaseRules, ProgressLine, over_at
 from advisor.crash.tracebacks import Trace
 from advisor.crash.verdict import Judgement
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.redact import redact
+from advisor.words import PHASE_TITLES
 
 _QUOTED = 100
 """Characters of a line that are quoted."""
 _FAILS = re.compile(
     r"(?i)(?a:\boom\b)|\bout[- ]of[- ]memory\b|\b(?:return|exit)[ _]?(?:code|status)\W{1,4}-?[1-9]|"
-    r"(?<!\b0 )(?<!\bno )\b(?:errors?|exception|fatal|abort(?:ed)?|crash(?:ed|es)?|killed)\b|"
+    r"(?<!\b0 )(?<!\bno )\b(?:errors?|exception|fatal|abort(?:ed)?(?![ _]requests?\b)|crash(?:ed|es)?|killed)\b|"
     r"\b\w+(?:Error|Exception)\b|报错|错误|崩溃|异常|失败"
 )
 """Words of a failure, whatever else a line says."""
@@ -26,8 +28,11 @@ _CUT_OFF = (
 )
 
 
-def why_unclear(judgement: Judgement, trace: Trace, lines: Iterable[LogLine]) -> tuple[str, tuple[str, ...]]:
-    """Why the verdict is unclear, and what would settle it or, where it is clear, test a line that may deceive."""
+def why_unclear(
+    judgement: Judgement, trace: Trace, lines: Iterable[LogLine], last: ProgressLine | None, rules: PhaseRules
+) -> tuple[str, tuple[str, ...]]:
+    """Why the verdict is unclear, and what would settle it or, where it is clear, test a line that may deceive. `last`:
+    the last mark of progress."""
     if judgement.verdict != "unclear":
         return "", judgement.cause.find.signature.settle_by if judgement.cause else ()
     if judgement.because:
@@ -39,4 +44,10 @@ def why_unclear(judgement: Judgement, trace: Trace, lines: Iterable[LogLine]) ->
     if failing:
         told = {"line": failing[-1].number, "text": clean_line(redact(failing[-1].printed.strip()), _QUOTED)}
         return say("line {line} speaks of a failure in words that prove nothing here: {text}", **told), cut_off
+    if last is not None and (over := over_at(last, rules)) != "unknown":
+        told = {"phase": PHASE_TITLES[over], "line": last[0].number}
+        because = say(
+            "the part given ends before any error, where {phase} was over (line {line}); send what follows it", **told
+        )
+        return because, cut_off
     return say("the log shows neither a crash nor the end of a run"), cut_off

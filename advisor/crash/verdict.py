@@ -28,6 +28,8 @@ ENDED_BY_SCHEDULER = "time-limit"
 ALLOCATOR_WARNING = "torch-oom-warned"
 KILL_TOLD = "kill-told"
 """A person's words that a process was killed."""
+FULL_TOLD = "host-full-told"
+"""A person's words that host RAM was full when it was killed."""
 KILLS = frozenset(
     ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare", KILL_TOLD)
 )
@@ -107,6 +109,8 @@ def _with_witness(judgement: Judgement, readings: Sequence[LogFind]) -> Judgemen
     if judgement.verdict != "unclear" or kill is None or kill.id not in KILLS:
         return judgement
     told = kill.id == KILL_TOLD  # nobody writes in the order in which it happened
+    if (full := next((one for one in readings if one.id == FULL_TOLD), None)) is not None:
+        return Judgement("oom", "host", kill, witness=full)
     before = [one for one in readings if one.log == kill.log and (told or one.place < kill.place)]
     last = next((one for one in reversed(before) if host_percent(one) is not None), None)
     if last is None or (host_percent(last) or 0.0) < NEARLY_FULL:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.statements import BEGAN, FIRST, IN_VAIN, SECOND, UPDATED
+from advisor.crash.statements import BEGAN, FIRST, HOLDER, IN_VAIN, SECOND, UPDATED
 from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean
 from advisor.language import listed, say
@@ -51,6 +51,9 @@ def _told(crash: Crash) -> dict[str, Fact]:
     tried = sorted(name.removeprefix(IN_VAIN) for name in crash.statements if name.startswith(IN_VAIN))
     if tried:
         facts["in_vain"] = Fact(" ".join(tried), "log", because)
+    if held := sorted(name.removeprefix(HOLDER) for name in crash.statements if name.startswith(HOLDER)):
+        holder, _, quoted = held[0].partition(" ")
+        facts["stated.holder"] = Fact(holder, "log", say("so the post says: “{quoted}”", quoted=clean(quoted)))
     began = sorted(name.removeprefix(BEGAN) for name in crash.statements if name.startswith(BEGAN))
     if updated := sorted(name.removeprefix(UPDATED) for name in crash.statements if name.startswith(UPDATED)):
         library, _, now = updated[0].partition(" ")
@@ -61,6 +64,13 @@ def _told(crash: Crash) -> dict[str, Fact]:
             else say("by the words of the report, since {library} was updated", **both)
         )
         facts["updated"] = Fact(library, "log", told)
+    if others := [memory for memory in crash.runs_told if crash.memory not in ("unknown", memory)]:
+        because = say(
+            "the post tells of two runs: this one on {here} GPUs, and another on {there} GPUs",
+            here=crash.runs_told.get(crash.memory, 0),
+            there=crash.runs_told[others[0]],
+        )
+        facts["other.full"] = Fact(others[0], "log", because)
     if began:  # of several the report decides nothing, and the first by name is as good as another
         lever, _, named = began[0].partition(" ")
         facts["trigger"] = Fact(lever, "log", clean(named))

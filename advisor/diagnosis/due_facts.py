@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from advisor.diagnosis.fact import Fact
-from advisor.language import listed, say
+from advisor.language import listed, say_count
 from advisor.run.run import Knob, Run
 
 LEAST = 4
-"""Steps of an interval: what comes with every step or two is due anywhere, and says nothing but the first time
+"""Steps of an interval: what comes with every step or two is due anywhere, and tells something at its first time alone
 (judgement)."""
 _EVENTS = (
     ("save.due", "save.first", "checkpoint.every", "checkpoint.when"),
@@ -68,7 +69,8 @@ def _by_name(run: Run, names: re.Pattern[str] | None) -> Knob | None:
     if any(one.key.endswith("save_strategy") and str(one.value).lower() in other for one in run.settings):
         return None
     found = [(one.key, one.value) for one in run.settings if names.search(one.key)]
-    key, value = found[-1] if found else ("", None)
+    key, text = found[-1] if found else ("", None)
+    value = int(text) if isinstance(text, str) and text.isdecimal() else text
     return Knob("checkpoint.every", value, key=key, source="script") if isinstance(value, (int, float)) else None
 
 
@@ -79,13 +81,20 @@ def _is_known(knob: Knob, run: Run) -> bool:
 
 def _due(due: str, first: str, knob: Knob, done: int | None) -> dict[str, Fact]:
     every = float(knob.value) if isinstance(knob.value, (int, float)) else 0.0
-    told = {"key": knob.key, "every": f"{every:g}", "done": done}
+    told = {"key": knob.key, "every": f"{every:g}"}
     if every <= 0:
         return {due: Fact(False, "script", f"{knob.key} = {knob.value}")}
     if done is None or every != int(every) or (due == "eval.due" and not done):  # some evaluate before the first step
         return {}
     if (done and done % every == 0) or (done + 1) % every == 0:
-        because = say("{done} steps were done, and {key} = {every}", **told)
-        none_before = Fact((done + 1) // every <= 1 or done == every, "log", because)
-        return {} if every < LEAST and done != every else {due: Fact(True, "log", because), first: none_before}
-    return {due: Fact(False, "log", say("{done} steps were done, and {key} = {every}", **told))}
+        because = _told(done, told)
+        none_before = done <= every
+        certain = every >= LEAST or done == every
+        return {due: Fact(True, "log", because), first: Fact(none_before, "log", because)} if certain else {}
+    return {due: Fact(False, "log", _told(done, told))}
+
+
+def _told(done: int, told: Mapping[str, object]) -> str:
+    return say_count(
+        "{number} step was done, and {key} = {every}", "{number} steps were done, and {key} = {every}", done, **told
+    )

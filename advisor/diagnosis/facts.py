@@ -41,6 +41,7 @@ from advisor.diagnosis.state_facts import (
 )
 from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
+from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -75,6 +76,9 @@ POOLS_THAT_SLEEP = ("line.torch-memory-saver-alloc", "line.torch-memory-saver-oo
 """Lines of an allocator that an engine has only where it sleeps, and it sleeps to leave its cards to a trainer (vLLM's
 cumem_allocator with enable_sleep_mode, SGLang's torch_memory_saver with enable_memory_saver)."""
 _SWITCHES: Mapping[str, bool] = {"true": True, "false": False}
+_MEMBIND = re.compile(r"\bnumactl\b[^\n#]{0,200}?(?:--membind|\s-m)[= ]\S{1,40}")
+_COMMAND = 80
+"""Characters of a command that are shown."""
 DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "disk-told", "file-write-failed", "disk-nearly-full")
 """Signatures of a disk that is full, or nearly."""
 WRITTEN = (
@@ -171,6 +175,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if (pool := next((facts[name] for name in POOLS_THAT_SLEEP if name in facts), None)) is not None:
         facts["engine.pool_sleeps"] = replace(pool, value=True)
         facts["colocated"] = replace(pool, value=True)
+    facts.update(_numa_bound(known))
     facts.update(cpu_adam_facts(known.run, known.machine, facts.get("line.cpu-adam")))
     model = known.run.model
     crash, parameters = known.crash, model.parameters if model is not None else None
@@ -262,6 +267,15 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     facts.update(course_facts(crash))
     facts.update(left_facts(crash))
     return facts
+
+
+def _numa_bound(known: DiagnosisInputs) -> dict[str, Fact]:
+    """numa.bound: the command confines each process to the RAM of one NUMA node."""
+    for number, one in enumerate(known.crash.evidence):
+        if _MEMBIND.search(one.text):
+            return {"numa.bound": Fact(True, "log", line_words(one), (number,))}
+    written = _MEMBIND.search(known.text)
+    return {"numa.bound": Fact(True, "script", clean_line(written[0], _COMMAND))} if written is not None else {}
 
 
 def _figures(crash: Crash) -> dict[str, Fact]:

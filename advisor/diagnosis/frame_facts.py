@@ -66,6 +66,12 @@ TO_CARD = re.compile(
 )
 """Source lines of a program's own that put a whole model on a card."""
 MOVES = "torch/nn/modules/module.py"
+PACKS = re.compile(r"(?:^|/)bitsandbytes/\S*:(?:\w+\.)?(?:_quantize|quantize_(?:4bit|nf4|fp4)|int8_double_quant)$")
+"""bitsandbytes's functions that pack a layer as it comes to the card (nn/modules.py, functional.py)."""
+TORCH_ASKS = re.compile(
+    r"\btorch\.(?:empty|zeros|ones|full|rand|randn|tensor|cat|stack)\w*\(|\.(?:contiguous|clone|new_(?:empty|zeros|ones))\("
+)
+"""Source lines in which torch itself takes memory; of a copy to the CPU they say nothing."""
 READS = re.compile(r"(?:^|/)torch/serialization\.py$")
 """torch's code that moves a module, and that reads a checkpoint."""
 ENGINES = ("vllm", "sglang")
@@ -96,6 +102,10 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
         "frame.makes_states": next((frame for frame in reversed(frames) if MAKES_STATES.match(frame.function)), None),
         "frame.data_parallel": next((frame for frame in frames if DATA_PARALLEL.search(frame.file)), None),
         "frame.to_card": _puts_on_card(frames),
+        "frame.torch_asks": next(
+            (one for one in frames[-1:] if TORCH_ASKS.search(one.text) or TO_CARD.search(one.text)), None
+        ),
+        "frame.packs": next((one for one in reversed(frames) if PACKS.search(_path(one))), None),
         "frame.torch_load": next((frame for frame in reversed(frames) if _reads(frame)), None),
         "frame.loads": next((frame for frame in reversed(frames) if LOADS.match(frame.function)), None),
     }.items():
@@ -108,6 +118,10 @@ def source_facts(text: str, line: int) -> dict[str, Fact]:
     """The same of a source line whose frame is not there: only what it shows."""
     found = frame_facts([Frame("", 0, "", line, text)])
     return {name: fact for name, fact in found.items() if fact.value is not False}
+
+
+def _path(frame: Frame) -> str:
+    return f"{frame.file}:{frame.function}".replace("\\", "/")
 
 
 def _true(frame: Frame) -> Fact:

@@ -49,10 +49,14 @@ def host_user_facts(
 ) -> dict[str, Fact]:
     """host.top_user, .driver_large and .held_by; where the model is known, also whether its states explain it.
 
-    `cut`: rows are missing; `in_use`: bytes of the node in use, where the log says so. Nothing where what is listed is
-    no fair part of that.
+    `cut`: rows are missing; `in_use`: bytes of the node in use, where the log says so. Where what is listed is no fair
+    part of that, host.unlisted alone, or nothing of a table that was cut.
     """
     part = sum(user.used_bytes for user in users) / in_use if in_use else None
+    if users and not cut and in_use and part is not None and part < FEW:
+        sizes = {"held": show_bytes(sum(user.used_bytes for user in users)), "used": show_bytes(in_use)}
+        because = say("the processes listed hold {held} of the {used} in use", **sizes)
+        return {"host.unlisted": Fact(True, "log", because)}
     if not users or (part is not None and part < FEW) or (cut and (part is None or part < PLENTY)):
         return {}
     top = max(users, key=lambda user: user.used_bytes)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
+from advisor.crash.phase import LEAVES_BEHIND
 from advisor.diagnosis.diagnosis import Choice, QuestionStep, RuledOut
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.diagnosis.tree import Walk
@@ -56,7 +57,10 @@ def by_likelihood(among: Sequence[Phase], ledger: Ledger) -> tuple[tuple[Phase, 
         told = {"phase": PHASE_TITLES[over[0]], "sizes": sizes, "total": show_bytes(capacity)}
         reason = say("Most likely {phase}: of what the ledger counts ({sizes}), it alone is above {total}.", **told)
         return (over[0], *(phase for phase in among if phase != over[0])), reason
-    reason = say("Most likely {phase}, which also keeps what its backward pass needs.", phase=PHASE_TITLES[among[0]])
+    first = PHASE_TITLES[among[0]]
+    if among[0] in LEAVES_BEHIND:
+        return tuple(among), say("Most likely {phase}, which takes what no step before it took.", phase=first)
+    reason = say("Most likely {phase}, which also keeps what its backward pass needs.", phase=first)
     return tuple(among), reason
 
 

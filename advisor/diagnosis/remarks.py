@@ -93,6 +93,7 @@ def remarks(
         *_inside_generate(run, crash),
         *_settle(crash),
         *_in_vain(facts),
+        *_other_run(facts),
         *crash.doubts,
     )
 
@@ -107,6 +108,7 @@ _LEVERS = {
     "offload": mark("offloading"),
     "allocator": mark("the allocator's settings"),
     "kernel": mark("fused kernels"),
+    "chunks": mark("scoring in chunks"),
     "shard": mark("sharding"),
     "train-less": mark("LoRA"),
 }
@@ -117,6 +119,17 @@ def _in_vain(facts: Facts) -> Iterator[str]:
     if (tried := facts.get("in_vain")) is not None:
         words = listed(say(_LEVERS[lever]) for lever in str(tried.value).split())
         yield say("By the report {tried} did not help: steps of that kind stand last.", tried=words)
+
+
+def _other_run(facts: Facts) -> Iterator[str]:
+    """That another run of the same post filled the other memory, which no step may fill more."""
+    if (other := facts.get("other.full")) is not None:
+        told = (
+            say("The other one filled host RAM: what moves memory there stands last.")
+            if other.value == "host"
+            else say("The other one filled the card: what moves memory there stands last.")
+        )
+        yield sentences((sentence(other.because), told))
 
 
 def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
@@ -239,7 +252,14 @@ def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator
         "card": show_bytes(card),
         "count": cards,
         "share": show_bytes(whole // max(1, cards)),
+        "packed": show_bytes(whole // 4),
     }
+    if "frame.packs" in facts:
+        yield say(
+            "In 4 bits {parameters} parameters are {packed} at the least, in 16 bits {whole}; a card has {card}.",
+            **told,
+        )
+        return
     yield say(
         "The weights ({parameters} parameters) take {whole} in bf16 ({fp32} in fp32) of each card that loads them "
         "whole; a card has {card}.",

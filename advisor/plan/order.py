@@ -187,6 +187,8 @@ class Grounds(Struct, frozen=True):
             return UNPROVEN
         if remedy is not None and lever_of(remedy) in self.situation.in_vain:
             return UNPROVEN
+        if self.situation.fills_other(step.host_saves):
+            return UNPROVEN
         asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
         idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0
         kept = self.beyond and remedy is not None and remedy.relieves in ("pass", "rows")
@@ -217,7 +219,9 @@ class Grounds(Struct, frozen=True):
         usual = remedy.lever == "offload-off" and natives.framework is not None and natives.rolls_out
         if step.id in self.unseen and not usual:
             return True
+        left = self.situation.predictor.crash.phase_among
         rare = self.situation.phase == "unknown" and bool(remedy.phases) and RARE.issuperset(remedy.phases)
+        rare = rare and not RARE.issuperset(left or ("unknown",))
         rare = rare and not stated(step) and remedy.id not in self.cause.remedies[:OWN]
         newer = in_a_later_version(remedy, self.situation)
         perhaps = needs_engine(remedy, self.situation) == "unseen" or self.situation.needs_more(remedy)

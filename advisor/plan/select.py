@@ -124,6 +124,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
         for p in allowed
         if lever_of(p.remedy) not in situation.in_vain and (p.fits or not gives_hardly(p.remedy, situation))
     ]
+    allowed = [p for p in allowed if not situation.fills_other(p.other_saves)]
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest, base = [p for p in allowed if p not in cures], together(cures)
     if situation.now.enough is None:
@@ -234,7 +235,7 @@ def elsewhere(proposals: Sequence[Proposal], situation: Situation, base: Overrid
     remedies = [r for r in remedies if touches(r, situation)]
     made = [propose(r, seen_from(r, situation), base) for r in sorted(remedies, key=lambda r: TIERS.index(r.tier))]
     found = [p for p in made if isinstance(p, Proposal) and not p.blind and p.results == "unchanged"]
-    return [p for p in found if not keys & set(p.overrides)]
+    return [p for p in found if not keys & set(p.overrides) and not situation.fills_other(p.other_saves)]
 
 
 def seen_from(remedy: Remedy, situation: Situation) -> Situation:

@@ -103,6 +103,12 @@ class Situation(Struct, frozen=True):
         tried = self.facts.get("in_vain")
         return frozenset(str(tried.value).split()) if tried is not None else frozenset()
 
+    def fills_other(self, saved_there: Mapping[Phase, int]) -> bool:
+        """Whether a step moves memory into the other place, which by the post another run had filled."""
+        other = self.facts.get("other.full")
+        filled = other is not None and other.value in ("gpu", "host") and other.value != self.place
+        return filled and min(saved_there.values(), default=0) < 0
+
     @property
     def rows_unknown(self) -> bool:
         """Nobody knows how long a row is: no setting limits it, or the one that does was not seen."""

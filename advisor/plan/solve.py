@@ -178,7 +178,7 @@ def _picked(
     by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
     # results are not given up for what was seen in part, nor while hands can do what no file given here carries
     same = bool(versions.maybe) or situation.now.run.quoted or bool(by_hand) or _only_unexplained(situation)
-    same = same or updated(situation)
+    same = same or updated(situation) or "other.full" in situation.facts
     picked = Selected({}) if quiet else select(proposals, situation, cause, only_same_results=same)
     no_phase = cause.memory == "shm"  # nor does a sum or an answer to the phase decide there
     if versions.healed or no_phase or situation.ran_with:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, stopped
-from advisor.crash.verdict import KILL_TOLD, TOLD
+from advisor.crash.verdict import FULL_TOLD, KILL_TOLD, TOLD
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, mark, say, sentences
@@ -118,7 +118,7 @@ def verdict(state: State) -> str:
         return sentence(state.diagnosis.title)
     if crash.verdict == "oom":
         ran_out = _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
-        worded = crash.signature in (*TOLD, KILL_TOLD)
+        worded = crash.signature in (*TOLD, KILL_TOLD) or any(one.signature == FULL_TOLD for one in crash.evidence)
         told = say("So somebody wrote; the line of the process itself is not here.") if worded else ""
         return sentences((ran_out, told))
     if state.diagnosis.memory == "none" and _told(state) and (crash.verdict != "not_oom" or crash.is_well):

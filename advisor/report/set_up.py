@@ -49,6 +49,8 @@ def set_up(state: State) -> str:
         told = say("{engine} generates; whether on the same cards is not told", engine=engine)
     elif run.topology.colocated or (shared is not None and shared.value is True):
         told = say("{engine} generates on the same cards", engine=engine)
+    elif not run.topology.known and not run.seen_whole:  # what places it was not seen
+        told = say("{engine} generates; whether on the same cards is not told", engine=engine)
     else:
         told = say("{engine} generates on cards of its own", engine=engine)
     return say("Set-up: {parts}.", parts=clauses([*parts, told]))

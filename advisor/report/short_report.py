@@ -228,7 +228,8 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     way = say("change {number} shows it.", number=1) if (first, step.question) in _LOOKS else brief(step.if_unknown, 1)
     how = say("To find out: {how}", how=way) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
-    return lines + _right_either_way(asked, ShownSteps.of(state.plan, at_most), before_steps=_before_steps(state))
+    shown = ShownSteps.of(state.plan, at_most)
+    return lines + _right_either_way(state, asked, shown, before_steps=_before_steps(state))
 
 
 def _asked_name(state: State, asked: DecidingQuestion | None) -> list[str]:
@@ -255,11 +256,12 @@ def _settling(state: State) -> list[str]:
     return lines + wrap(say("Answer: --answer {question}=…", question=step.question), 2, 4)
 
 
-def _right_either_way(asked: DecidingQuestion, shown: ShownSteps, *, before_steps: bool) -> list[str]:
+def _right_either_way(state: State, asked: DecidingQuestion, shown: ShownSteps, *, before_steps: bool) -> list[str]:
     """A step by the number under which it is shown; none that stands further down. `before_steps`: it died before there
     could be a checkpoint."""
     numbered = shown.chosen or shown.others
-    right = (number for number, one in enumerate(numbered, 1) if one.id in asked.right_either_way and _helps(one))
+    sides = [(number, one) for number, one in enumerate(numbered, 1) if not _fills_other(state, one)]
+    right = (number for number, one in sides if one.id in asked.right_either_way and _helps(one))
     number = next(right, None)
     if number is None and asked.tells_memory:
         again = say(
@@ -277,6 +279,10 @@ def _right_either_way(asked: DecidingQuestion, shown: ShownSteps, *, before_step
 def _before_steps(state: State) -> bool:
     """Whether it died before any step was done, as the phase or an answer says."""
     return not state.ran and (state.crash.phase in ("data", "model_load") or state.answers.get("first_step") == "yes")
+
+
+def _fills_other(state: State, step: PlanStep) -> bool:
+    return state.situation is not None and state.situation.fills_other(step.host_saves)
 
 
 def _helps(step: PlanStep) -> bool:

@@ -12,7 +12,7 @@ from advisor.run.recipe import RL, UNKNOWN, method_named, method_spelled, recipe
 
 _ENGINE_FILE = regex(r"(?:^|[/.])(?:vllm|sglang|lmdeploy|tensorrt_llm)[/.]")
 """A file or module of an engine that generates answers: what trains on given ones has none in its traceback."""
-_LOSS = regex(r"_loss(?:_fn|_func)?$")
+_LOSS = regex(r"_loss(?:_fn|_func|_function)?$")
 """How a function ends that computes the loss of a method."""
 
 
@@ -43,13 +43,16 @@ def algorithm_of(
     by_program = next((word for program in programs if (word := _by_program(fact, program))), "")
     named = _by_key(fact, natives, given=True)
     set_here = named or _by_settings(fact, natives) or said
-    found = by_program or (named if named != UNKNOWN else "") or certain or set_here or _by_key(fact, natives) or vague
+    by_loss = _by_loss(functions)
+    shown = by_loss if recipe_of(by_loss or RL).answers == "given" else ""  # it computes no loss of another method
+    found = by_program or (named if named != UNKNOWN else "") or certain or set_here
+    found = shown or found or _by_key(fact, natives) or vague
     if not found and has_launch and not fact.fixed:
         found = fact.default
     if not found or found == UNKNOWN:
         found = (
             _by_frames(fact, frames, keyed)
-            or _by_loss(functions)
+            or by_loss
             or fact.fixed
             or ("" if has_launch else fact.otherwise)
             or UNKNOWN

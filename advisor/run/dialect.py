@@ -20,7 +20,7 @@ from advisor.run.checkout import checkout_version
 from advisor.run.natives import any_key, fact_in, native
 from advisor.run.run import RecognisedFrom
 from advisor.run.unknown_keys import known_share
-from advisor.run.vocabulary import by_words, outspoken, strangers
+from advisor.run.vocabulary import by_named_keys, by_words, outspoken, strangers
 from advisor.script.launch import Launch
 
 LEAST_SHARE = 1 / 3
@@ -88,7 +88,7 @@ def recognise(
         told_by, found = "user", _by_packages(stated, frameworks)
         found = None if found is not None and launch is not None and not knows_keys(found[0], launch) else found
     if found is None and (launch is None or not launch.program):
-        found = _by_name(prose, frameworks)
+        found = _by_name(prose, frameworks) or by_named_keys(prose, frameworks)
     if found is None:
         return Recognised(None, "", say("no known framework's marks in the script or the log"))
     framework, because = found

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from advisor.hostile import clean_line
 from advisor.knowledge.key_space import keys_at, keys_ever
 from advisor.knowledge.schema import Framework
+from advisor.language import say
+from advisor.regex import regex
 from advisor.run.natives import native
 from advisor.run.unknown_keys import known_share
 from advisor.script.launch import Launch
 
 LEAST_OWN = 2
 """Keys that no other framework reads: one alone may be anybody's option."""
+LEAST_WORDS = 4
+"""Words of a key that by itself tells whose it is: "log-probs-chunk-size" (judgement)."""
 _JOINTS = frozenset("._-")
+_JOINT = regex(r"[.-]")
 """What joins the words of a key."""
 LEAST_SHARE = 0.6
 """Of all keys of a launch that nothing but its words tells; a stranger on the same Trainer shares half."""
@@ -44,6 +50,22 @@ def by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework
     # of a package and its forks that all know these words, it is the package's own
     share, framework = max(shares, key=lambda pair: (pair[0], pair[1].framework == package))
     return (framework, keys) if share >= LEAST_SHARE else None
+
+
+def by_named_keys(words: Sequence[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
+    """The framework whose option or path of keys a person names, one of several words that nobody else reads; None
+    where those of several are named. (What only underscores join may be a name of anybody's program.)"""
+    owned: dict[str, str] = {}
+    for word in words:
+        if _JOINT.search(word) and len(_JOINT.split(word.replace("_", "-"))) >= LEAST_WORDS:
+            packages = {one.package for one in frameworks if _reads(one, word)}
+            if len(packages) == 1:
+                owned.setdefault(packages.pop(), word)
+    if len(owned) != 1:
+        return None
+    ((package, key),) = owned.items()
+    framework = next((one for one in frameworks if one.framework == package), None)
+    return (framework, say("named in the text: {name}", name=clean_line(key, 60))) if framework is not None else None
 
 
 def outspoken(framework: Framework, launch: Launch, frameworks: Sequence[Framework]) -> bool:

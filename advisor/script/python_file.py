@@ -40,6 +40,7 @@ from advisor.script.python_options import (
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
 _NEWLINE = regex(rb"\r\n|\n|\r")
+_MAGIC = regex(rb"(?m)^([ \t]*)(?:%(?=%?[a-z])|!(?=[a-z]))")
 _CONFIG_NAME = regex(r"(Config|Arguments|Args)$")
 
 
@@ -137,12 +138,9 @@ def read_python(
     return reading
 
 
-_MAGIC = regex(rb"(?m)^[%!](?=[%\w])")
-"""What a notebook does by itself and Python does not take: `%%writefile train.py`, `!pip install …`."""
-
-
 def parsed(data: bytes) -> ast.Module:
-    """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something.
+    """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something. A
+    notebook's commands (`%%writefile`, `!pip`) count as comments.
 
     Raises SyntaxError, and what `ast` raises.
     """
@@ -151,7 +149,7 @@ def parsed(data: bytes) -> ast.Module:
         try:
             return ast.parse(data)
         except SyntaxError as error:
-            if (plain := _MAGIC.sub(b"#", data)) != data:  # a cell of a notebook
+            if (plain := _MAGIC.sub(rb"\g<1>#", data)) != data:
                 return parsed(plain)
             if not isinstance(error, IndentationError):
                 raise

@@ -25,10 +25,10 @@ _SUFFIXES: dict[str, DocumentKind] = {
     ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".py": "python",
 }  # fmt: skip
 _IMPORTS = regex(
-    rb"(?:[ \t]*(?:(?:#(?!!)|%|!(?=pip|apt))[^\n]*)?\r?\n)*"
+    rb"(?:[ \t]*(?:(?:#(?!!)|%%?[a-z]|!(?=pip|apt))[^\n]*)?\r?\n)*"
     rb"(?:from [A-Za-z_][\w.]* import [\w(*]|import [A-Za-z_][\w.]*(?: as \w+)?[ \t]*(?:,|#|\r?\n))"
 )
-"""Comments and blank lines, then an import."""
+"""Comments, blank lines and a notebook's commands, then an import."""
 _SHEBANG = regex(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 

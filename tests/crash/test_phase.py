@@ -54,6 +54,14 @@ FRAMES = [
     ("rollout_init", [("/x/trl/trainer/grpo_trainer.py", "__init__"), ("/x/trl/generation/vllm_generation.py", "_init_vllm")]),
     ("model_load", [("/x/accelerate/accelerator.py", "prepare"), ("/x/torch/nn/modules/module.py", "to")]),
     ("rollout_generate", [(f"{VLLM}/model_executor/models/qwen2_5_vl.py", "forward"), ("/x/flash_attn/layers/rotary.py", "forward")]),
+    ("model_load", [("/x/transformers/modeling_utils.py", "_load_state_dict_into_meta_model"), ("/x/bitsandbytes/nn/modules.py", "_quantize"), ("/x/bitsandbytes/functional.py", "quantize_4bit")]),
+    ("checkpoint", [("/x/peft/tuners/lora/bnb.py", "merge"), ("/x/bitsandbytes/nn/modules.py", "_quantize")]),
+    ("model_load", [("/x/accelerate/big_modeling.py", "dispatch_model"), ("/x/torch/nn/modules/module.py", "to")]),
+    ("checkpoint", [("/srv/mine/train.py", "main"), ("/x/torch/distributed/fsdp/_state_dict_utils.py", "_full_pre_state_dict_hook")]),
+    ("weight_sync", [("/x/verl/workers/sharding_manager/fsdp_vllm.py", "__enter__"), ("/x/torch/distributed/fsdp/_state_dict_utils.py", "_full_pre_state_dict_hook")]),
+    ("actor_update", [("/srv/mine/train.py", "main"), ("/x/torch/distributed/fsdp/_runtime_utils.py", "_post_backward_hook")]),
+    ("weight_sync", [("/x/rlinf/workers/actor/fsdp_actor_worker.py", "sync_model_to_rollout"), ("/x/torch/distributed/fsdp/_state_dict_utils.py", "_full_pre_state_dict_hook")]),
+    ("weight_sync", [("/x/skyrl/backends/skyrl_train/workers/fsdp/fsdp_worker.py", "broadcast_to_inference_engines")]),
 ]  # fmt: skip
 
 

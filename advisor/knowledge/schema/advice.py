@@ -220,6 +220,7 @@ class Remedy(Strict, frozen=True, kw_only=True):
         "",
         "recompute",
         "kernel",
+        "chunks",
         "padding",
         "split",
         "evaluation",

@@ -204,6 +204,14 @@ class StatementWords(Strict, frozen=True):
     """It runs out since {lib} was updated, to {new} where that is said."""
     phases: dict[Phase, str] = {}
     """Phase → how a sentence says that it died then."""
+    filled: dict[str, str] = {}
+    """Memory → how a sentence says that a run filled it."""
+    numbered: str = ""
+    """On how many GPUs it ran: the group that matches."""
+    passes: dict[Phase, str] = {}
+    """The same of phases that every step has; asked where `phases` tell none."""
+    holders: dict[str, str] = {}
+    """Answer to what holds the card → how a sentence says so, with a size or as the cause."""
 
 
 class Allocation(Strict, frozen=True, kw_only=True):
