@@ -18,8 +18,8 @@ from advisor.knowledge import Knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
 from advisor.machine.batch import batch_memory, within
-from advisor.machine.describe import described, from_log, merge
-from advisor.machine.gpu_spec import size_of
+from advisor.machine.describe import as_many, described, from_log, merge
+from advisor.machine.gpu_spec import counts_cards, size_of
 from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
@@ -27,6 +27,7 @@ from advisor.plan.patch import values_before
 from advisor.run.agreement import agreement, same_text
 from advisor.run.counted import cards_counted, cards_seen
 from advisor.run.dialect import Recognised, recognise
+from advisor.run.general import visible_cards
 from advisor.run.natives import native
 from advisor.run.run import Knob
 from advisor.script.document import Setting
@@ -275,20 +276,25 @@ def machine_for(
     signatures = knowledge.signatures.signatures
     of_job = any(one.id == crash.signature and one.limit == "job" for one in signatures)
     interpreter = launch.interpreter if launch is not None else None
+    visible = visible_cards(launch) if launch is not None else None
+    seen = max(cards_seen(crash.counts), visible or 1)
     machine = merge(
         Machine() if is_bundled(asked.script) else measure(interpreter),  # nobody's box runs the demo
         described_machine(asked, knowledge, tell),
         from_log(
             gpu_bytes=crash.gpu_total_bytes or next((size_of(one, knowledge.gpus) for one in crash.gpu_names), None),
             gpu_names=crash.gpu_names,
-            gpu_count=cards_counted(crash.counts),
-            gpus_seen=cards_seen(crash.counts),
+            gpu_count=cards_counted(crash.counts) or visible,
+            gpus_seen=seen,
+            nodes=crash.counts.get("nodes"),
             host_bytes=host if host is not None and not of_job else crash.host_total_bytes,
             host_limit=host if of_job else None,
             libraries=crash.libraries,
         ),
         knowledge.gpus,
     )
+    if asked.gpus is not None and len(machine.gpus) == 1 and not counts_cards(asked.gpus):
+        machine = as_many(machine, cards_counted(crash.counts) or seen)
     limit = asked_of_slurm(script)
     return within(machine, limit) if limit is not None else machine
 

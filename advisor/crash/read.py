@@ -15,7 +15,7 @@ from advisor.crash.config_dump import described_in, lines_in_person, model_confi
 from advisor.crash.evidence import Crash, Evidence, TopUser, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
-from advisor.crash.lines import LogLine
+from advisor.crash.lines import LogLine, read_line
 from advisor.crash.log_facts import (
     counts_in,
     dated_in,
@@ -26,7 +26,7 @@ from advisor.crash.log_facts import (
     is_cut,
     libraries_in,
     listed_users,
-    pip_lines,
+    listed_versions,
     platform_in,
     printed_tensor_bytes,
     ranks_by_batch,
@@ -72,6 +72,7 @@ from advisor.crash.verdict import (
 from advisor.crash.worded_sizes import with_worded
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import listed, mark, say
+from advisor.machine.ram_words import ram_in_sentences, ram_listed
 from advisor.redact import redact
 from advisor.script.sentences import words_in
 from advisor.words import Memory, Phase, both
@@ -151,6 +152,21 @@ def read_text(
 ) -> Crash:
     """The same for a log already in memory."""
     return _read([text_source(text, name)], signatures, frames, progress)
+
+
+def with_page(crash: Crash, text: str, signatures: Signatures) -> Crash:
+    """The crash, with what a page that was given in the place of a launch tells of the machine where no log does."""
+    if len(text) > A_PAGE:
+        return crash
+    lines = [read_line(line.encode(), number) for number, line in enumerate(text.splitlines(), 1)]
+    spelled = signatures.statements.libraries if signatures.statements is not None else {}
+    return replace(
+        crash,
+        libraries={**listed_versions(lines, spelled), **crash.libraries},
+        gpu_names=crash.gpu_names or gpu_names_in(text),
+        counts={**counts_in(text, signatures.counts), **crash.counts},
+        host_total_bytes=crash.host_total_bytes or _ram_told([line.text for line in lines]),
+    )
 
 
 def _read(
@@ -269,7 +285,8 @@ class _CrashReader:
         written = printed if len(self.text) <= A_PAGE else []
         settings = settings_in(printed)
         stated = statements_in(self.text, marks.statements)
-        met = {**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)}
+        spelled = marks.statements.libraries if marks.statements is not None else {}
+        met = {**listed_versions((line for _, line in self._every_line()), spelled), **libraries_in(self.text, marks.versions)}
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -290,7 +307,7 @@ class _CrashReader:
             model_config=model_config_in(printed),
             counts={**ranks_by_batch(self.text, settings), **counts_in(self.text, marks.counts)},
             platform=platform_in(self.text, marks.platforms),
-            host_total_bytes=_host_total(self.placed),
+            host_total_bytes=_host_total(self.placed) or _ram_told([line.text for line in written]),
             host_filled=_host_filled(self.run.placed),
             frameworks=self.frameworks,
             unclear_because=unclear_because,
@@ -518,6 +535,11 @@ def _host_total(placed: Sequence[LogFind]) -> int | None:
         if isinstance(used, int) and isinstance(percent, (int, float)) and percent > 0:
             parts.append((float(percent), round(used / percent * 100)))
     return max(parts)[1] if parts else None
+
+
+def _ram_told(lines: Sequence[str]) -> int | None:
+    """RAM of a node as a page tells it: in the rows of `free`, else in sentences."""
+    return ram_listed(lines) or ram_in_sentences(lines)
 
 
 def _host_filled(placed: Sequence[LogFind]) -> tuple[float, int] | None:

@@ -118,6 +118,12 @@ def from_log(
     return _sourced(machine, "log")
 
 
+def as_many(machine: Machine, count: int) -> Machine:
+    """The machine with so many cards of its one kind."""
+    cards = tuple(replace(machine.gpus[0], index=index) for index in range(count))
+    return replace(machine, gpus=cards) if len(cards) > len(machine.gpus) else machine
+
+
 def _flag(flag: str, parse: Callable[[], T]) -> T:
     """What `parse` makes of a flag's text. Raises ValueError naming the flag."""
     try:

@@ -123,7 +123,7 @@ class EngineFigure(Strict, frozen=True):
     """As of VersionMark."""
 
 
-CountName = Literal["parameters", "trainable", "gpus", "ranks", "cards"]
+CountName = Literal["parameters", "trainable", "gpus", "ranks", "cards", "nodes"]
 """`ranks` and `cards` (of a node) are at least so many: the highest index that a log names, plus one."""
 """Parameters of the whole model · those that are trained · cards (ranks) of the run."""
 
@@ -140,6 +140,8 @@ class LogCount(Strict, frozen=True):
     """What the number is wherever the line is printed at all; 0: the group says it."""
     index: bool = False
     """The number is one of several indices from 0: the highest of all lines counts."""
+    distinct: bool = False
+    """How many different numbers the lines name is the count: ids of processes."""
     within: tuple[str, ...] = ()
     """As of VersionMark."""
 
