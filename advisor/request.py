@@ -173,8 +173,10 @@ def _described_launch(crash: Crash) -> Launch | None:
     """The launch of which a person names settings; None where they name none, or the log prints what ran."""
     if not crash.described or crash.settings:
         return None
-    settings = tuple(Setting(key, text, "command", True) for key, text in crash.described.items())
-    return Launch(0, "", (), {}, settings, launcher_unread=("",), partial=True, prose=crash.prose)
+    told = crash.described.items()
+    settings = tuple(Setting(key, text, "command", True) for key, text in told if not key.startswith("$"))
+    variables = {key[1:]: text for key, text in told if key.startswith("$")}
+    return Launch(0, "", (), variables, settings, launcher_unread=("",), partial=True, prose=crash.prose)
 
 
 def prose_of(launch: Launch | None, crash: Crash) -> tuple[str, ...]:

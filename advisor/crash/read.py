@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.crash.command_lines import commands_in
-from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in
+from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in, settings_in_blocks
 from advisor.crash.evidence import Crash, Evidence, TopUser, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
@@ -46,6 +46,7 @@ from advisor.crash.phase import (
     preceding,
     resumed_at,
 )
+from advisor.crash.printed_lists import listed_settings
 from advisor.crash.process_tables import card_users, ram_users
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
@@ -284,6 +285,9 @@ class _CrashReader:
         printed = [line for _, line in own_first]
         written = printed if len(self.text) <= A_PAGE else []
         settings = settings_in(printed)
+        blocks = settings_in_blocks(written)
+        own_list = settings.keys() <= blocks.keys() & dict(listed_settings(printed)).keys()  # a person's, in parts of names
+        settings = {} if own_list else {**blocks, **settings}
         stated = statements_in(self.text, marks.statements)
         spelled = marks.statements.libraries if marks.statements is not None else {}
         met = {**listed_versions((line for _, line in self._every_line()), spelled), **libraries_in(self.text, marks.versions)}
@@ -327,7 +331,7 @@ class _CrashReader:
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=stated,
-            described=described_in(written),
+            described={**blocks, **described_in(written)},
             prose=words_in("\n".join(lines_in_person(written)).encode()),
         )
 

@@ -23,7 +23,7 @@ from advisor.script.document import Document, ScriptError
 from advisor.script.files import Files, load
 from advisor.script.launch import Launch, Script
 from advisor.script.launcher import find_launcher, is_training, only_asks
-from advisor.script.pasted import FEWEST, pasted_settings
+from advisor.script.pasted import FEWEST, pasted_settings, variables_in
 from advisor.script.sentences import words_in
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
@@ -145,8 +145,8 @@ def read_pasted(document: Document, problem: str = "") -> Launch | None:
         return None
     told = (*([problem] if problem else []), say(NOTE))
     files = (str(document.path),)
-    words = words_in(document.data)
-    return Launch(0, "", (), {}, settings, files=files, launcher_unread=("",), notes=told, partial=True, prose=words)
+    words, variables = words_in(document.data), variables_in(document.data)
+    return Launch(0, "", (), variables, settings, files=files, launcher_unread=("",), notes=told, partial=True, prose=words)
 
 
 def unread(path: Path, problem: str) -> Script:
@@ -254,5 +254,6 @@ def _python(document: Document) -> Launch | None:
     if launch is None:
         return None
     told = (say(NOTE), *launch.notes)
-    words = words_in(document.data)
+    words, variables = words_in(document.data), {**variables_in(document.data), **launch.environment}
+    launch = replace(launch, environment=variables)
     return replace(launch, program="", notes=told, partial=True, prose=words) if launch.settings else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.regex import regex
 from advisor.script.document import Document, Setting
@@ -26,7 +27,30 @@ _ASSIGNED = regex(
     rb"(\"[^\"$`\n]*\"|'[^'\n]*'|[^\s,;#$`()'\"=]+)`?[ \t]*,?[ \t\\]*(?:#[^\n]*)?\r?\n?\Z"
 )
 _LITERAL = regex(rb"-?[\d.]+(?:e[-+]?\d+)?|true|false|none|null|\"[^\n]*\"|'[^\n]*'", re.IGNORECASE)
-_OBJECT = regex(rb"\{\s*\"[^\"\n]+\"\s*:")
+_OBJECT = regex(rb"\{\s*(?:\"[^\"\n]+\"|'[^'\n]+')\s*:")
+_OF_PYTHON = regex(rb"\{\s*'")
+_TO_JSON = {b"'": b'"', b"True": b"true", b"False": b"false", b"None": b"null"}
+"""Spellings of Python and of JSON, of one length."""
+_PYTHON_WORD = regex(rb"'|\b(?:True|False|None)\b")
+_HEAD = regex(rb"(?:^|\n)" + _LEAD + rb"[`\"']?([A-Za-z_]\w*_config)[`\"']?[ \t]*[:=][ \t]*\Z")
+"""The name before an object that is a part of a config."""
+_ROW = regex(
+    rb"[ \t]*\|[ \t]*[`*]*([A-Za-z]\w*(?:[._]\w+)+)[`*]*[ \t]*\|[ \t]*[`*]*(\"[^\"|\n]*\"|[^\s|`*]+)[`*]*[ \t]*(?=\||\r?\n|\Z)"
+)
+"""A row of a Markdown table: a setting and its value."""
+_ITEM = regex(rb"[ \t>]*(?:[-*+]|\d{1,2}[.)])[ \t]+")
+_QUOTE = rb"[\"'`]"
+_VARIABLE = rb"[A-Z][A-Z0-9]*_[A-Z0-9_]+"
+_SET_VARIABLE = regex(
+    rb"\benviron(?:\[|\.setdefault\(|\.update\(\{)[ \t]*"
+    + _QUOTE + rb"(" + _VARIABLE + rb")" + _QUOTE + rb"\]?[ \t]*[=,:][ \t]*" + _QUOTE + rb"([^\"'`\n]*)" + _QUOTE
+    + rb"|\bputenv\([ \t]*" + _QUOTE + rb"(" + _VARIABLE + rb")" + _QUOTE + rb",[ \t]*" + _QUOTE + rb"([^\"'`\n]*)" + _QUOTE
+    + rb"|(?:^|(?<=[\s`]))(?:export|%env)[ \t]+(" + _VARIABLE + rb")=[\"']?([\w.:,/-]*)",
+    re.MULTILINE,
+)
+"""A variable of the environment that a line of Python, of a notebook or of a shell sets."""
+_LONGEST_HEAD = 120
+"""Bytes in which the name before an object is looked for."""
 FEWEST = 2
 """Settings that make a text one of settings."""
 
@@ -48,6 +72,7 @@ def pasted_settings(document: Document) -> tuple[Setting, ...]:
     """
     found = _Found([], [])
     _objects(document, found)
+    _rows(document.data, found)
     _keyed_lines(document.data, found)
     if not _runs(document.data):
         _assignments(document.data, found)
@@ -56,6 +81,29 @@ def pasted_settings(document: Document) -> tuple[Setting, ...]:
     for entry in found.entries:
         first.setdefault(entry.key, entry)
     return tuple(settings_of(document, sorted(first.values(), key=lambda entry: entry.start)))
+
+
+def blocks_in(document: Document) -> tuple[KeyedEntry, ...]:
+    """What a page names as settings in blocks: objects, lists and tables of settings, keys below their heads."""
+    found = _Found([], [])
+    _objects(document, found)
+    _rows(document.data, found)
+    lines = _Found([], found.taken)
+    _keyed_lines(document.data, lines)
+    for entry in lines.entries:
+        line = document.data.rfind(b"\n", 0, entry.start) + 1
+        if "." in entry.key or ("_" in entry.key and _ITEM.match(document.data, line)):
+            found.entries.append(entry)
+    return tuple(found.entries)
+
+
+def variables_in(data: bytes) -> dict[str, str]:
+    """The variables of the environment that a text says are set; of one that is set twice the first counts."""
+    found: dict[str, str] = {}
+    for one in _SET_VARIABLE.finditer(data):
+        name, text = (part.decode("utf-8", "replace") for part in one.groups() if part is not None)
+        found.setdefault(name, text)
+    return found
 
 
 def keyed_lines(document: Document) -> list[Setting]:
@@ -72,12 +120,33 @@ def _runs(data: bytes) -> bool:
 
 
 def _objects(document: Document, found: _Found) -> None:
-    """JSON objects, as far as they go."""
+    """Objects of JSON or Python, as far as they go, those of Python below their names."""
     for opening in _OBJECT.finditer(document.data):
-        if found.is_free(opening.start()):
-            keyed, end = read_json_part(document, opening.start())
-            found.entries += keyed.entries
-            found.taken.append((opening.start(), end))
+        if not found.is_free(opening.start()):
+            continue
+        of_python = _OF_PYTHON.match(document.data, opening.start()) is not None
+        head = _HEAD.search(document.data[: opening.start()][-_LONGEST_HEAD:]) if of_python else None
+        prefix = f"{head[1].decode()}." if head is not None else ""
+        text = _as_json(document) if of_python else document
+        keyed, end = read_json_part(text, opening.start())
+        found.entries += [replace(entry, key=prefix + entry.key) for entry in keyed.entries]
+        found.taken.append((opening.start(), end))
+
+
+def _as_json(document: Document) -> Document:
+    """The text with Python's quotes and words spelled as JSON spells them, every byte at its place."""
+    data = _PYTHON_WORD.sub(lambda word: _TO_JSON[word[0]], document.data)
+    return replace(document, data=data)
+
+
+def _rows(data: bytes, found: _Found) -> None:
+    """The rows of tables that have a setting and its value."""
+    for line in _LINE.finditer(data):
+        row = _ROW.match(line.group()) if found.is_free(line.start()) else None
+        if row is not None:
+            start, end = (line.start() + at for at in row.span(2))
+            found.entries.append(_entry(row[1].decode("utf-8", "replace"), data, start, end))
+            found.taken.append((line.start(), line.end()))
 
 
 class _KeyedLine(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -137,13 +138,19 @@ def read_python(
     return reading
 
 
+_MAGIC = regex(rb"^([ \t]*)[%!](?=[%A-Za-z])", re.MULTILINE)
+"""What a notebook runs that is no Python: "%%writefile train.py", "!pip install trl"."""
+
+
 def parsed(data: bytes) -> ast.Module:
-    """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something.
+    """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something. The
+    magics of a notebook count as comments.
 
     Raises SyntaxError, and what `ast` raises.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        data = _MAGIC.sub(rb"\1#", data)
         try:
             return ast.parse(data)
         except IndentationError as error:

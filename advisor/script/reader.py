@@ -25,10 +25,10 @@ _SUFFIXES: dict[str, DocumentKind] = {
     ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".py": "python",
 }  # fmt: skip
 _IMPORTS = regex(
-    rb"(?:[ \t]*(?:#(?!!)[^\n]*)?\r?\n)*"
+    rb"(?:[ \t]*(?:#(?!!)[^\n]*|%%?(?:writefile|time|env|capture|pip|matplotlib|load_ext)\b[^\n]*|!pip3? [^\n]*)?\r?\n)*"
     rb"(?:from [A-Za-z_][\w.]* import [\w(*]|import [A-Za-z_][\w.]*(?: as \w+)?[ \t]*(?:,|#|\r?\n))"
 )
-"""Comments and blank lines, then an import."""
+"""Comments, blank lines and magics of a notebook, then an import."""
 _SHEBANG = regex(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
