@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, no_log
+from advisor.crash.log_facts import project_in
 from advisor.crash.read import read_logs
 from advisor.demo import is_bundled
 from advisor.hostile import clean, clean_line
@@ -223,6 +224,8 @@ def pick_launch(
     text = script.text if script is not None else ""
     text += crash.command.text if crash.command is not None and not launches else ""
 
+    project = project_in(text, knowledge.signatures.projects)
+
     def told(launch: Launch | None) -> Recognised:
         merged = {**crash.libraries, **libraries}
         stated = {*crash.libraries, *stated_libraries(asked, knowledge)}
@@ -230,7 +233,7 @@ def pick_launch(
         file = script.documents[0].path if script is not None else None
         frameworks, dated = knowledge.frameworks, crash.dated
         known = (crash.frameworks, crash.settings, merged, frameworks, paths, file, stated, dated)
-        return recognise(launch, text, *known, prose_of(launch, crash))
+        return recognise(launch, text, *known, prose_of(launch, crash), crash.project or project)
 
     known = [(told(launches[index]), index) for index in order] if launches else []
     known = [(recognised, index) for recognised, index in known if recognised.framework is not None]

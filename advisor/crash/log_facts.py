@@ -19,6 +19,7 @@ from advisor.knowledge.schema import (
     FrameworkMark,
     LogCount,
     PlatformMark,
+    Project,
     VersionMark,
 )
 from advisor.redact import redact
@@ -209,6 +210,17 @@ def frameworks_in(text: str, marks: Sequence[FrameworkMark]) -> tuple[str, ...]:
     lines = lines_with(text, [mark.within for mark in marks])
     every = zip(marks, lines, strict=True)
     return tuple(dict.fromkeys(mark.framework for mark, of_mark in every if first_match(mark.pattern, of_mark)))
+
+
+def project_in(text: str, projects: Sequence[Project]) -> Project | None:
+    """The project whose tree or package a text names first; None where it names none."""
+    found = (
+        (at.start(), project)
+        for project in projects
+        for name in project.names or (project.name,)
+        if name in text and (at := re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)) is not None
+    )
+    return min(found, key=lambda one: one[0], default=(0, None))[1]
 
 
 _OF_NODE = 0.25

@@ -146,6 +146,17 @@ class LogCount(Strict, frozen=True):
     """As of VersionMark."""
 
 
+class Project(Strict, frozen=True):
+    """A project of its own: one that carries a framework's code as it was on some day, or one that is not known."""
+
+    name: str
+    names: tuple[str, ...] = ()
+    """Names of its tree and packages, as paths and scripts have them; (): `name` alone."""
+    built_on: str = ""
+    """The framework whose code it carries; "": its own."""
+    source: str = ""
+
+
 class PlatformMark(Strict, frozen=True):
     """Words of log or launch that show what computes, where it is not torch on cards of its own."""
 
@@ -258,5 +269,6 @@ class Signatures(Strict, frozen=True):
     counts: tuple[LogCount, ...] = ()
     platforms: tuple[PlatformMark, ...] = ()
     statements: StatementWords | None = None
+    projects: tuple[Project, ...] = ()
     framework_marks: tuple[FrameworkMark, ...] = ()
     """Left out in the file: every dialect's `log`, by priority, gathered when the knowledge is compiled."""
