@@ -255,9 +255,9 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     facts.update(_full_disk(crash))
     if crash.frames:
         facts.update(frame_facts(crash.frames))
-        facts.update(backend_facts(crash.frames))
     elif crash.source_line and first is not None:
         facts.update(source_facts(crash.source_line, first.line))
+    facts.update(backend_facts(crash))
     facts.update(stated_facts(crash))
     facts.update(course_facts(crash))
     facts.update(left_facts(crash))
