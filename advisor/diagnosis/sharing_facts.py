@@ -7,9 +7,9 @@ import re
 from advisor.crash.evidence import Crash
 from advisor.crash.statements import SHARED
 from advisor.diagnosis.fact import Fact
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.run.natives import last_part
-from advisor.run.run import Run
+from advisor.run.run import Knob, Run
 from advisor.script.document import Setting
 
 _FSDP = re.compile(r"\b_fsdp_wrapped_module\b|\bFlatParameter\b|torch/distributed/(?:fsdp|_composable/fsdp)/")
@@ -56,11 +56,24 @@ def with_words(facts: dict[str, Fact], crash: Crash, run: Run) -> dict[str, Fact
     return told
 
 
+_TOLD = {
+    "actor.optimizer_offload": (f"{SHARED}offload", mark("by the words of the report states are offloaded")),
+    "actor.full_finetuning": (f"{SHARED}full", mark("by the words of the report all weights are trained")),
+}
+"""Knob → the statement that it is on, and how that is said."""
+
+
+def states_told(crash: Crash) -> dict[str, Knob]:
+    """What the words of the report say of the states; a setting of the launch says it better."""
+    told = {name: note for name, (statement, note) in _TOLD.items() if statement in crash.statements}
+    if f"{SHARED}adapters" in crash.statements:
+        told.pop("actor.full_finetuning", None)
+    return {name: Knob(name, True, "log", note=say(note)) for name, note in told.items()}
+
+
 def _offloaded(crash: Crash) -> dict[str, Fact]:
-    """That states lie in host RAM, by the words of the report; a setting of the launch says it better."""
-    if f"{SHARED}offload" not in crash.statements:
-        return {}
-    return {"knob.actor.optimizer_offload": Fact(True, "log", say("by the words of the report states are offloaded"))}
+    found = states_told(crash).get("actor.optimizer_offload")
+    return {f"knob.{found.name}": Fact(found.value, "log", found.note)} if found is not None else {}
 
 
 _FSDP_ON = re.compile(r"(?:enable|use)_fsdp2?")

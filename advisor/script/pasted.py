@@ -226,5 +226,5 @@ def _in_sentences(data: bytes, found: _Found) -> None:
     for line in _LINE.finditer(data):
         if found.is_free(line.start()):
             at = line.start()
-            named = named_in_sentences(line.group())
+            named = (one for one in named_in_sentences(line.group()) if found.is_free(at + one.start))
             found.entries += [_entry(one.key, data, at + one.start, at + one.end) for one in named]
