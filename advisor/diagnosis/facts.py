@@ -39,7 +39,7 @@ from advisor.diagnosis.state_facts import (
     least_weights,
     state_facts,
 )
-from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
+from advisor.diagnosis.stated_facts import bound_facts, metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
@@ -147,6 +147,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(merge_facts(known.crash.frames, known.text))
     facts.update(resume_facts(known.crash, known.run))
     facts.update(metrics_facts(known.text))
+    facts.update(bound_facts(known.text, known.crash))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known, sharded="sharded" in facts))
     facts.update(row_facts(known.run))

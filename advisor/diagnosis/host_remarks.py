@@ -21,6 +21,12 @@ LOADING = "loading-per-rank"
 def host_remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...], cause: str) -> Iterator[str]:
     """What is known of the RAM of a node, the victim first."""
     yield from _victim(known.crash, facts)
+    if (bound := facts.get("host.bound")) is not None and cause:
+        yield say(
+            "The command starts each process under {limit}: it may take the RAM of the named NUMA nodes alone, not that "
+            "of the whole machine.",
+            limit=bound.value,
+        )
     yield from _loading(known) if cause == LOADING else ()
     yield from _explained(known.ledger, found)
     yield from _whole_copies(known, facts)

@@ -38,6 +38,19 @@ def metrics_facts(text: str) -> dict[str, Fact]:
     return {} if found is None or _REDUCED.search(text) else {"eval.metrics": Fact(True, "script", found[1])}
 
 
+_BOUND = re.compile(r"\bnumactl\b[^\n;|&]{0,200}?\s(?P<option>--membind|-m)(?=[= ])")
+"""numactl(8): memory from these NUMA nodes alone; a preference (--preferred, --localalloc) is no limit."""
+
+
+def bound_facts(text: str, crash: Crash) -> dict[str, Fact]:
+    """host.bound: what confines each process to the RAM of some NUMA nodes. `text`: of the launch."""
+    for number, one in enumerate(crash.evidence):
+        if (found := _BOUND.search(one.text)) is not None:
+            return {"host.bound": Fact(f"numactl {found['option']}", "log", f"numactl {found['option']}", (number,))}
+    found = _BOUND.search(text)
+    return {} if found is None else {"host.bound": Fact(f"numactl {found['option']}", "script", found["option"])}
+
+
 def stated_facts(crash: Crash) -> dict[str, Fact]:
     """stated.card: most who write so mean the card; killed.likely: most runs that were killed had filled the RAM.
     Nothing proves it, so each is a guess."""

@@ -34,7 +34,7 @@ FACTS = frozenset({
     "gpu.others_bytes",
     "gpu.others_dominate", "gpu.others_engine", "gpu.others_minor", "gpu.others_most", "gpu.others_share",
     "gpu.peak_of_pass", "gpu.scattered", "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing",
-    "has_critic", "has_engine", "host.beyond_states",
+    "has_critic", "has_engine", "host.bound", "host.beyond_states",
     "host.cpu_adam", "host.driver_large", "host.grows", "host.held_by", "host.largest",
     "host.limit_below_ram", "host.offload_share", "host.one_holds_states", "host.roomy", "host.threshold",
     "host.top_user", "host.victim", "idle_cards", "images", "in_vain", "laid_over", "ledger.batch_share",
