@@ -50,6 +50,7 @@ from advisor.memory.constants import BF16, FP32
 from advisor.memory.otherwise import Otherwise
 from advisor.memory.predict import printed_threshold
 from advisor.run.run import Knob, Run, Unread
+from advisor.script.pasted import ENGINE_CALL
 from advisor.units import GIB, show_bytes
 from advisor.watch.measured import Measured
 
@@ -426,6 +427,11 @@ def _divisor_fact(run: Run) -> dict[str, Fact]:
     return {"samples.bind": Fact(True, "script", run.knobs["samples.limit_batch"].note)}
 
 
+def _tells_of_training(run: Run) -> bool:
+    """Whether a setting is seen that is not of the rollout engine alone."""
+    return any(not one.key.startswith(f"{ENGINE_CALL}.") for one in run.settings)
+
+
 def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     machine = known.machine
@@ -439,7 +445,7 @@ def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
         facts["gpu.name"] = Fact(machine.usable[0].name, "machine", say("the machine"))
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
-    seen = bool(known.run.settings or known.crash.settings)  # a bare log does not say that it is full training
+    seen = _tells_of_training(known.run) or bool(known.crash.settings)  # a bare log does not say that all is trained
     replicated = any(DATA_PARALLEL.search(frame.file) for frame in known.crash.frames)
     replicated = replicated or bool(flat_buffer(known.run, known.crash))
     facts.update(state_facts(known.run, machine, known.unread, seen=seen, replicated=replicated, sharded=sharded))

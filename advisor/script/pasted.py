@@ -5,11 +5,15 @@ Each line is looked at by itself, so nothing that stands around a setting hides 
 
 from __future__ import annotations
 
+import ast
 import re
+from contextlib import suppress
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.hostile import clean
 from advisor.regex import regex
 from advisor.script.document import Document, Setting
 from advisor.script.keyed import KeyedEntry, read_json_part, settings_of
@@ -95,6 +99,30 @@ def blocks_in(document: Document) -> tuple[KeyedEntry, ...]:
         if "." in entry.key or ("_" in entry.key and _ITEM.match(document.data, line)):
             found.entries.append(entry)
     return tuple(found.entries)
+
+
+ENGINE_CALL = "LLM"
+"""The call that makes vLLM's engine, before the names of its arguments."""
+_ENGINE = regex(rb"^[ \t]*(?:\w[\w.]*[ \t]*=[ \t]*)?(?:\w+\.)*LLM(?=\()", re.MULTILINE)
+_HERE = regex(rb"<<-?[ \t]*[\"'\\]?\w")
+_LONGEST_CALL, _MOST_BRACKETS = 4_000, 40
+"""Bytes of a call, and brackets that may close it."""
+
+
+def engine_arguments(data: bytes) -> list[Setting]:
+    """The arguments of an engine that is made in Python, where such a call was pasted beside a command: its literals."""
+    call = _ENGINE.search(data) if _HERE.search(data) is None else None
+    if call is None:
+        return []
+    text = data[call.end() : call.end() + _LONGEST_CALL].decode("utf-8", "replace")
+    ends = (at + 1 for at, character in enumerate(text) if character == ")")
+    for end in islice(ends, _MOST_BRACKETS):
+        with suppress(SyntaxError, ValueError, RecursionError):
+            tree = ast.parse(f"f{text[:end]}", mode="eval").body
+            given = [(one.arg, one.value) for one in tree.keywords if one.arg] if isinstance(tree, ast.Call) else []
+            known = [(name, value.value) for name, value in given if isinstance(value, ast.Constant)]
+            return [Setting(f"{ENGINE_CALL}.{clean(name)}", clean(str(value)), "file") for name, value in known if name != "model"]
+    return []
 
 
 def variables_in(data: bytes) -> dict[str, str]:

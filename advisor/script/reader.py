@@ -113,6 +113,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     from advisor.bash.words import Unterminated
     from advisor.script.fragment import read_fragment, read_pasted
     from advisor.script.not_found import hinted_launch
+    from advisor.script.pasted import engine_arguments
     from advisor.script.shell import other_commands, read_shell
 
     try:
@@ -135,8 +136,12 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
             document.data, "" if document is files.documents[0] else clean_line(str(document.path.name))
         )
     launches, hinted = tuple(item.launch for item in reading.launches), None
+    engine = engine_arguments(files.documents[0].data)
+    if len(launches) == 1:
+        launches = (replace(launches[0], settings=(*launches[0].settings, *engine)),)
     if not launches and reading.trace.whole:
         hinted = hinted_launch(reading, path.parent)
+        hinted = replace(hinted, settings=(*hinted.settings, *engine)) if hinted is not None else None
         pasted = read_fragment(files, path, positional)
         pasted = pasted or (read_pasted(files.documents[0]) if hinted is None or not hinted.settings else None)
         launches = (pasted,) if pasted is not None else ()
