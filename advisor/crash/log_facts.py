@@ -33,7 +33,7 @@ _LISTED_VERSION = re.compile(
     r"(?:\s?\([^)]{0,20}\))?(?:==|\s*[:|]\s*|\s*\.{3,60}\s*|\s{2,})[`*v]*(?P<version>\d{1,4}\.\d[\w.+]{0,25})"
     r"(?:[\s,`*|@(].{0,80})?$"
 )
-"""A line of `pip list`, `pip freeze`, `conda list`, of the `env` commands of transformers, accelerate and their like, of
+"""A line of `pip list`, `pip freeze`, `conda list`, of the `env` commands of transformers, accelerate and others, of
 `ds_report`, of torch's collect_env, or of a table."""
 _BESIDE_OTHERS = re.compile(
     r"(?<![\w/.@-])(?P<name>[A-Za-z][A-Za-z_-]{1,20})[`*]*(?:\s+version)?\s*(?:==|[=:@\s])\s*[`*]?v?"
@@ -180,7 +180,7 @@ def platform_in(text: str, marks: Sequence[PlatformMark]) -> Platform:
 
 
 def listed_versions(lines: Iterable[LogLine], spelled: Mapping[str, str]) -> dict[str, str]:
-    """Versions from lines that list them: one a line, or two and more in one. `spelled`: library → how it is written."""
+    """Versions from lines that list them: one a line, or several in one. `spelled`: library → how it is written."""
     found: dict[str, str] = {}
     for line in lines:
         alone = _LISTED_VERSION.match(line.text)

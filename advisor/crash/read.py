@@ -287,11 +287,13 @@ class _CrashReader:
         written = printed if len(self.text) <= A_PAGE else []
         settings = settings_in(printed)
         blocks = settings_in_blocks(written)
-        own_list = settings.keys() <= blocks.keys() & dict(listed_settings(printed)).keys()  # a person's, in parts of names
+        lists = dict(listed_settings(printed))
+        own_list = settings.keys() <= blocks.keys() & lists.keys()  # a person's, in parts of names
         settings = {} if own_list else {**blocks, **settings}
         stated = statements_in(self.text, marks.statements)
         spelled = marks.statements.libraries if marks.statements is not None else {}
-        met = {**listed_versions((line for _, line in self._every_line()), spelled), **libraries_in(self.text, marks.versions)}
+        versions = listed_versions((line for _, line in self._every_line()), spelled)
+        met = {**versions, **libraries_in(self.text, marks.versions)}
         return Crash(
             verdict=judgement.verdict,
             memory=memory,

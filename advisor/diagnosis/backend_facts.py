@@ -37,8 +37,8 @@ _WORKERS = (
     ("megatron", re.compile(r"Megatron\w*(?:PolicyWorker|TrainRayActor)")),
     ("fsdp", re.compile(r"(?:DTensor\w*PolicyWorker|FSDP\w*TrainRayActor)")),
 )
-"""Trainer → Ray classes that train with it (NVIDIA-NeMo/RL@7ea279abf nemo_rl/models/policy/workers; THUDM/slime@624b824a8
-slime/backends/megatron_utils/actor.py)."""
+"""Trainer → Ray classes that train with it (NVIDIA-NeMo/RL@7ea279abf nemo_rl/models/policy/workers;
+THUDM/slime@624b824a8 slime/backends/megatron_utils/actor.py)."""
 
 
 def backend_facts(crash: Crash) -> dict[str, Fact]:

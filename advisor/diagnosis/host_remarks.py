@@ -23,8 +23,8 @@ def host_remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, 
     yield from _victim(known.crash, facts)
     if (bound := facts.get("host.bound")) is not None and cause:
         yield say(
-            "The command starts each process under {limit}: it may take the RAM of the named NUMA nodes alone, not that "
-            "of the whole machine.",
+            "The command starts each process under {limit}: it may take the RAM of the named NUMA nodes alone, not "
+            "that of the whole machine.",
             limit=bound.value,
         )
     yield from _loading(known) if cause == LOADING else ()

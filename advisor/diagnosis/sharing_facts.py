@@ -73,7 +73,7 @@ def states_told(crash: Crash) -> dict[str, Knob]:
 
 def _offloaded(crash: Crash) -> dict[str, Fact]:
     found = states_told(crash).get("actor.optimizer_offload")
-    return {f"knob.{found.name}": Fact(found.value, "log", found.note)} if found is not None else {}
+    return {f"knob.{found.name}": Fact(True, "log", found.note)} if found is not None else {}
 
 
 _FSDP_ON = re.compile(r"(?:enable|use)_fsdp2?")

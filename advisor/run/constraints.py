@@ -88,8 +88,8 @@ def _around(built: BuiltRun) -> tuple[object, ...]:
 
 
 def _on_unseen(rule: Constraint, built: BuiltRun) -> bool:
-    """Whether it speaks of what nobody saw: a count of cards, or in a launch not seen whole a setting's default. A total
-    that comes to nothing on each of the cards which the machine has is none such."""
+    """Whether it speaks of what nobody saw: a count of cards, or in a launch not seen whole a setting's default. A
+    total that comes to nothing on each of the cards which the machine has is none such."""
     topology = built.run.topology
     if not topology.known and not COUNTS.keys().isdisjoint(rule.holds.names()):
         return not (topology.assumed and _is_floor(rule.holds))

@@ -147,7 +147,8 @@ def read_pasted(document: Document, problem: str = "") -> Launch | None:
     told = (*([problem] if problem else []), say(NOTE))
     files = (str(document.path),)
     words, variables = words_in(document.data), variables_in(document.data)
-    return Launch(0, "", (), variables, settings, files=files, launcher_unread=("",), notes=told, partial=True, prose=words)
+    of_page = Launch(0, "", (), variables, settings, files=files, launcher_unread=("",), notes=told, partial=True)
+    return replace(of_page, prose=words)
 
 
 def unread(path: Path, problem: str) -> Script:

@@ -39,17 +39,18 @@ _PYTHON_WORD = regex(rb"'|\b(?:True|False|None)\b")
 _HEAD = regex(rb"(?:^|\n)" + _LEAD + rb"[`\"']?([A-Za-z_]\w*_config)[`\"']?[ \t]*[:=][ \t]*\Z")
 """The name before an object that is a part of a config."""
 _ROW = regex(
-    rb"[ \t]*\|[ \t]*[`*]*([A-Za-z]\w*(?:[._]\w+)+)[`*]*[ \t]*\|[ \t]*[`*]*(\"[^\"|\n]*\"|[^\s|`*]+)[`*]*[ \t]*(?=\||\r?\n|\Z)"
+    rb"[ \t]*\|[ \t]*[`*]*([A-Za-z]\w*(?:[._]\w+)+)[`*]*[ \t]*"
+    rb"\|[ \t]*[`*]*(\"[^\"|\n]*\"|[^\s|`*]+)[`*]*[ \t]*(?=\||\r?\n|\Z)"
 )
 """A row of a Markdown table: a setting and its value."""
 _ITEM = regex(rb"[ \t>]*(?:[-*+]|\d{1,2}[.)])[ \t]+")
-_QUOTE = rb"[\"'`]"
-_VARIABLE = rb"[A-Z][A-Z0-9]*_[A-Z0-9_]+"
+_NAME, _TEXT = r"[\"'`]([A-Z][A-Z0-9]*_[A-Z0-9_]+)[\"'`]", r"[\"'`]([^\"'`\n]*)[\"'`]"
 _SET_VARIABLE = regex(
-    rb"\benviron(?:\[|\.setdefault\(|\.update\(\{)[ \t]*"
-    + _QUOTE + rb"(" + _VARIABLE + rb")" + _QUOTE + rb"\]?[ \t]*[=,:][ \t]*" + _QUOTE + rb"([^\"'`\n]*)" + _QUOTE
-    + rb"|\bputenv\([ \t]*" + _QUOTE + rb"(" + _VARIABLE + rb")" + _QUOTE + rb",[ \t]*" + _QUOTE + rb"([^\"'`\n]*)" + _QUOTE
-    + rb"|(?:^|(?<=[\s`]))(?:export|%env)[ \t]+(" + _VARIABLE + rb")=[\"']?([\w.:,/-]*)",
+    (
+        rf"\benviron(?:\[|\.setdefault\(|\.update\(\{{)[ \t]*{_NAME}\]?[ \t]*[=,:][ \t]*{_TEXT}"
+        rf"|\bputenv\([ \t]*{_NAME},[ \t]*{_TEXT}"
+        r"|(?:^|(?<=[\s`]))(?:export|%env)[ \t]+([A-Z][A-Z0-9]*_[A-Z0-9_]+)=[\"']?([\w.:,/-]*)"
+    ).encode(),
     re.MULTILINE,
 )
 """A variable of the environment that a line of Python, of a notebook or of a shell sets."""
@@ -110,7 +111,7 @@ _LONGEST_CALL, _MOST_BRACKETS = 4_000, 40
 
 
 def engine_arguments(data: bytes) -> list[Setting]:
-    """The arguments of an engine that is made in Python, where such a call was pasted beside a command: its literals."""
+    """The literal arguments of an engine that is made in Python, where such a call was pasted beside a command."""
     call = _ENGINE.search(data) if _HERE.search(data) is None else None
     if call is None:
         return []
@@ -120,8 +121,9 @@ def engine_arguments(data: bytes) -> list[Setting]:
         with suppress(SyntaxError, ValueError, RecursionError):
             tree = ast.parse(f"f{text[:end]}", mode="eval").body
             given = [(one.arg, one.value) for one in tree.keywords if one.arg] if isinstance(tree, ast.Call) else []
-            known = [(name, value.value) for name, value in given if isinstance(value, ast.Constant)]
-            return [Setting(f"{ENGINE_CALL}.{clean(name)}", clean(str(value)), "file") for name, value in known if name != "model"]
+            known = {name: str(value.value) for name, value in given if isinstance(value, ast.Constant)}
+            known.pop("model", "")
+            return [Setting(f"{ENGINE_CALL}.{clean(name)}", clean(text), "file") for name, text in known.items()]
     return []
 
 

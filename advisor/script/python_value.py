@@ -109,7 +109,10 @@ def set_once(tree: ast.Module) -> dict[str, str]:
                 names, texts = _set_variables(call), [text]
             case ast.Expr(value=ast.Call(args=[ast.Dict(values=values)]) as call):
                 names = _set_variables(call)
-                texts = [one.value if isinstance(one, ast.Constant) else None for one in values]
+                texts = [
+                    one.value if isinstance(one, ast.Constant) and isinstance(one.value, str) else None
+                    for one in values
+                ]
             case _:
                 continue
         for name, told in zip(names, texts, strict=False):

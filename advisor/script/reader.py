@@ -25,7 +25,8 @@ _SUFFIXES: dict[str, DocumentKind] = {
     ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".py": "python",
 }  # fmt: skip
 _IMPORTS = regex(
-    rb"(?:[ \t]*(?:#(?!!)[^\n]*|%%?(?:writefile|time|env|capture|pip|matplotlib|load_ext)\b[^\n]*|!pip3? [^\n]*)?\r?\n)*"
+    rb"(?:[ \t]*(?:#(?!!)[^\n]*|%%?(?:writefile|time|env|capture|pip|matplotlib|load_ext)\b[^\n]*|!pip3? [^\n]*)?"
+    rb"\r?\n)*"
     rb"(?:from [A-Za-z_][\w.]* import [\w(*]|import [A-Za-z_][\w.]*(?: as \w+)?[ \t]*(?:,|#|\r?\n))"
 )
 """Comments, blank lines and magics of a notebook, then an import."""
