@@ -146,8 +146,8 @@ def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
 def counts_cards(text: str) -> bool:
     """Whether a description says how many cards there are: "3090" does not, "a 3090" and "2x3090" do."""
     counted = _COUNT_WORD.sub(lambda found: _COUNT_WORDS[found[0].lower()], text.translate(_NUMERALS))
-    ways = (_COUNT, _COUNT_BEHIND, _BARE_COUNT, _INSIDE, _EACH, _ONE)
-    return any(way.search(counted) for way in ways)
+    ways = (_COUNT_BEHIND, _BARE_COUNT, _INSIDE, _EACH, _ONE)
+    return _COUNT.match(counted.lstrip()) is not None or any(way.search(counted) for way in ways)
 
 
 def nodes_told(text: str, cards: int) -> int | None:
