@@ -251,7 +251,7 @@ def state_of(
             engine=bool({crash.phase, answers.get("phase")} & GENERATING),
             unread=unread,
             prose=prose_of(launch, crash),
-            observed=states_told(crash) if launch is None or launch.partial else {},
+            observed=states_told(crash, launch.settings if launch else ()) if launch is None or launch.partial else {},
         ),
         died_at,
         asked.margin,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from advisor.crash.evidence import Crash
 from advisor.crash.statements import SHARED
@@ -57,15 +58,18 @@ def with_words(facts: dict[str, Fact], crash: Crash, run: Run) -> dict[str, Fact
 
 
 _TOLD = {
-    "actor.optimizer_offload": (f"{SHARED}offload", mark("by the words of the report states are offloaded")),
-    "actor.full_finetuning": (f"{SHARED}full", mark("by the words of the report all weights are trained")),
+    "actor.optimizer_offload": ("offload", mark("by the words of the report states are offloaded")),
+    "actor.full_finetuning": ("full", mark("by the words of the report all weights are trained")),
 }
-"""Knob → the statement that it is on, and how that is said."""
+"""Knob → the statement that it is on, which a setting's name may hold too, and how that is said."""
 
 
-def states_told(crash: Crash) -> dict[str, Knob]:
-    """What the words of the report say of the states; a setting of the launch says it better."""
-    told = {name: note for name, (statement, note) in _TOLD.items() if statement in crash.statements}
+def states_told(crash: Crash, settings: Sequence[Setting] = ()) -> dict[str, Knob]:
+    """What the words of the report say of the states; a setting of the launch says it better, by whatever name."""
+    named = " ".join(one.key for one in settings)
+    told = {
+        name: note for name, (how, note) in _TOLD.items() if f"{SHARED}{how}" in crash.statements and how not in named
+    }
     if f"{SHARED}adapters" in crash.statements:
         told.pop("actor.full_finetuning", None)
     return {name: Knob(name, True, "log", note=say(note)) for name, note in told.items()}

@@ -119,7 +119,8 @@ def _own_tree(framework: Framework, paths: Sequence[str]) -> Project | None:
     package = framework.package.replace("-", "_")
     for path in paths:
         found = re.search(rf"/([^/]*[A-Z_-][^/]*)/{re.escape(package)}/(?:trainer|workers|models|utils|cli)/", path)
-        if found is not None and not _GENERAL.fullmatch(found[1]) and package not in found[1].lower():
+        own = found is None or package in found[1].lower() or _bare(found[1]) in _bare(framework.title)
+        if found is not None and not own and not _GENERAL.fullmatch(found[1]):
             return Project(clean_line(found[1], 60), built_on=framework.framework)
     return None
 
