@@ -30,7 +30,8 @@ _NUMBERED = regex(r"\d")
 _BARE_COUNT = regex(r"(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE)
 """How many there are, and nothing of which: "2 cards", "2张卡"."""
 _INSIDE = regex(
-    r"(?<![\d.])(\d{1,2})\s*(?:[x×*]|[张块]?卡|[张块])?\s*(?=(?:(?:nvidia|tesla|geforce|amd|instinct|ascend|rtx|gtx|quadro)[ -]){0,3}"
+    r"(?<![\d.])(\d{1,2})\s*(?:[x×*]|[张块]?卡|[张块])?\s*"
+    r"(?=(?:(?:nvidia|tesla|geforce|amd|instinct|ascend|rtx|gtx|quadro)[ -]){0,3}"
     r"(?:[abhlvp]\d{2,3}|[lt]4|rtx|gtx|gh?\d{3}|mi\d{2,3}|[2-5]0\d0|910))",
     re.IGNORECASE,
 )
