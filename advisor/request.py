@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, no_log
+from advisor.crash.log_facts import project_in
 from advisor.crash.read import read_logs
 from advisor.demo import is_bundled
 from advisor.hostile import clean, clean_line
@@ -18,8 +19,8 @@ from advisor.knowledge import Knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
 from advisor.machine.batch import batch_memory, within
-from advisor.machine.describe import described, from_log, merge
-from advisor.machine.gpu_spec import size_of
+from advisor.machine.describe import as_many, described, from_log, merge
+from advisor.machine.gpu_spec import counts_cards, size_of
 from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
@@ -27,6 +28,7 @@ from advisor.plan.patch import values_before
 from advisor.run.agreement import agreement, same_text
 from advisor.run.counted import cards_counted, cards_seen
 from advisor.run.dialect import Recognised, recognise
+from advisor.run.general import visible_cards
 from advisor.run.natives import native
 from advisor.run.run import Knob
 from advisor.script.document import Setting
@@ -172,8 +174,10 @@ def _described_launch(crash: Crash) -> Launch | None:
     """The launch of which a person names settings; None where they name none, or the log prints what ran."""
     if not crash.described or crash.settings:
         return None
-    settings = tuple(Setting(key, text, "command", True) for key, text in crash.described.items())
-    return Launch(0, "", (), {}, settings, launcher_unread=("",), partial=True, prose=crash.prose)
+    told = crash.described.items()
+    settings = tuple(Setting(key, text, "command", True) for key, text in told if not key.startswith("$"))
+    variables = {key[1:]: text for key, text in told if key.startswith("$")}
+    return Launch(0, "", (), variables, settings, launcher_unread=("",), partial=True, prose=crash.prose)
 
 
 def prose_of(launch: Launch | None, crash: Crash) -> tuple[str, ...]:
@@ -220,6 +224,8 @@ def pick_launch(
     text = script.text if script is not None else ""
     text += crash.command.text if crash.command is not None and not launches else ""
 
+    project = project_in(text, knowledge.signatures.projects)
+
     def told(launch: Launch | None) -> Recognised:
         merged = {**crash.libraries, **libraries}
         stated = {*crash.libraries, *stated_libraries(asked, knowledge)}
@@ -227,7 +233,7 @@ def pick_launch(
         file = script.documents[0].path if script is not None else None
         frameworks, dated = knowledge.frameworks, crash.dated
         known = (crash.frameworks, crash.settings, merged, frameworks, paths, file, stated, dated)
-        return recognise(launch, text, *known, prose_of(launch, crash))
+        return recognise(launch, text, *known, prose_of(launch, crash), crash.project or project)
 
     known = [(told(launches[index]), index) for index in order] if launches else []
     known = [(recognised, index) for recognised, index in known if recognised.framework is not None]
@@ -275,20 +281,25 @@ def machine_for(
     signatures = knowledge.signatures.signatures
     of_job = any(one.id == crash.signature and one.limit == "job" for one in signatures)
     interpreter = launch.interpreter if launch is not None else None
+    visible = visible_cards(launch) if launch is not None else None
+    seen = max(cards_seen(crash.counts), visible or 1)
     machine = merge(
         Machine() if is_bundled(asked.script) else measure(interpreter),  # nobody's box runs the demo
         described_machine(asked, knowledge, tell),
         from_log(
             gpu_bytes=crash.gpu_total_bytes or next((size_of(one, knowledge.gpus) for one in crash.gpu_names), None),
             gpu_names=crash.gpu_names,
-            gpu_count=cards_counted(crash.counts),
-            gpus_seen=cards_seen(crash.counts),
+            gpu_count=cards_counted(crash.counts) or visible,
+            gpus_seen=seen,
+            nodes=crash.counts.get("nodes"),
             host_bytes=host if host is not None and not of_job else crash.host_total_bytes,
             host_limit=host if of_job else None,
             libraries=crash.libraries,
         ),
         knowledge.gpus,
     )
+    if asked.gpus is not None and len(machine.gpus) == 1 and not counts_cards(asked.gpus):
+        machine = as_many(machine, cards_counted(crash.counts) or seen)
     limit = asked_of_slurm(script)
     return within(machine, limit) if limit is not None else machine
 

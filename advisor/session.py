@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
+from advisor.crash.read import with_page
 from advisor.diagnosis.open_questions import FRAMEWORKS, as_spelled, without_foreign_versions
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
@@ -83,6 +84,8 @@ def _diagnosed(
     asked: SessionRequest, knowledge: Knowledge, script: Script | None, crash: Crash, tell: OnProgress
 ) -> State:
     """From what was read to the plan, on this machine."""
+    if script is not None and all(one.partial and not one.program for one in script.launches):
+        crash = with_page(crash, script.text, knowledge.signatures)
     recognised, index = pick_launch(script, crash, asked, knowledge, stated_libraries(asked, knowledge))
     module = config_module(script, index, recognised, knowledge)
     if module is not None:

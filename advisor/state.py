@@ -33,6 +33,7 @@ from advisor.diagnosis.open_questions import (
     with_was,
 )
 from advisor.diagnosis.parts import OF_ROLLOUTS_ALONE
+from advisor.diagnosis.sharing_facts import states_told
 from advisor.diagnosis.vendor import dialect_of, speak_of_cards, tree_of, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
@@ -255,6 +256,7 @@ def state_of(
             engine=bool({crash.phase, answers.get("phase")} & GENERATING),
             unread=unread,
             prose=prose_of(launch, crash),
+            observed=states_told(crash, launch.settings if launch else ()) if launch is None or launch.partial else {},
         ),
         died_at,
         asked.margin,

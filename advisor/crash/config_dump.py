@@ -13,11 +13,14 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from advisor.crash.command_lines import commands_in, words_of
 from advisor.crash.lines import LogLine
 from advisor.crash.printed_lists import listed_settings
+from advisor.script.document import Document
+from advisor.script.pasted import blocks_in, variables_in
 from advisor.script.sentences import named_in_sentences
 
 _LITERAL_LIMIT = 200_000
@@ -44,6 +47,8 @@ _IN_PERSON = re.compile(r"^(?=.{0,200}(?:\bI(?:['’](?:m|ve))? |\b[Ww]e(?:['’
 _BEGINS = re.compile(rf"{_IN_PERSON.pattern}|(?=(?:\S+ ){{6}})[A-Za-z`][^\[({{|/\\:]{{30}}")
 _GOES_ON = re.compile(r"[A-Za-z\u4e00-\u9fff`-](?:[^\[({|+/\\]{0,40} |[^\[({|+/\\]{0,40}\Z)")
 """A line of words."""
+_CHINESE, _A_FEW = re.compile(r"[\u4e00-\u9fff]"), 4
+"""Characters that a person's line has: what trains prints none (judgement)."""
 _OMITTED = frozenset(("[...]", "{...}"))
 
 
@@ -218,12 +223,25 @@ def described_in(lines: Sequence[LogLine]) -> dict[str, str]:
     return found
 
 
+def settings_in_blocks(lines: Sequence[LogLine]) -> dict[str, str]:
+    """The settings that the lists, tables and objects of a page name; variables of the environment bear a $."""
+    found: dict[str, str] = {}
+    page = "\n".join(line.printed for line in lines if not (line.stamp or line.process)).encode()
+    for entry in blocks_in(Document(Path(), page, "shell")):
+        if isinstance(entry.value, str):
+            found.setdefault(entry.key, entry.value)
+    for name, text in variables_in(page).items():
+        found.setdefault(f"${name}", text)
+    return found
+
+
 def lines_in_person(lines: Sequence[LogLine]) -> Iterator[str]:
     """The lines in the first person, and those right below one: a person's page goes on. A page may begin without."""
     goes_on = False
     for number, line in enumerate(lines):
         pattern = _GOES_ON if goes_on else _IN_PERSON if number else _BEGINS
-        goes_on = not line.process and not line.stamp and pattern.match(line.text) is not None
+        goes_on = pattern.match(line.text) is not None or len(_CHINESE.findall(line.text)) >= _A_FEW
+        goes_on = goes_on and not line.process and not line.stamp
         if goes_on:
             yield line.text
 

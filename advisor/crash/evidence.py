@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.crash.command_lines import PrintedCommand
 from advisor.crash.parts import Part
-from advisor.knowledge.schema import CountName
+from advisor.knowledge.schema import CountName, Project
 from advisor.language import mark, say
 from advisor.words import Memory, Phase, Platform, Verdict
 
@@ -131,6 +131,8 @@ class Crash(Struct, frozen=True):
     """Percent of the machine's RAM in use at the last reading that says so, and its line."""
     frameworks: tuple[str, ...] = ()
     """Frameworks whose marks the log bears, strongest first."""
+    project: Project | None = None
+    """The project whose tree or package its paths and lines name."""
     unclear_because: str = ""
     settle_by: tuple[str, ...] = ()
     """What would settle an unclear verdict."""

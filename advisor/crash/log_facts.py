@@ -19,6 +19,7 @@ from advisor.knowledge.schema import (
     FrameworkMark,
     LogCount,
     PlatformMark,
+    Project,
     VersionMark,
 )
 from advisor.redact import redact
@@ -27,12 +28,21 @@ from advisor.words import Phase, Platform
 
 _WHEEL = re.compile(r"site-packages/(?P<name>[A-Za-z][\w.]{1,60})-(?P<version>\d[\w.+]{0,30})\.(?:dist-info|egg)")
 _WHEEL_WITHIN = ("site-packages/",)
-_PIP = re.compile(r"^(?P<name>[A-Za-z][\w.-]{1,40})(?:==| {2,}|: )(?P<version>\d{1,4}\.\d[\w.+]{0,25})\s*$")
-_PIP_NAMES = re.compile(
-    r"torch|vllm|sglang|ray|deepspeed|transformers|trl|ms-swift|swift|verl|openrlhf|flash[-_]attn|accelerate|peft"
-    r"|xformers|triton|liger-kernel|megatron-core|nvidia-nccl-cu12|numpy|bitsandbytes|unsloth",
-    re.IGNORECASE,
+_LISTED_VERSION = re.compile(
+    r"\s*(?:[-*+|]\s*)?(?:\[(?:pip3?|conda)\]\s*)?[`*]*(?P<name>[A-Za-z][\w.-]{1,40})[`*]*(?:\s(?:version|info))?"
+    r"(?:\s?\([^)]{0,20}\))?(?:==|\s*[:|]\s*|\s*\.{3,60}\s*|\s{2,})[`*v]*(?P<version>\d{1,4}\.\d[\w.+]{0,25})"
+    r"(?:[\s,`*|@(].{0,80})?$"
 )
+"""A line of `pip list`, `pip freeze`, `conda list`, of the `env` commands of transformers, accelerate and others, of
+`ds_report`, of torch's collect_env, or of a table."""
+_BESIDE_OTHERS = re.compile(
+    r"(?<![\w/.@-])(?P<name>[A-Za-z][A-Za-z_-]{1,20})[`*]*(?:\s+version)?\s*(?:==|[=:@\s])\s*[`*]?v?"
+    r"(?P<version>\d{1,4}\.\d[\w.+]{0,25})(?![\w%])"
+)
+_NOT_WHAT_RUNS = re.compile(r"(?i)[<>!~]=|\brequires?\b|\bbut you have\b|\bincompatible\b|\b(?:from|to) v?\d")
+"""A line that tells which version there should be, or was."""
+_LONGEST_LIST = 600
+"""Characters of a line that lists versions."""
 _CARD = r"(?:RTX )?(?:GH|PRO |[ABHLTPV])\d{1,4}[GS]?|RTX \d{4}"
 _SAID = r"(?:RTX )?(?:GH|[ABHPV])\d{2,4}[GS]?|T4|L4|L[24]0S?|RTX ?\d{4}"
 """As people say it beside a number or an article: no T5, no V1."""
@@ -133,7 +143,10 @@ def counts_in(text: str, marks: Sequence[LogCount]) -> dict[CountName, int]:
     """What libraries count of the run; the first mark of each count that the text bears, at its first line."""
     found: dict[CountName, int] = {}
     for mark, lines in zip(marks, lines_with(text, [mark.within for mark in marks]), strict=True):
-        if mark.index:
+        if mark.distinct:
+            ids = {one[1] for line in lines for one in re.finditer(mark.pattern, line)}
+            found[mark.count] = max(found.get(mark.count, 0), len(ids))
+        elif mark.index:
             indices = (int(one[one.lastindex or 1]) for line in lines for one in re.finditer(mark.pattern, line))
             if highest := max(indices, default=0):  # the first alone tells of no other
                 found[mark.count] = max(found.get(mark.count, 0), highest + 1)
@@ -166,14 +179,24 @@ def platform_in(text: str, marks: Sequence[PlatformMark]) -> Platform:
     return "cuda"
 
 
-def pip_lines(lines: Iterable[LogLine]) -> dict[str, str]:
-    """Versions from lines that look like `pip list` or `pip freeze`."""
+def listed_versions(lines: Iterable[LogLine], spelled: Mapping[str, str]) -> dict[str, str]:
+    """Versions from lines that list them: one a line, or several in one. `spelled`: library → how it is written."""
     found: dict[str, str] = {}
     for line in lines:
-        match = _PIP.match(line.text)
-        if match and _PIP_NAMES.fullmatch(match["name"]):
-            found.setdefault(match["name"].lower().replace("_", "-"), match["version"])
+        alone = _LISTED_VERSION.match(line.text)
+        if alone is None and (len(line.text) > _LONGEST_LIST or "." not in line.text):
+            continue
+        told = [alone] if alone is not None else list(_BESIDE_OTHERS.finditer(line.text))
+        named = {name: one["version"].rstrip(".") for one in told if (name := _library(one["name"], spelled))}
+        if named and (alone is not None or len(named) > 1) and not _NOT_WHAT_RUNS.search(line.text):
+            for name, version in named.items():
+                found.setdefault(name, version)
     return found
+
+
+def _library(word: str, spelled: Mapping[str, str]) -> str:
+    """The library that a word names; "" where it names none."""
+    return next((name for name, ways in spelled.items() if re.fullmatch(ways, word, re.IGNORECASE | re.ASCII)), "")
 
 
 def gpu_names_in(text: str) -> tuple[str, ...]:
@@ -187,6 +210,17 @@ def frameworks_in(text: str, marks: Sequence[FrameworkMark]) -> tuple[str, ...]:
     lines = lines_with(text, [mark.within for mark in marks])
     every = zip(marks, lines, strict=True)
     return tuple(dict.fromkeys(mark.framework for mark, of_mark in every if first_match(mark.pattern, of_mark)))
+
+
+def project_in(text: str, projects: Sequence[Project]) -> Project | None:
+    """The project whose tree or package a text names first; None where it names none."""
+    found = (
+        (at.start(), project)
+        for project in projects
+        for name in project.names or (project.name,)
+        if name in text and (at := re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)) is not None
+    )
+    return min(found, key=lambda one: one[0], default=(0, None))[1]
 
 
 _OF_NODE = 0.25

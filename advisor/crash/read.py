@@ -11,11 +11,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.crash.command_lines import commands_in
-from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in
+from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in, settings_in_blocks
 from advisor.crash.evidence import Crash, Evidence, TopUser, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
-from advisor.crash.lines import LogLine
+from advisor.crash.lines import LogLine, read_line
 from advisor.crash.log_facts import (
     counts_in,
     dated_in,
@@ -26,9 +26,10 @@ from advisor.crash.log_facts import (
     is_cut,
     libraries_in,
     listed_users,
-    pip_lines,
+    listed_versions,
     platform_in,
     printed_tensor_bytes,
+    project_in,
     ranks_by_batch,
     readings_in,
     top_users,
@@ -49,6 +50,7 @@ from advisor.crash.phase import (
     preceding,
     resumed_at,
 )
+from advisor.crash.printed_lists import listed_settings
 from advisor.crash.process_tables import card_users, ram_users
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
@@ -75,6 +77,7 @@ from advisor.crash.verdict import (
 from advisor.crash.worded_sizes import with_worded
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import clauses, listed, mark, say
+from advisor.machine.ram_words import ram_in_sentences, ram_listed
 from advisor.redact import redact
 from advisor.script.sentences import words_in
 from advisor.words import Memory, Phase, both
@@ -156,6 +159,21 @@ def read_text(
 ) -> Crash:
     """The same for a log already in memory."""
     return _read([text_source(text, name)], signatures, frames, progress)
+
+
+def with_page(crash: Crash, text: str, signatures: Signatures) -> Crash:
+    """The crash, with what a page that was given in the place of a launch tells of the machine where no log does."""
+    if len(text) > A_PAGE:
+        return crash
+    lines = [read_line(line.encode(), number) for number, line in enumerate(text.splitlines(), 1)]
+    spelled = signatures.statements.libraries if signatures.statements is not None else {}
+    return replace(
+        crash,
+        libraries={**listed_versions(lines, spelled), **crash.libraries},
+        gpu_names=crash.gpu_names or gpu_names_in(text),
+        counts={**counts_in(text, signatures.counts), **crash.counts},
+        host_total_bytes=crash.host_total_bytes or _ram_told([line.text for line in lines]),
+    )
 
 
 def _read(
@@ -282,9 +300,15 @@ class _CrashReader:
         printed = [line for _, line in own_first]
         written = printed if len(self.text) <= A_PAGE else []
         settings = settings_in(printed)
+        blocks = settings_in_blocks(written)
+        lists = dict(listed_settings(printed))
+        own_list = settings.keys() <= blocks.keys() & lists.keys()  # a person's, in parts of names
+        settings = {} if own_list else {**blocks, **settings}
         person = "\n".join(lines_in_person(written))
         stated = statements_in(self.text, marks.statements) | holder_said(person, marks.statements)
-        met = {**pip_lines(line for _, line in self._every_line()), **libraries_in(self.text, marks.versions)}
+        spelled = marks.statements.libraries if marks.statements is not None else {}
+        versions = listed_versions((line for _, line in self._every_line()), spelled)
+        met = {**versions, **libraries_in(self.text, marks.versions)}
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -305,9 +329,10 @@ class _CrashReader:
             model_config=model_config_in(printed),
             counts={**ranks_by_batch(self.text, settings), **counts_in(self.text, marks.counts)},
             platform=platform_in(self.text, marks.platforms),
-            host_total_bytes=_host_total(self.placed),
+            host_total_bytes=_host_total(self.placed) or _ram_told([line.text for line in written]),
             host_filled=_host_filled(self.run.placed),
             frameworks=self.frameworks,
+            project=project_in(self.text, marks.projects),
             unclear_because=unclear_because,
             settle_by=settle_by,
             lines_read=sum(log.lines_read for log in self.logs),
@@ -327,7 +352,7 @@ class _CrashReader:
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=stated,
             runs_told=runs_told(self._plain(), marks.statements) if written else {},
-            described=described_in(written),
+            described={**blocks, **described_in(written)},
             prose=words_in(person.encode()),
         )
 
@@ -549,6 +574,11 @@ def _host_total(placed: Sequence[LogFind]) -> int | None:
         if isinstance(used, int) and isinstance(percent, (int, float)) and percent > 0:
             parts.append((float(percent), round(used / percent * 100)))
     return max(parts)[1] if parts else None
+
+
+def _ram_told(lines: Sequence[str]) -> int | None:
+    """RAM of a node as a page tells it: in the rows of `free`, else in sentences."""
+    return ram_listed(lines) or ram_in_sentences(lines)
 
 
 def _host_filled(placed: Sequence[LogFind]) -> tuple[float, int] | None:

@@ -136,13 +136,16 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
         if (one.verdict == "not_oom" and one.role in FAILURES)
         or (one.role == "hint" and one.id != TRACEBACK)
     ]  # fmt: skip
+    told = [one for one in placed if one.id in TOLD]
+    ram_told = next((one for one in told if one.memory == "host"), None)
     if telling:
         first = _closest(telling)
+        if ram_told is not None and all(one.id in KILLS for one in telling):  # who sent the kill, somebody says
+            return Judgement("oom", "host", ram_told)
         if first.id in GUESSES:  # it lists what may have been; a fault that a process printed itself is one of them
             faults = (one for one in telling if one.role == "cause" and one.verdict == "not_oom" and one.id not in ENDS)
             first = next(faults, first)
         return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
-    told = [one for one in placed if one.id in TOLD]
     if told and not finished and (not going or told[-1] is placed[-1]):
         first = min(told, key=lambda one: TOLD.index(one.id))
         return Judgement("oom", first.memory, first)

@@ -1,13 +1,13 @@
-"""Tells by a traceback's frames what shards the states, where no launch says it."""
+"""Tells by a traceback's frames, or by who failed, what shards the states, where no launch says it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from advisor.crash.evidence import Frame
+from advisor.crash.evidence import Crash
 from advisor.crash.phase import frame_words
 from advisor.diagnosis.fact import Fact
+from advisor.hostile import clean_line
 
 _TRAINERS = (
     ("deepspeed", re.compile(r"(?:^|/)deepspeed/(?:runtime|ops)/")),
@@ -33,10 +33,23 @@ _STAGES = (
 """Whether it is ZeRO-3 → files of deepspeed/runtime/zero that run only then (deepspeedai/DeepSpeed@v0.16.0)."""
 
 
-def backend_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
-    """trainer and zero3, each only where a frame lies in code that runs with one of them alone."""
+_WORKERS = (
+    ("megatron", re.compile(r"Megatron\w*(?:PolicyWorker|TrainRayActor)")),
+    ("fsdp", re.compile(r"(?:DTensor\w*PolicyWorker|FSDP\w*TrainRayActor)")),
+)
+"""Trainer → Ray classes that train with it (NVIDIA-NeMo/RL@7ea279abf nemo_rl/models/policy/workers;
+THUDM/slime@624b824a8 slime/backends/megatron_utils/actor.py)."""
+
+
+def backend_facts(crash: Crash) -> dict[str, Fact]:
+    """trainer and zero3, each only where a frame lies in code that runs with one of them alone, or the process that
+    failed is of a class that trains so."""
     facts: dict[str, Fact] = {}
-    for frame in frames:
+    failed = crash.evidence[0].process if crash.evidence else ""
+    for trainer, names in _WORKERS:
+        if names.match(failed):
+            facts.setdefault("trainer", Fact(trainer, "log", clean_line(failed, 80)))
+    for frame in crash.frames:
         path = frame.file.replace("\\", "/")
         where = frame_words(frame)
         for trainer, pattern in _TRAINERS:

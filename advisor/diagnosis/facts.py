@@ -39,9 +39,8 @@ from advisor.diagnosis.state_facts import (
     least_weights,
     state_facts,
 )
-from advisor.diagnosis.stated_facts import metrics_facts, stated_facts
+from advisor.diagnosis.stated_facts import bound_facts, metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
-from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
@@ -51,6 +50,7 @@ from advisor.memory.constants import BF16, FP32
 from advisor.memory.otherwise import Otherwise
 from advisor.memory.predict import printed_threshold
 from advisor.run.run import Knob, Run, Unread
+from advisor.script.pasted import ENGINE_CALL
 from advisor.units import GIB, show_bytes
 from advisor.watch.measured import Measured
 
@@ -76,7 +76,6 @@ POOLS_THAT_SLEEP = ("line.torch-memory-saver-alloc", "line.torch-memory-saver-oo
 """Lines of an allocator that an engine has only where it sleeps, and it sleeps to leave its cards to a trainer (vLLM's
 cumem_allocator with enable_sleep_mode, SGLang's torch_memory_saver with enable_memory_saver)."""
 _SWITCHES: Mapping[str, bool] = {"true": True, "false": False}
-_MEMBIND = re.compile(r"\bnumactl\b[^\n#]{0,200}?(?:--membind|\s-m)[= ]\S{1,40}")
 _COMMAND = 80
 """Characters of a command that are shown."""
 DISKS = ("enospc", "enospc-disk", "disk-full", "disk-quota", "disk-told", "file-write-failed", "disk-nearly-full")
@@ -151,6 +150,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(merge_facts(known.crash.frames, known.text))
     facts.update(resume_facts(known.crash, known.run))
     facts.update(metrics_facts(known.text))
+    facts.update(bound_facts(known.text, known.crash))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known, sharded="sharded" in facts))
     facts.update(row_facts(known.run))
@@ -175,7 +175,6 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     if (pool := next((facts[name] for name in POOLS_THAT_SLEEP if name in facts), None)) is not None:
         facts["engine.pool_sleeps"] = replace(pool, value=True)
         facts["colocated"] = replace(pool, value=True)
-    facts.update(_numa_bound(known))
     facts.update(cpu_adam_facts(known.run, known.machine, facts.get("line.cpu-adam")))
     model = known.run.model
     crash, parameters = known.crash, model.parameters if model is not None else None
@@ -260,22 +259,13 @@ def _crash_facts(crash: Crash) -> dict[str, Fact]:
     facts.update(_full_disk(crash))
     if crash.frames:
         facts.update(frame_facts(crash.frames))
-        facts.update(backend_facts(crash.frames))
     elif crash.source_line and first is not None:
         facts.update(source_facts(crash.source_line, first.line))
+    facts.update(backend_facts(crash))
     facts.update(stated_facts(crash))
     facts.update(course_facts(crash))
     facts.update(left_facts(crash))
     return facts
-
-
-def _numa_bound(known: DiagnosisInputs) -> dict[str, Fact]:
-    """numa.bound: the command confines each process to the RAM of one NUMA node."""
-    for number, one in enumerate(known.crash.evidence):
-        if _MEMBIND.search(one.text):
-            return {"numa.bound": Fact(True, "log", line_words(one), (number,))}
-    written = _MEMBIND.search(known.text)
-    return {"numa.bound": Fact(True, "script", clean_line(written[0], _COMMAND))} if written is not None else {}
 
 
 def _figures(crash: Crash) -> dict[str, Fact]:
@@ -440,6 +430,11 @@ def _divisor_fact(run: Run) -> dict[str, Fact]:
     return {"samples.bind": Fact(True, "script", run.knobs["samples.limit_batch"].note)}
 
 
+def _tells_of_training(run: Run) -> bool:
+    """Whether a setting is seen that is not of the rollout engine alone."""
+    return any(not one.key.startswith(f"{ENGINE_CALL}.") for one in run.settings)
+
+
 def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     machine = known.machine
@@ -453,7 +448,7 @@ def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
         facts["gpu.name"] = Fact(machine.usable[0].name, "machine", say("the machine"))
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
-    seen = bool(known.run.settings or known.crash.settings)  # a bare log does not say that it is full training
+    seen = _tells_of_training(known.run) or bool(known.crash.settings)  # a bare log does not say that all is trained
     replicated = any(DATA_PARALLEL.search(frame.file) for frame in known.crash.frames)
     replicated = replicated or bool(flat_buffer(known.run, known.crash))
     facts.update(state_facts(known.run, machine, known.unread, seen=seen, replicated=replicated, sharded=sharded))

@@ -15,12 +15,18 @@ from advisor.memory.constants import BF16, FP32
 from advisor.run.run import Run
 from advisor.units import GIB, show_bytes, show_params
 
-LOADING = "loading-per-rank"
+LOADING, NUMA = "loading-per-rank", "numa-bound"
 
 
 def host_remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, ...], cause: str) -> Iterator[str]:
     """What is known of the RAM of a node, the victim first."""
     yield from _victim(known.crash, facts)
+    if (bound := facts.get("numa.bound")) is not None and cause not in ("", NUMA):
+        yield say(
+            "The command starts each process under {limit}: it may take the RAM of the named NUMA nodes alone, not "
+            "that of the whole machine.",
+            limit=bound.because,
+        )
     yield from _loading(known) if cause == LOADING else ()
     yield from _explained(known.ledger, found)
     yield from _whole_copies(known, facts)

@@ -239,7 +239,7 @@ _OF_BUCKET: dict[str, bool | str] = {"attribution": "bucket", "frame.bucket": Tr
 def _bucket(run: Run, crash: Crash) -> dict[str, Fact]:
     """That a bucket of ZeRO was asked for, where DeepSpeed trains: as many numbers as it holds, in 2 or 4 bytes."""
     tried = tried_bytes(crash)
-    shown = backend_facts(crash.frames).get("trainer")
+    shown = backend_facts(crash).get("trainer")
     trains = run.number("actor.zero_stage") or (shown is not None and shown.value == "deepspeed")
     if tried is None or not trains or crash.memory != "gpu":
         return {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from advisor.crash.evidence import Crash
 from advisor.crash.statements import SHARED
 from advisor.diagnosis.fact import Fact
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.run.natives import last_part
-from advisor.run.run import Run
+from advisor.run.run import Knob, Run
 from advisor.script.document import Setting
 
 _FSDP = re.compile(r"\b_fsdp_wrapped_module\b|\bFlatParameter\b|torch/distributed/(?:fsdp|_composable/fsdp)/")
@@ -56,11 +57,27 @@ def with_words(facts: dict[str, Fact], crash: Crash, run: Run) -> dict[str, Fact
     return told
 
 
+_TOLD = {
+    "actor.optimizer_offload": ("offload", mark("by the words of the report states are offloaded")),
+    "actor.full_finetuning": ("full", mark("by the words of the report all weights are trained")),
+}
+"""Knob → the statement that it is on, which a setting's name may hold too, and how that is said."""
+
+
+def states_told(crash: Crash, settings: Sequence[Setting] = ()) -> dict[str, Knob]:
+    """What the words of the report say of the states; a setting of the launch says it better, by whatever name."""
+    named = " ".join(one.key for one in settings)
+    told = {
+        name: note for name, (how, note) in _TOLD.items() if f"{SHARED}{how}" in crash.statements and how not in named
+    }
+    if f"{SHARED}adapters" in crash.statements:
+        told.pop("actor.full_finetuning", None)
+    return {name: Knob(name, True, "log", note=say(note)) for name, note in told.items()}
+
+
 def _offloaded(crash: Crash) -> dict[str, Fact]:
-    """That states lie in host RAM, by the words of the report; a setting of the launch says it better."""
-    if f"{SHARED}offload" not in crash.statements:
-        return {}
-    return {"knob.actor.optimizer_offload": Fact(True, "log", say("by the words of the report states are offloaded"))}
+    found = states_told(crash).get("actor.optimizer_offload")
+    return {f"knob.{found.name}": Fact(True, "log", found.note)} if found is not None else {}
 
 
 _FSDP_ON = re.compile(r"(?:enable|use)_fsdp2?")

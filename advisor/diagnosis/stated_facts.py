@@ -8,6 +8,7 @@ import re
 from advisor.crash.evidence import Crash, stopped
 from advisor.crash.verdict import NEARLY_FULL
 from advisor.diagnosis.fact import Fact
+from advisor.hostile import clean_line
 
 _STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-zh", "oom-advice"})
 """Signatures of plain words, which tell no memory."""
@@ -36,6 +37,21 @@ def metrics_facts(text: str) -> dict[str, Fact]:
     """eval.metrics: a Trainer keeps the logits of the whole evaluation set for them. `text`: of the launch."""
     found = _METRICS.search(text)
     return {} if found is None or _REDUCED.search(text) else {"eval.metrics": Fact(True, "script", found[1])}
+
+
+_QUOTED = 120
+"""Characters of a command that are quoted."""
+_BOUND = re.compile(r"\bnumactl\b[^\n;|&]{0,200}?\s(?:--membind|-m)[= ]\S{1,40}")
+"""numactl(8): memory from these NUMA nodes alone; a preference (--preferred, --localalloc) is no limit."""
+
+
+def bound_facts(text: str, crash: Crash) -> dict[str, Fact]:
+    """numa.bound: the command confines each process to the RAM of some NUMA nodes. `text`: of the launch."""
+    for number, one in enumerate(crash.evidence):
+        if (found := _BOUND.search(one.text)) is not None:
+            return {"numa.bound": Fact(True, "log", clean_line(found[0], _QUOTED), (number,))}
+    found = _BOUND.search(text)
+    return {} if found is None else {"numa.bound": Fact(True, "script", clean_line(found[0], _QUOTED))}
 
 
 def stated_facts(crash: Crash) -> dict[str, Fact]:

@@ -25,6 +25,7 @@ from advisor.knowledge.schema import (
     ModelFact,
     PlatformMark,
     Progress,
+    Project,
     Question,
     RecipeFact,
     Remedy,
@@ -80,6 +81,7 @@ class LinesPart(Strict, frozen=True):
     counts: tuple[LogCount, ...] = ()
     platforms: tuple[PlatformMark, ...] = ()
     statements: StatementWords | None = None
+    projects: tuple[Project, ...] = ()
 
 
 class KnowledgeEntry(Struct, frozen=True):

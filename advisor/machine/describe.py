@@ -26,6 +26,8 @@ _FILE_LIMIT = 64 * 2**20
 """Bytes."""
 _SAME_GPU = 0.1
 """What drivers report for one kind of card differs by a few hundred MiB, never by this share."""
+_PLAIN_COUNT = regex(r"\s*\d+\s*[xX×*]\s*\S+(?:[ -]\d+ ?Gi?B)?\s*$", re.IGNORECASE)
+"""A count as a description gives it: "8xA100-40GB", no sentence."""
 _LIBRARY = regex(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==?\s*([0-9A-Za-z][0-9A-Za-z.+!_-]*)\s*$")
 _LABEL = regex(r"^\d{1,6}: (?=[\s{}\[\]\"])", re.MULTILINE)
 _SPACE = regex(r"\s*")
@@ -80,6 +82,7 @@ def described(
             base,
             nodes=nodes or (nodes_told(told, len(cards)) if cards else None) or base.nodes,
             gpus=cards or base.gpus,
+            worded=bool(cards) and _PLAIN_COUNT.match(told) is None,
             host=host,
             libraries={**base.libraries, **named_versions("--lib", libraries)},
             problems=(*problems, *base.problems, *dict.fromkeys(filter(None, (unnamed, *assumed)))),
@@ -114,8 +117,15 @@ def from_log(
         Host(total_bytes=host_bytes, limit_bytes=host_limit),
         versions,
         more_gpus=bool(cards) and gpu_count is None,
+        worded=bool(cards),
     )
     return _sourced(machine, "log")
+
+
+def as_many(machine: Machine, count: int) -> Machine:
+    """The machine with so many cards of its one kind."""
+    cards = tuple(replace(machine.gpus[0], index=index) for index in range(count))
+    return replace(machine, gpus=cards) if len(cards) > len(machine.gpus) else machine
 
 
 def _flag(flag: str, parse: Callable[[], T]) -> T:
@@ -223,6 +233,7 @@ def merge(
         nodes=next((machine.nodes for machine in order if machine.nodes is not None), None),
         gpus=gpus_of.gpus,
         more_gpus=gpus_of.more_gpus,
+        worded=gpus_of.worded,
         host=host,
         libraries={name: version for machine in reversed(order) for name, version in machine.libraries.items()},
         environment=next((machine.environment for machine in order if machine.environment), ""),

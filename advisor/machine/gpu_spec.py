@@ -19,7 +19,7 @@ MOST_GPUS = 1024
 NAME_LIMIT = 80
 _COUNT = regex(
     r"(\d+)\s*(?:[x*×]|[张块]?卡|[张块])\s*"
-    r"|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|[abhlvtp]\d{1,3}|mi\d{2,3}|ascend|\d+ ?gi?b)\b)",
+    r"|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|g?[abhlvtp]\d{1,3}s?|mi\d{2,3}|ascend|\d+ ?gi?b)\b)",
     re.IGNORECASE,
 )
 _COUNT_BEHIND = regex(r"(?<=\S)\s*[x*×]\s*(\d{1,2})$", re.IGNORECASE)  # two digits: the X of "RTX 4090" is no count
@@ -30,7 +30,8 @@ _NUMBERED = regex(r"\d")
 _BARE_COUNT = regex(r"(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE)
 """How many there are, and nothing of which: "2 cards", "2张卡"."""
 _INSIDE = regex(
-    r"(?<![\d.])(\d{1,2})\s*[x×*]?\s*(?=(?:(?:nvidia|tesla|geforce|amd|instinct|ascend|rtx|gtx|quadro)[ -]){0,3}"
+    r"(?<![\d.])(\d{1,2})\s*(?:[x×*]|[张块]?卡|[张块])?\s*"
+    r"(?=(?:(?:nvidia|tesla|geforce|amd|instinct|ascend|rtx|gtx|quadro)[ -]){0,3}"
     r"(?:[abhlvp]\d{2,3}|[lt]4|rtx|gtx|gh?\d{3}|mi\d{2,3}|[2-5]0\d0|910))",
     re.IGNORECASE,
 )
@@ -42,10 +43,11 @@ _BESIDE = regex(
     re.IGNORECASE,
 )
 """A part of a description that is of nodes or processors alone."""
-_NUMERALS = str.maketrans({"单": "1", "两": "2", "双": "2"})
+_NUMERALS = str.maketrans({"单": "1", "两": "2", "双": "2", "三": "3", "四": "4", "六": "6", "八": "8", "九": "9"})
 _COUNT_WORDS = {"one": "1", "single": "1", "dual": "2"}
 _COUNT_WORDS |= {"two": "2", "three": "3", "four": "4", "six": "6", "eight": "8", "sixteen": "16"}
 _COUNT_WORD = regex(rf"\b(?:{'|'.join(_COUNT_WORDS)})\b", re.IGNORECASE)
+_ONE = regex(r"^\s*1\b|\b(?:an?|my|the|this)\s+(?=\S)|[一1][张块]", re.IGNORECASE)
 _PLURAL = regex(r"\b([abhv]\d{2,4}|\d{4})s\b")
 """Not the L40S."""
 _PARTS = regex(r"[,;，；、]|\s\+\s|\s(?:and|plus)\s(?=\s*\d)", re.IGNORECASE)
@@ -140,6 +142,13 @@ def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     if len(cards) > MOST_GPUS:
         raise ValueError(say(_TOO_MANY, count=len(cards)))
     return tuple(cards)
+
+
+def counts_cards(text: str) -> bool:
+    """Whether a description says how many cards there are: "3090" does not, "a 3090" and "2x3090" do."""
+    counted = _COUNT_WORD.sub(lambda found: _COUNT_WORDS[found[0].lower()], text.translate(_NUMERALS))
+    ways = (_COUNT_BEHIND, _BARE_COUNT, _INSIDE, _EACH, _ONE)
+    return _COUNT.match(counted.lstrip()) is not None or any(way.search(counted) for way in ways)
 
 
 def nodes_told(text: str, cards: int) -> int | None:

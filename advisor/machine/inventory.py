@@ -143,6 +143,8 @@ class Machine:
     """The option of the batch script that sets the limit of the host, where it is one that does."""
     more_gpus: bool = False
     """`gpus` are those that a log names: a node may have more."""
+    worded: bool = False
+    """How many `gpus` there are was read out of somebody's words."""
 
     @property
     def usable(self) -> tuple[Gpu, ...]:

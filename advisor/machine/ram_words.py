@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from advisor.regex import regex
-from advisor.units import parse_size
+from advisor.units import parse_size, read_size
 
 _SIZE = regex(
     r"(?<![\w.-])(?P<many>\d{1,2}\s*[x×*]\s*)?(?P<number>\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?)\s*"
@@ -25,6 +25,26 @@ _ANOTHER = regex(
 """What is free or used of a memory, or no RAM at all."""
 
 
+_TAKEN = regex(
+    r"\b(?:us(?:es?|ing)|fill\w*|reach\w*|gr[eo]w\w*|ris\w+|climb\w*|needs?|requir\w*|consum\w*|takes?|took|hold\w*|peak\w*|"
+    r"exceed\w*|tried|try|alloc\w*|at least|more than|over|upgrade|would|should|percent)\b|[%超涨占需达到]|分配|至少",
+    re.IGNORECASE,
+)
+"""What a clause says of memory that is taken or wanted, not of what there is."""
+_HAS = regex(
+    r"(?P<size>(?<![\w.-])\d{1,5}(?:\.\d{1,2})?\s*[gt]i?b?)\s*(?:of\s+)?(?:(?:cpu|host|system|main|total|node|server)\s+)*"
+    r"(?:ram\b|ddr\d\b|(?<=cpu )memory|(?<=host )memory|(?<=system )memory|(?<=main )memory|的?内存)"
+    r"|(?:\b(?:cpu|host|system|main|total|node)\s+(?:ram|memory)|\bram|(?<!显)内存)(?:\s+(?:size|total))?\s*(?:is|:|=|为|是|有|共|一共|总共|大小|约)*\s*"
+    r"(?P<size_>\d{1,5}(?:\.\d{1,2})?\s*[gt]i?b?)(?![a-z0-9/])",
+    re.IGNORECASE,
+)
+"""A size right beside the word for a node's RAM."""
+_LEAST_RAM = 8 << 30
+"""Bytes; no node that trains has less."""
+_FREE = regex(r"\s*(?:Mem|内存)[:：]\s+(?P<number>\d{1,12}(?:[.,]\d+)?)(?P<unit>[KMGT]?)i?B?\s+\d", re.IGNORECASE)
+"""The row of `free`, whose first number is the total."""
+_AS_GIB, _AS_MIB = 20_000, 8_000_000
+"""Below which a total without a unit is of `free -g`, of `free -m`; above, of `free`, in KiB."""
 _GPU = regex(r"(?:\b(?:gpus?|cards?|each|rtx)|[abhlvp]\d{2,3}|[2-5]0\d0)\b", re.IGNORECASE)
 """What a clause about cards names."""
 
@@ -56,6 +76,30 @@ def ram_beside(text: str) -> Ram:
         return ram_told(", ".join(told))
     except ValueError:
         return Ram()
+
+
+def ram_listed(lines: Iterable[str]) -> int | None:
+    """The total of `free`, as a terminal shows it; None where no line is of it."""
+    for line in lines:
+        found = _FREE.match(line)
+        if found is not None:
+            number, unit = float(found["number"].replace(",", ".")), found["unit"].upper()
+            plain = "G" if number < _AS_GIB else "M" if number < _AS_MIB else "K"
+            return read_size(f"{number}{unit or plain}")
+    return None
+
+
+def ram_in_sentences(lines: Iterable[str]) -> int | None:
+    """The RAM of a node that sentences tell amid other things; None where they tell none, or several."""
+    clauses = (clause for line in lines for clause in _CLAUSE.split(line))
+    told = ((clause, found) for clause in clauses for found in _HAS.finditer(clause))
+    sizes = {
+        read_size(re.sub(r"\s", "", found["size"] or found["size_"]))
+        for clause, found in told
+        if not (_ANOTHER.search(clause) or _TAKEN.search(clause) or _LIMIT.search(clause))
+    }
+    real = {size for size in sizes if size is not None and size >= _LEAST_RAM}
+    return real.pop() if len(real) == 1 else None
 
 
 def _sizes(text: str) -> Iterator[tuple[str, int]]:

@@ -240,7 +240,7 @@ def looks_like(state: State) -> CaseMatch | None:
 
 def subject(run: Run) -> str:
     """ "EasyR1 · GRPO · Qwen2.5-VL-7B (8.29B parameters)"."""
-    parts = [run.title if run.framework != "unknown" else say("unknown framework")]
+    parts = [run.title]
     if run.framework != "unknown" or run.algorithm != "unknown":
         parts.append(run.recipe.title)
     name = run.model_name or (run.model.name if run.model else "")

@@ -26,12 +26,13 @@ def set_up(state: State) -> str:
     run, facts = state.run, state.situation.facts if state.situation is not None else {}
     if run.framework == "unknown" or run.recipe.answers != "generated" or state.diagnosis.memory != "gpu":
         return ""
-    shown = backend_facts(state.crash.frames).get("trainer")
+    shown = backend_facts(state.crash).get("trainer")
     named = next((one for one in state.knowledge.frameworks if one.framework == run.framework), None)
     several = named is not None and any("trainer" in one.set for one in named.mechanics_when)
     trainer = str(shown.value) if shown is not None else trainer_of(run)
+    read = run.settings and not run.missing_files
     parts = []
-    if trainer in ("fsdp", "megatron") and (run.settings or shown is not None or not several):
+    if trainer in ("fsdp", "megatron") and (read or shown is not None or not several):
         parts.append(say(_TRAINS[trainer]))
     elif trainer not in ("fsdp", "megatron") and run.seen_whole and run.unread is None and not run.launcher_unseen:
         parts.append(say(_TRAINS[trainer], stage=stage_of(run, trainer_of(run))))
@@ -45,7 +46,7 @@ def set_up(state: State) -> str:
     shared = facts.get("colocated")
     if any(name in facts for name in WAKING):
         told = say("{engine} generates on the same cards, and sleeps while it trains", engine=engine)
-    elif not (run.settings or (shared is not None and shared.source == "log")):
+    elif not (read or (shared is not None and shared.source == "log")):
         told = say("{engine} generates; whether on the same cards is not told", engine=engine)
     elif run.topology.colocated or (shared is not None and shared.value is True):
         told = say("{engine} generates on the same cards", engine=engine)

@@ -239,7 +239,8 @@ def keys_of_knobs(framework: Framework | None, era: str, knobs: Mapping[str, str
 
 def _in_full(key: str, values: Mapping[str, Native]) -> str:
     """The one setting whose key ends in `key`, as people quote it, with which `key` ends, as a file of several models
-    has it, or that ends in its last part, where a file groups them otherwise; of several roles, the trained model's.
+    has it, or that ends in its last part, where a file groups them otherwise, or has an engine's own argument behind
+    the engine's name (vllm_max_model_len); of several roles, the trained model's.
     What an element of a list has is that list's alone."""
     groups = key.split(".")
     behind = (".".join(groups[at:]) for at in range(1, len(groups) - 1))
@@ -252,6 +253,7 @@ def _in_full(key: str, values: Mapping[str, Native]) -> str:
     named = [full for full, known in values.items() if known.fact is not None]
     ends = [full for full in named if full.endswith(f".{key}")]
     ends = ends or [full for full in named if full.endswith(f".{last}") and not _in_a_list(full)]
+    ends = ends or [full for full in named if full in (f"vllm_{last}", f"sglang-{last.replace('_', '-')}")]
     trained = [full for full in ends if not (_knob(values[full]) or "").startswith(("critic.", "reference."))]
     return next((found[0] for found in (ends, trained) if len(found) == 1), key)
 

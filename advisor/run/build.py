@@ -35,7 +35,7 @@ from advisor.run.topology import decided_by, read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import by_name_note, read_by_name, unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken
-from advisor.run.version_notes import newer_than_read, version_notes
+from advisor.run.version_notes import newer_than_read, title_of, version_notes
 from advisor.script.launch import Launch
 
 
@@ -179,7 +179,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     run = Run(
         framework=framework.framework if framework else "unknown",
         part_of=framework.part_of if framework else "",
-        title=framework.title if framework else say("no dialect known"),
+        title=title_of(inputs.recognised),
         era=era,
         algorithm=algorithm,
         model=shape,

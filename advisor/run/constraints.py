@@ -88,9 +88,11 @@ def _around(built: BuiltRun) -> tuple[object, ...]:
 
 
 def _on_unseen(rule: Constraint, built: BuiltRun) -> bool:
-    """Whether it speaks of what nobody saw: a count of cards, or in a launch not seen whole a setting's default."""
-    if not built.run.topology.known and not COUNTS.keys().isdisjoint(rule.holds.names()):
-        return True
+    """Whether it speaks of what nobody saw: a count of cards, or in a launch not seen whole a setting's default. A
+    total that comes to nothing on each of the cards which the machine has is none such."""
+    topology = built.run.topology
+    if not topology.known and not COUNTS.keys().isdisjoint(rule.holds.names()):
+        return not (topology.assumed and _is_floor(rule.holds))
     if built.run.seen_whole:
         return False
     natives, knobs = built.natives.values, built.run.knobs
@@ -98,6 +100,11 @@ def _on_unseen(rule: Constraint, built: BuiltRun) -> bool:
         not natives[name].given if name in natives else name in knobs and knobs[name].source in ("default", "assumed")
         for name in rule.holds.names()
     )
+
+
+def _is_floor(rule: Expression) -> bool:
+    tree = rule.tree
+    return isinstance(tree, Compare) and tree.left == Name("value") and tree.sign == ">="
 
 
 def _rules_of(built: BuiltRun, key: str) -> Iterator[tuple[int, Constraint]]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from advisor.hostile import clean_line
 from advisor.knowledge.key_space import key_space
-from advisor.knowledge.schema import Era, Framework, Recognition
+from advisor.knowledge.schema import Era, Framework, Project, Recognition
 from advisor.language import listed, say
 from advisor.regex import regex
 from advisor.rules.functions import version_in
@@ -55,6 +55,8 @@ class Recognised(Struct, frozen=True):
     """The day of the log that bounds the versions; "" where it tells none."""
     own_program: bool = False
     """What is started bears a name that the framework's own program has."""
+    project: Project | None = None
+    """What carries the framework's code, or code that is not known."""
 
 
 def recognise(
@@ -69,11 +71,13 @@ def recognise(
     stated: Collection[str] = (),
     dated: str = "",
     prose: Sequence[str] = (),
+    project: Project | None = None,
 ) -> Recognised:
     """The first dialect, most specific first, whose marks all agree. `log_marks`: framework words proven by the log,
     `paths`: of the files that its traceback names, `script`: where the launch lies, for the source tree around it,
     `stated`: packages whose versions the user or the log told, which decide where no program is seen, `dated`: the
-    log's last day, `prose`: words of a person, of which the name of one framework decides where nothing else does.
+    log's last day, `prose`: words of a person, of which the name of one framework decides where nothing else does,
+    `project`: whose tree the log or the script names.
     """
     told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
@@ -90,8 +94,11 @@ def recognise(
     if found is None and (launch is None or not launch.program):
         found = _by_name(prose, frameworks) or by_named_keys(prose, frameworks)
     if found is None:
-        return Recognised(None, "", say("no known framework's marks in the script or the log"))
+        because = say("no known framework's marks in the script or the log")
+        return Recognised(None, "", because, project=project)
     framework, because = found
+    paths = [*paths, *([project.name] if project is not None else [])]
+    project = project or _own_tree(framework, paths)
     checkout = checkout_version(framework, script) if script is not None else None
     version = libraries.get(framework.package, checkout)
     keys, added = set(log_settings), set[str]()
@@ -101,7 +108,21 @@ def recognise(
         paths = [*paths, launch.program, *([str(script)] if script is not None else [])]
     era, era_told_by = told_era(framework, version, keys, libraries, paths, added, dated)
     own = launch is not None and any(_fits_program(mark, launch) for mark in framework.recognised_by if not mark.has)
-    return Recognised(framework, era, because, version, told_by, era_told_by, checkout, dated, own)
+    return Recognised(framework, era, because, version, told_by, era_told_by, checkout, dated, own, project)
+
+
+_GENERAL = regex(r"(?:site|dist)-packages|src|lib|python[\d.]*")
+
+
+def _own_tree(framework: Framework, paths: Sequence[str]) -> Project | None:
+    """The tree that carries the framework's package under a name that is not the framework's; None where none does."""
+    package = framework.package.replace("-", "_")
+    for path in paths:
+        found = re.search(rf"/([^/]*[A-Z_-][^/]*)/{re.escape(package)}/(?:trainer|workers|models|utils|cli)/", path)
+        own = found is None or package in found[1].lower() or _bare(found[1]) in _bare(framework.title)
+        if found is not None and not own and not _GENERAL.fullmatch(found[1]):
+            return Project(clean_line(found[1], 60), built_on=framework.framework)
+    return None
 
 
 def _by_launch(launch: Launch, text: str, frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:

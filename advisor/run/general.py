@@ -58,8 +58,14 @@ def cards_of(launch: Launch, started: int | None) -> Cards | None:
     ways = [size for size in _counts(named, _WAYS) if size > 1]
     if ways:
         return Cards(nodes, prod(ways))
-    visible = next((launch.environment[name] for name in _VISIBLE if name in launch.environment), "")
-    return Cards(1, len(visible.split(","))) if _IDS.fullmatch(visible) else None
+    visible = visible_cards(launch)
+    return Cards(1, visible) if visible is not None else None
+
+
+def visible_cards(launch: Launch) -> int | None:
+    """How many cards of a node the environment of a launch lets its processes see; None where it does not say."""
+    ids = next((launch.environment[name] for name in _VISIBLE if name in launch.environment), "")
+    return len(ids.split(",")) if _IDS.fullmatch(ids) else None
 
 
 def _counts(named: list[tuple[str, str]], names: re.Pattern[str]) -> Iterator[int]:

@@ -277,11 +277,11 @@ def _all_cards(unread: Iterable[str], machine: Machine) -> str:
 
 def gpus_missing(topology: Topology, machine: Machine) -> tuple[int, int] | None:
     """GPUs the launch asks for and those the machine has (of all nodes where those are described, else of each), where
-    the launch asks for more; None where it does not, or nobody knows."""
+    the launch asks for more; None where it does not, or nobody counted them but in words."""
     cards = gpus_of(machine)
     counted = _nodes_counted(machine)
     have, asked = (cards * counted, topology.asked) if counted is not None else (cards, topology.asked_per_node)
-    return (asked, have) if cards and asked is not None and asked > have else None
+    return (asked, have) if cards and not machine.worded and asked is not None and asked > have else None
 
 
 def _nodes_counted(machine: Machine) -> int | None:

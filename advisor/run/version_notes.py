@@ -11,6 +11,18 @@ from advisor.run.natives import in_era, native
 from advisor.script.launch import Launch
 
 
+def title_of(recognised: Recognised) -> str:
+    """What the run is called: a framework, a project that carries its code, or one that is not known."""
+    framework, project = recognised.framework, recognised.project
+    if framework is not None:
+        carried = project is not None and project.built_on in (framework.framework, framework.part_of)
+        told = {"project": project.name if project is not None else "", "framework": framework.title}
+        return say("{project}, built on {framework}", **told) if carried else framework.title
+    if project is None:
+        return say("unknown framework")
+    return say("{project}, whose code is not known here", project=project.name)
+
+
 def version_notes(recognised: Recognised, launch: Launch | None) -> tuple[str, ...]:
     """Sentences for the run: settings that this era lacks with their names there, and an era that was assumed."""
     framework = recognised.framework

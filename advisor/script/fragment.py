@@ -23,7 +23,7 @@ from advisor.script.document import Document, ScriptError
 from advisor.script.files import Files, load
 from advisor.script.launch import Launch, Script
 from advisor.script.launcher import find_launcher, is_training, only_asks
-from advisor.script.pasted import FEWEST, pasted_settings
+from advisor.script.pasted import FEWEST, engine_arguments, pasted_settings, variables_in
 from advisor.script.sentences import words_in
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
@@ -140,13 +140,15 @@ def read_pasted(document: Document, problem: str = "") -> Launch | None:
     One setting is enough where the text is nothing else; sentences need none, for they name model and framework.
     """
     settings = pasted_settings(document) if not document.data.startswith(b"#!") else ()
+    settings = settings or tuple(engine_arguments(document.data))
     alone = not problem and len(settings) == 1 and "_" in settings[0].key and len(document.data.split(b"\n")) - 1 <= 1
     if len(settings) < FEWEST and not alone and not _SENTENCE.match(document.data):
         return None
     told = (*([problem] if problem else []), say(NOTE))
     files = (str(document.path),)
-    words = words_in(document.data)
-    return Launch(0, "", (), {}, settings, files=files, launcher_unread=("",), notes=told, partial=True, prose=words)
+    words, variables = words_in(document.data), variables_in(document.data)
+    of_page = Launch(0, "", (), variables, settings, files=files, launcher_unread=("",), notes=told, partial=True)
+    return replace(of_page, prose=words)
 
 
 def unread(path: Path, problem: str) -> Script:
@@ -254,5 +256,6 @@ def _python(document: Document) -> Launch | None:
     if launch is None:
         return None
     told = (say(NOTE), *launch.notes)
-    words = words_in(document.data)
+    words, variables = words_in(document.data), {**variables_in(document.data), **launch.environment}
+    launch = replace(launch, environment=variables)
     return replace(launch, program="", notes=told, partial=True, prose=words) if launch.settings else None

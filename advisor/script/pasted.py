@@ -5,10 +5,15 @@ Each line is looked at by itself, so nothing that stands around a setting hides 
 
 from __future__ import annotations
 
+import ast
 import re
+from contextlib import suppress
+from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from advisor.hostile import clean
 from advisor.regex import regex
 from advisor.script.document import Document, Setting
 from advisor.script.keyed import KeyedEntry, read_json_part, settings_of
@@ -26,7 +31,31 @@ _ASSIGNED = regex(
     rb"(\"[^\"$`\n]*\"|'[^'\n]*'|[^\s,;#$`()'\"=]+)`?[ \t]*,?[ \t\\]*(?:#[^\n]*)?\r?\n?\Z"
 )
 _LITERAL = regex(rb"-?[\d.]+(?:e[-+]?\d+)?|true|false|none|null|\"[^\n]*\"|'[^\n]*'", re.IGNORECASE)
-_OBJECT = regex(rb"\{\s*\"[^\"\n]+\"\s*:")
+_OBJECT = regex(rb"\{\s*(?:\"[^\"\n]+\"|'[^'\n]+')\s*:")
+_OF_PYTHON = regex(rb"\{\s*'")
+_TO_JSON = {b"'": b'"', b"True": b"true", b"False": b"false", b"None": b"null"}
+"""Spellings of Python and of JSON, of one length."""
+_PYTHON_WORD = regex(rb"'|\b(?:True|False|None)\b")
+_HEAD = regex(rb"(?:^|\n)" + _LEAD + rb"[`\"']?([A-Za-z_]\w*_config)[`\"']?[ \t]*[:=][ \t]*\Z")
+"""The name before an object that is a part of a config."""
+_ROW = regex(
+    rb"[ \t]*\|[ \t]*[`*]*([A-Za-z]\w*(?:[._]\w+)+)[`*]*[ \t]*"
+    rb"\|[ \t]*[`*]*(\"[^\"|\n]*\"|[^\s|`*]+)[`*]*[ \t]*(?=\||\r?\n|\Z)"
+)
+"""A row of a Markdown table: a setting and its value."""
+_ITEM = regex(rb"[ \t>]*(?:[-*+]|\d{1,2}[.)])[ \t]+")
+_NAME, _TEXT = r"[\"'`]([A-Z][A-Z0-9]*_[A-Z0-9_]+)[\"'`]", r"[\"'`]([^\"'`\n]*)[\"'`]"
+_SET_VARIABLE = regex(
+    (
+        rf"\benviron(?:\[|\.setdefault\(|\.update\(\{{)[ \t]*{_NAME}\]?[ \t]*[=,:][ \t]*{_TEXT}"
+        rf"|\bputenv\([ \t]*{_NAME},[ \t]*{_TEXT}"
+        r"|(?:^|(?<=[\s`]))(?:export|%env)[ \t]+([A-Z][A-Z0-9]*_[A-Z0-9_]+)=[\"']?([\w.:,/-]*)"
+    ).encode(),
+    re.MULTILINE,
+)
+"""A variable of the environment that a line of Python, of a notebook or of a shell sets."""
+_LONGEST_HEAD = 120
+"""Bytes in which the name before an object is looked for."""
 FEWEST = 2
 """Settings that make a text one of settings."""
 
@@ -48,6 +77,7 @@ def pasted_settings(document: Document) -> tuple[Setting, ...]:
     """
     found = _Found([], [])
     _objects(document, found)
+    _rows(document.data, found)
     _keyed_lines(document.data, found)
     if not _runs(document.data):
         _assignments(document.data, found)
@@ -56,6 +86,54 @@ def pasted_settings(document: Document) -> tuple[Setting, ...]:
     for entry in found.entries:
         first.setdefault(entry.key, entry)
     return tuple(settings_of(document, sorted(first.values(), key=lambda entry: entry.start)))
+
+
+def blocks_in(document: Document) -> tuple[KeyedEntry, ...]:
+    """What a page names as settings in blocks: objects, lists and tables of settings, keys below their heads."""
+    found = _Found([], [])
+    _objects(document, found)
+    _rows(document.data, found)
+    lines = _Found([], found.taken)
+    _keyed_lines(document.data, lines)
+    for entry in lines.entries:
+        line = document.data.rfind(b"\n", 0, entry.start) + 1
+        if "." in entry.key or ("_" in entry.key and _ITEM.match(document.data, line)):
+            found.entries.append(entry)
+    return tuple(found.entries)
+
+
+ENGINE_CALL = "LLM"
+"""The call that makes vLLM's engine, before the names of its arguments."""
+_ENGINE = regex(rb"^[ \t]*(?:\w[\w.]*[ \t]*=[ \t]*)?(?:\w+\.)*LLM(?=\()", re.MULTILINE)
+_HERE = regex(rb"<<-?[ \t]*[\"'\\]?\w")
+_LONGEST_CALL, _MOST_BRACKETS = 4_000, 40
+"""Bytes of a call, and brackets that may close it."""
+
+
+def engine_arguments(data: bytes) -> list[Setting]:
+    """The literal arguments of an engine that is made in Python, where such a call was pasted beside a command."""
+    call = _ENGINE.search(data) if _HERE.search(data) is None else None
+    if call is None:
+        return []
+    text = data[call.end() : call.end() + _LONGEST_CALL].decode("utf-8", "replace")
+    ends = (at + 1 for at, character in enumerate(text) if character == ")")
+    for end in islice(ends, _MOST_BRACKETS):
+        with suppress(SyntaxError, ValueError, RecursionError):
+            tree = ast.parse(f"f{text[:end]}", mode="eval").body
+            given = [(one.arg, one.value) for one in tree.keywords if one.arg] if isinstance(tree, ast.Call) else []
+            known = {name: str(value.value) for name, value in given if isinstance(value, ast.Constant)}
+            known.pop("model", "")
+            return [Setting(f"{ENGINE_CALL}.{clean(name)}", clean(text), "file") for name, text in known.items()]
+    return []
+
+
+def variables_in(data: bytes) -> dict[str, str]:
+    """The variables of the environment that a text says are set; of one that is set twice the first counts."""
+    found: dict[str, str] = {}
+    for one in _SET_VARIABLE.finditer(data):
+        name, text = (part.decode("utf-8", "replace") for part in one.groups() if part is not None)
+        found.setdefault(name, text)
+    return found
 
 
 def keyed_lines(document: Document) -> list[Setting]:
@@ -72,12 +150,33 @@ def _runs(data: bytes) -> bool:
 
 
 def _objects(document: Document, found: _Found) -> None:
-    """JSON objects, as far as they go."""
+    """Objects of JSON or Python, as far as they go, those of Python below their names."""
     for opening in _OBJECT.finditer(document.data):
-        if found.is_free(opening.start()):
-            keyed, end = read_json_part(document, opening.start())
-            found.entries += keyed.entries
-            found.taken.append((opening.start(), end))
+        if not found.is_free(opening.start()):
+            continue
+        of_python = _OF_PYTHON.match(document.data, opening.start()) is not None
+        head = _HEAD.search(document.data[: opening.start()][-_LONGEST_HEAD:]) if of_python else None
+        prefix = f"{head[1].decode()}." if head is not None else ""
+        text = _as_json(document) if of_python else document
+        keyed, end = read_json_part(text, opening.start())
+        found.entries += [replace(entry, key=prefix + entry.key) for entry in keyed.entries]
+        found.taken.append((opening.start(), end))
+
+
+def _as_json(document: Document) -> Document:
+    """The text with Python's quotes and words spelled as JSON spells them, every byte at its place."""
+    data = _PYTHON_WORD.sub(lambda word: _TO_JSON[word[0]], document.data)
+    return replace(document, data=data)
+
+
+def _rows(data: bytes, found: _Found) -> None:
+    """The rows of tables that have a setting and its value."""
+    for line in _LINE.finditer(data):
+        row = _ROW.match(line.group()) if found.is_free(line.start()) else None
+        if row is not None:
+            start, end = (line.start() + at for at in row.span(2))
+            found.entries.append(_entry(row[1].decode("utf-8", "replace"), data, start, end))
+            found.taken.append((line.start(), line.end()))
 
 
 class _KeyedLine(Struct, frozen=True):
@@ -157,5 +256,5 @@ def _in_sentences(data: bytes, found: _Found) -> None:
     for line in _LINE.finditer(data):
         if found.is_free(line.start()):
             at = line.start()
-            named = named_in_sentences(line.group())
+            named = (one for one in named_in_sentences(line.group()) if found.is_free(at + one.start))
             found.entries += [_entry(one.key, data, at + one.start, at + one.end) for one in named]

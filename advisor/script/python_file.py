@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -40,7 +41,6 @@ from advisor.script.python_options import (
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
 _NEWLINE = regex(rb"\r\n|\n|\r")
-_MAGIC = regex(rb"(?m)^([ \t]*)(?:%(?=%?[a-z])|!(?=[a-z]))")
 _CONFIG_NAME = regex(r"(Config|Arguments|Args)$")
 
 
@@ -138,21 +138,22 @@ def read_python(
     return reading
 
 
+_MAGIC = regex(rb"^([ \t]*)[%!](?=[%A-Za-z])", re.MULTILINE)
+"""What a notebook runs that is no Python: "%%writefile train.py", "!pip install trl"."""
+
+
 def parsed(data: bytes) -> ast.Module:
-    """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something. A
-    notebook's commands (`%%writefile`, `!pip`) count as comments.
+    """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something. The
+    magics of a notebook count as comments.
 
     Raises SyntaxError, and what `ast` raises.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        data = _MAGIC.sub(rb"\1#", data)
         try:
             return ast.parse(data)
-        except SyntaxError as error:
-            if (plain := _MAGIC.sub(rb"\g<1>#", data)) != data:
-                return parsed(plain)
-            if not isinstance(error, IndentationError):
-                raise
+        except IndentationError as error:
             with suppress(SyntaxError):
                 first, *others = ast.parse(b"if 1:\n" + data).body
                 assert isinstance(first, ast.If)

@@ -87,8 +87,9 @@ def _set_variables(node: ast.AST) -> Iterator[str]:
             pass
         case ast.Call(func=ast.Attribute(attr="putenv"), args=[name, *_]):
             pass
-        case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="environ"), attr="update")):
-            yield ""
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="environ"), attr="update"), args=args):
+            keys = args[0].keys if len(args) == 1 and isinstance(args[0], ast.Dict) else [None]
+            yield from (str(key.value) if isinstance(key, ast.Constant) else "" for key in keys)
         case ast.Call(func=ast.Name(id="load_dotenv")):
             yield ""
     if name is not None:
@@ -99,16 +100,24 @@ def set_once(tree: ast.Module) -> dict[str, str]:
     """The variables that the file itself sets, each to one text, where nothing decides whether it does."""
     main = [node.body for node in tree.body if isinstance(node, ast.If) and "__main__" in ast.dump(node.test)]
     found: dict[str, list[str]] = {}
+    texts: list[str | None]
     for node in (*tree.body, *chain.from_iterable(main)):
         match node:
             case ast.Assign(targets=[ast.expr() as target], value=ast.Constant(value=str() as text)):
-                names = _set_variables(target)
+                names, texts = _set_variables(target), [text]
             case ast.Expr(value=ast.Call(args=[_, ast.Constant(value=str() as text)]) as call):
+                names, texts = _set_variables(call), [text]
+            case ast.Expr(value=ast.Call(args=[ast.Dict(values=values)]) as call):
                 names = _set_variables(call)
+                texts = [
+                    one.value if isinstance(one, ast.Constant) and isinstance(one.value, str) else None
+                    for one in values
+                ]
             case _:
                 continue
-        for name in names:
-            found.setdefault(name, []).append(text)
+        for name, told in zip(names, texts, strict=False):
+            if isinstance(told, str):
+                found.setdefault(name, []).append(told)
     every = Counter(name for node in ast.walk(tree) for name in _set_variables(node))
     return {name: texts[0] for name, texts in found.items() if name and every[name] == 1 and not every[""]}
 

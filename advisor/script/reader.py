@@ -25,10 +25,11 @@ _SUFFIXES: dict[str, DocumentKind] = {
     ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".py": "python",
 }  # fmt: skip
 _IMPORTS = regex(
-    rb"(?:[ \t]*(?:(?:#(?!!)|%%?[a-z]|!(?=pip|apt))[^\n]*)?\r?\n)*"
+    rb"(?:[ \t]*(?:#(?!!)[^\n]*|%%?(?:writefile|time|env|capture|pip|matplotlib|load_ext)\b[^\n]*|!pip3? [^\n]*)?"
+    rb"\r?\n)*"
     rb"(?:from [A-Za-z_][\w.]* import [\w(*]|import [A-Za-z_][\w.]*(?: as \w+)?[ \t]*(?:,|#|\r?\n))"
 )
-"""Comments, blank lines and a notebook's commands, then an import."""
+"""Comments, blank lines and magics of a notebook, then an import."""
 _SHEBANG = regex(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
@@ -113,6 +114,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     from advisor.bash.words import Unterminated
     from advisor.script.fragment import read_fragment, read_pasted
     from advisor.script.not_found import hinted_launch
+    from advisor.script.pasted import engine_arguments
     from advisor.script.shell import other_commands, read_shell
 
     try:
@@ -135,8 +137,12 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
             document.data, "" if document is files.documents[0] else clean_line(str(document.path.name))
         )
     launches, hinted = tuple(item.launch for item in reading.launches), None
+    engine = engine_arguments(files.documents[0].data)
+    if len(launches) == 1:
+        launches = (replace(launches[0], settings=(*launches[0].settings, *engine)),)
     if not launches and reading.trace.whole:
         hinted = hinted_launch(reading, path.parent)
+        hinted = replace(hinted, settings=(*hinted.settings, *engine)) if hinted is not None else None
         pasted = read_fragment(files, path, positional)
         pasted = pasted or (read_pasted(files.documents[0]) if hinted is None or not hinted.settings else None)
         launches = (pasted,) if pasted is not None else ()

@@ -390,7 +390,7 @@ def unknown_sitting() -> State:
     return replace(
         known,
         machine=Machine(),
-        run=Run("unknown", "no dialect known", "", "unknown", None, "", Topology(known=False), {}, made_mechanics()),
+        run=Run("unknown", "unknown framework", "", "unknown", None, "", Topology(known=False), {}, made_mechanics()),
         crash=replace(nothing, settle_by=("the worker's .err file",)),
         ledger=Ledger(None, None, (), (), missing=("the model is not known",)),
         attribution=(),

@@ -123,7 +123,7 @@ class EngineFigure(Strict, frozen=True):
     """As of VersionMark."""
 
 
-CountName = Literal["parameters", "trainable", "gpus", "ranks", "cards"]
+CountName = Literal["parameters", "trainable", "gpus", "ranks", "cards", "nodes"]
 """`ranks` and `cards` (of a node) are at least so many: the highest index that a log names, plus one."""
 """Parameters of the whole model · those that are trained · cards (ranks) of the run."""
 
@@ -140,8 +140,21 @@ class LogCount(Strict, frozen=True):
     """What the number is wherever the line is printed at all; 0: the group says it."""
     index: bool = False
     """The number is one of several indices from 0: the highest of all lines counts."""
+    distinct: bool = False
+    """How many different numbers the lines name is the count: ids of processes."""
     within: tuple[str, ...] = ()
     """As of VersionMark."""
+
+
+class Project(Strict, frozen=True):
+    """A project of its own: one that carries a framework's code as it was on some day, or one that is not known."""
+
+    name: str
+    names: tuple[str, ...] = ()
+    """Names of its tree and packages, as paths and scripts have them; (): `name` alone."""
+    built_on: str = ""
+    """The framework whose code it carries; "": its own."""
+    source: str = ""
 
 
 class PlatformMark(Strict, frozen=True):
@@ -264,5 +277,6 @@ class Signatures(Strict, frozen=True):
     counts: tuple[LogCount, ...] = ()
     platforms: tuple[PlatformMark, ...] = ()
     statements: StatementWords | None = None
+    projects: tuple[Project, ...] = ()
     framework_marks: tuple[FrameworkMark, ...] = ()
     """Left out in the file: every dialect's `log`, by priority, gathered when the knowledge is compiled."""
