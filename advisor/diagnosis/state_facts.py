@@ -242,17 +242,17 @@ def host_states(run: Run, machine: Machine) -> dict[str, Fact]:
 
 
 def flat_buffer(run: Run, crash: Crash) -> dict[str, Fact]:
-    """That what was asked for is as much as all parameters take: no pass asks for that, but gradients, or the copy that
-    an optimizer keeps, in one flat buffer that nothing shards."""
+    """weights.flat: that what was asked for is as much as all parameters take. No pass asks for that, but gradients, or
+    the copy that an optimizer keeps, in one flat buffer that nothing shards; of adapters neither has any."""
     tried, model = tried_bytes(crash), run.model
-    if tried is None or model is None or crash.memory != "gpu" or run.trains_adapters or tried < LEAST_FLAT:
+    if tried is None or model is None or crash.memory != "gpu" or tried < LEAST_FLAT:
         return {}
     width = next((one for one in (FP32, BF16) if abs(tried / (one * model.parameters) - 1) < NEAR), 0)
     if not width:
         return {}
     told = {"size": show_bytes(tried), "parameters": show_params(model.parameters), "bytes": width}
     because = say("{size} at once is all of the {parameters} parameters × {bytes} bytes, in one piece", **told)
-    return {"attribution": Fact("weights", "log", because, (0,))}
+    return {"attribution": Fact("weights", "log", because, (0,)), "weights.flat": Fact(True, "log", because, (0,))}
 
 
 def copies_fill(run: Run, machine: Machine) -> dict[str, Fact]:

@@ -51,7 +51,7 @@ FACTS = frozenset({
     "served", "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "stated.card",
     "killed.likely", "host.copies_fill", "raised.cut", "updated", "states.if_full_share", "host.states_share",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "trigger", "vendor", "verdict",
-    "weights.fp32", "weights.least_share", "weights.whole", "zero3",
+    "weights.flat", "weights.fp32", "weights.least_share", "weights.whole", "zero3",
 })  # fmt: skip
 """Facts that a condition may ask; besides them answer.QUESTION, knob.KNOB, library.NAME, line.SIGNATURE,
 advisory.cause.CAUSE and advisory.clear.CAUSE."""
