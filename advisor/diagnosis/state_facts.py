@@ -29,6 +29,8 @@ STATES_IN_FULL = MASTERS_AND_MOMENTS + BF16 + BF16
 """Bytes a parameter of training in full with Adam in mixed precision."""
 MOSTLY, LARGE_NODE = 0.8, 512 * GIB
 """Part of a node's RAM, and bytes of one whose size nobody says, that copies of the weights may take (judgement)."""
+LARGE_STATES = 64 * GIB
+"""Bytes of states in a node's RAM beside which loader processes and arenas are small (judgement)."""
 LEAST_FLAT = 4 * GIB
 """Bytes: a smaller request near the size of a small model may be anything (judgement)."""
 _OFFLOADS = ("actor.optimizer_offload", "actor.param_offload", "actor.full_cpu_offload")
@@ -226,19 +228,24 @@ def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:
 
 
 def host_states(run: Run, machine: Machine) -> dict[str, Fact]:
-    """host.states_share: what all states take of the nodes' RAM, should all weights be trained and lie there."""
+    """host.states_large and, where a node's RAM is told, host.states_share: what all states take of a node, should all
+    weights be trained and lie there."""
     ram = machine.host.ceiling_bytes
     adapters = run.trains_adapters or names_adapters(run) or packed_by_name(run.model_name)
-    if run.model is None or not ram or adapters or evaluates_only(run):
+    if run.model is None or adapters or evaluates_only(run):
         return {}
     size = STATES_IN_FULL * run.model.parameters // (machine.nodes or run.topology.nodes or 1)
     told = {"parameters": show_params(run.model.parameters), "bytes": STATES_IN_FULL, "size": show_bytes(size)}
+    because = say("the states of {parameters} parameters × {bytes} bytes are {size} on a node", **told)
+    large = {"host.states_large": Fact(size >= LARGE_STATES, "script", because)}
+    if not ram:
+        return large
     because = say(
         "the states of {parameters} parameters × {bytes} bytes are {size} on a node; it has {ram}",
         ram=show_bytes(ram),
         **told,
     )
-    return {"host.states_share": Fact(round(size / ram, 3), "script", because)}
+    return {**large, "host.states_share": Fact(round(size / ram, 3), "script", because)}
 
 
 def flat_buffer(run: Run, crash: Crash) -> dict[str, Fact]:
