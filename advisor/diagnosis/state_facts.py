@@ -178,12 +178,18 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
     if model is None or not card:
         return {}
     facts: dict[str, Fact] = {}
-    size = run.knobs.get("rollout.tensor_parallel")
-    stated = run.seen_whole or (size is not None and size.source not in ("default", "assumed"))
-    if run.recipe.answers == "generated" and run.topology.known and stated:
-        each = served_bits(run.model_name, model) * model.parameters // 8 // run.topology.tensor_parallel
-        told = {"size": show_bytes(each), "card": show_bytes(card)}
-        because = say("the engine's weights are {size} of each of its cards; a card has {card}", **told)
+    each, stated = engine_weights(run)
+    if each and (stated or each < card):  # no engine starts with more: what spreads it was not seen
+        told = {"size": show_bytes(each), "card": show_bytes(card), "count": run.topology.tensor_parallel}
+        because = (
+            say("the engine's weights are {size} of each of its cards; a card has {card}", **told)
+            if stated
+            else say(
+                "the engine's weights are {size} of each of its cards at the default tensor-parallel size of {count}; a "
+                "card has {card}",
+                **told,
+            )
+        )
         facts["engine.weights_share"] = Fact(round(each / card, 3), "script", because)
     packed = packed_by_name(run.model_name) or bits_in_name(run.model_name) or run.number("actor.quantized_bits")
     if packed or model.stored_bits or any(run.is_on(name) for name in _OFFLOADS[1:]):
@@ -203,6 +209,17 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
         )
     )
     return {**facts, "weights.least_share": Fact(round(least / card, 3), "script", because)}
+
+
+def engine_weights(run: Run) -> tuple[int, bool]:
+    """Bytes of a card that the rollout engine's weights take, 0 where none is known, and whether the launch says over
+    how many cards they are spread."""
+    if run.model is None or run.recipe.answers != "generated" or not run.topology.known:
+        return 0, False
+    size = run.knobs.get("rollout.tensor_parallel")
+    stated = run.seen_whole or (size is not None and size.source not in ("default", "assumed"))
+    each = served_bits(run.model_name, run.model) * run.model.parameters // 8 // run.topology.tensor_parallel
+    return each, stated
 
 
 def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:

@@ -189,13 +189,13 @@ def _further(step: PlanStep) -> str:
 
 
 def _no_way_out(step: PlanStep, state: State) -> bool:
-    """Whether another way than the chosen steps, which suffice by the count, is none: it is not enough alone, or is
-    bought without a count."""
+    """Whether another way than the chosen steps, which suffice by the count, is none by the count, and nobody reports
+    it to be one."""
     fit = state.plan.fit
-    if state.planned_for is None or (fit.verdict != "fits" and fit.fits_beside is None):
+    if state.planned_for is None or (fit.verdict != "fits" and fit.fits_beside is None) or step.documented:
         return False
     alone = enough_alone(step, state.planned_for)
-    return alone is False or (alone is None and step.tier == "hardware")
+    return alone is False or (alone is None and step.kind != "setting")
 
 
 def _offered(mark: str, step: PlanStep, state: State) -> list[str]:
