@@ -22,7 +22,7 @@ RUN_NAMES = frozenset({
 FACTS = frozenset({
     "advisory.checked", "algorithm", "attention.eager", "attention.unsure", "attribution", "attribution.likely",
     "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended", "engine.apart", "engine.free_share",
-    "engine.pool_sleeps", "engine.share",
+    "engine.pool_counted", "engine.pool_sleeps", "engine.share",
     "engine.weights_share", "era", "eval.due", "eval.first", "eval.metrics", "events", "experts", "failed",
     "first_step", "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects",
     "frame.data_parallel", "frame.engine", "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.loads",
