@@ -304,6 +304,8 @@ def _states_there(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[
         return
     if (least := facts.get("states.least_share")) is not None:
         yield sentence(least.because)
+    elif (alone := facts.get("states.if_unshared_share")) is not None and (as_number(alone.value) or 0) >= MUCH_OF_CARD:
+        yield say("If all weights are trained, {because}.", because=alone.because)
     elif (perhaps := facts.get("states.if_full_share")) is not None:
         yield say("If all weights are trained, {because}.", because=perhaps.because)
     elif run.model is not None and run.settings and facts.get("gpu.total_bytes") is None and not run.trains_adapters:

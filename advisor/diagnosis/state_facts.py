@@ -123,20 +123,21 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
     weights, gradients, optimizer = each.weights, each.gradients, each.optimizer
     if shared is not None and run.framework == "unknown" and (shared.named or 0 < shared.stage < 3):
         weights, gradients, optimizer = BF16, BF16, MASTERS_AND_MOMENTS  # DeepSpeed's, whatever trains
+    reference = _reference_bytes(run)
+    weights += reference
     stage = 3 if shared is None else shared.stage
     per = weights / (ways if stage >= 3 else 1) + gradients / (ways if stage >= 2 else 1)
     least = int((per + optimizer / (ways if stage >= 1 else 1)) * run.model.parameters)
-    told = {"size": show_bytes(least), "count": ways, "stage": stage, "card": show_bytes(card)}
-    told |= {"parameters": show_params(run.model.parameters), "bytes": weights + gradients + optimizer}
+    states = {"parameters": show_params(run.model.parameters), "bytes": weights + gradients + optimizer}
+    of = say("{parameters} parameters × {bytes:g} bytes", **states)
+    if reference:
+        of = say("{of}, of which {few} are the reference's", of=of, few=reference)
+    told = {"size": show_bytes(least), "count": ways, "stage": stage, "card": show_bytes(card), "of": of}
     if ways == 1:
-        because = say(
-            "the states alone ({parameters} parameters × {bytes:g} bytes) are {size}; a card has {card}", **told
-        )
+        because = say("the states alone ({of}) are {size}; a card has {card}", **told)
     elif shared is None:
         because = say(
-            "even shared over all {count} GPUs, the states alone ({parameters} parameters × {bytes:g} bytes) are "
-            "{size} on each; a card has {card}",
-            **told,
+            "even shared over all {count} GPUs, the states alone ({of}) are {size} on each; a card has {card}", **told
         )
     elif 0 < stage < 3:
         because = say(
@@ -145,16 +146,41 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
         )
     else:
         because = say(
-            "the states alone ({parameters} parameters × {bytes:g} bytes) are at least {size} on each of {count} GPUs; "
-            "a card has {card}",
-            **told,
+            "the states alone ({of}) are at least {size} on each of {count} GPUs; a card has {card}", **told
         )
     fact = Fact(round(least / card, 3), "script", because)
     if not whole:
         assumed = any(gpu.problem for gpu in machine.usable)
         larger = 2 * card if assumed else 0  # the other card of that name has no more
-        return {"states.if_full_share": fact} if least >= larger else {}
+        untold = shared is None and ways > 1 and not (assumed or run.settings or run.recipe.answers == "generated")
+        alone = _unshared(run, card, ways) if untold else {}
+        return {**({"states.if_full_share": fact} if least >= larger else {}), **alone}
     return {"states.least_share": fact, "states.unshared": Fact(shared is not None and stage < 3, "script", because)}
+
+
+def _reference_bytes(run: Run) -> int:
+    """Bytes per parameter of the frozen copy that a method on given answers compares with, where it is known to have
+    one on the card."""
+    named = run.recipe.answers == "given" and run.algorithm != "preference" and run.has_reference
+    return BF16 if named and not run.is_on("reference.offload") else 0
+
+
+def _unshared(run: Run, card: int, ways: int) -> dict[str, Fact]:
+    """states.if_unshared_share: what full training takes of each card where every card holds all of it, as in plain data
+    parallelism."""
+    if run.model is None:
+        return {}
+    per = STATES_IN_FULL + _reference_bytes(run)
+    size = per * run.model.parameters
+    told = {"size": show_bytes(size), "part": show_bytes(size // ways), "count": ways, "card": show_bytes(card)}
+    because = say(
+        "{parameters} parameters × {bytes} bytes are {size} on each card unless something shares them out (plain DDP "
+        "does not), and {part} shared over {count}; a card has {card}",
+        parameters=show_params(run.model.parameters),
+        bytes=per,
+        **told,
+    )
+    return {"states.if_unshared_share": Fact(round(size / card, 3), "script", because)}
 
 
 def _sharing_gpus(run: Run, machine: Machine, whole: bool) -> int:
@@ -228,17 +254,14 @@ def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:
     card, ways = machine.gpu_bytes, len(machine.usable) * (machine.nodes or 1)
     if run.model is None or not card or not ways or run.trains_adapters:
         return {}
-    per = STATES_IN_FULL
-    least = int(per * run.model.parameters) // ways
-    told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card)}
-    told |= {"parameters": show_params(run.model.parameters), "bytes": per}
+    least = STATES_IN_FULL * run.model.parameters // ways
+    of = say("{parameters} parameters × {bytes:g} bytes", parameters=show_params(run.model.parameters), bytes=STATES_IN_FULL)
+    told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card), "of": of}
     because = (
-        say("the states alone ({parameters} parameters × {bytes:g} bytes) are {size}; a card has {card}", **told)
+        say("the states alone ({of}) are {size}; a card has {card}", **told)
         if ways == 1
         else say(
-            "even shared over all {count} GPUs, the states alone ({parameters} parameters × {bytes:g} bytes) are "
-            "{size} on each; a card has {card}",
-            **told,
+            "even shared over all {count} GPUs, the states alone ({of}) are {size} on each; a card has {card}", **told
         )
     )
     return {"states.least_share": Fact(round(least / card, 3), "log", because)}

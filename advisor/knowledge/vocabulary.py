@@ -49,7 +49,7 @@ FACTS = frozenset({
     "samples.bind", "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",
     "served", "sleep.left_grows", "sleep_copies", "sleeping_engine_in_process", "stated.card",
-    "killed.likely", "host.copies_fill", "raised.cut", "updated", "states.if_full_share", "host.states_share",
+    "killed.likely", "host.copies_fill", "raised.cut", "updated", "states.if_full_share", "states.if_unshared_share", "host.states_share",
     "states.least_share", "states.unshared", "steps_done", "trainer", "trains", "trigger", "vendor", "verdict",
     "weights.flat", "weights.fp32", "weights.least_share", "weights.whole", "zero3",
 })  # fmt: skip
