@@ -84,8 +84,8 @@ def printed_facts(first: Evidence, where: str) -> dict[str, Fact]:
         facts["gpu.allocated_share"] = Fact(allocated / total, "log", because, (0,))
         if allocated > total:
             because = say(
-                "{size} allocated on a card of {total}: torch counts the pool of a sleeping engine, whose memory is given "
-                "back, so that engine is in this process ({line})",
+                "{size} allocated on a card of {total}: torch counts the pool of a sleeping engine, whose memory is "
+                "given back, so that engine is in this process ({line})",
                 **sizes,
                 line=where,
             )
@@ -114,8 +114,13 @@ def printed_facts(first: Evidence, where: str) -> dict[str, Fact]:
         alike = fields.get("alike_processes", 0)
         because = say("{count} other processes of the card hold as much as this one ({line})", count=alike, line=where)
         if allocated and isinstance(alike, int) and fill_together(fields, alike):
-            told = {"count": alike + 1, "size": show_bytes(allocated), "total": show_bytes(total)}
-            because = say("{count} processes with about {size} each fill the card's {total} ({line})", **told, line=where)
+            because = say(
+                "{count} processes with about {size} each fill the card's {total} ({line})",
+                count=alike + 1,
+                size=show_bytes(allocated),
+                total=show_bytes(total),
+                line=where,
+            )
         facts["gpu.others_alike"] = Fact(isinstance(alike, int) and alike >= RANKS, "log", because, (0,))
     share = fields.get("share")
     if first.signature == "engine-share-not-free" and isinstance(share, (int, float)):

@@ -234,7 +234,8 @@ def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator
     if (bits is not None and bits < 8 * BF16) or (packed is not None and packed.value is True):
         if (least := facts.get("weights.least_share")) is not None:
             yield say(
-                "{because}; layers that are not packed, and those in 16 bits that are just being packed, come beside them.",
+                "{because}; layers that are not packed, and those in 16 bits that are just being packed, come beside "
+                "them.",
                 because=sentence(least.because).rstrip("."),
             )
         return

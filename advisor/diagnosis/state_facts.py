@@ -128,10 +128,7 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
     stage = 3 if shared is None else shared.stage
     per = weights / (ways if stage >= 3 else 1) + gradients / (ways if stage >= 2 else 1)
     least = int((per + optimizer / (ways if stage >= 1 else 1)) * run.model.parameters)
-    states = {"parameters": show_params(run.model.parameters), "bytes": weights + gradients + optimizer}
-    of = say("{parameters} parameters × {bytes:g} bytes", **states)
-    if reference:
-        of = say("{of}, of which {few} are the reference's", of=of, few=reference)
+    of = _summed(run.model.parameters, weights + gradients + optimizer, reference)
     told = {"size": show_bytes(least), "count": ways, "stage": stage, "card": show_bytes(card), "of": of}
     if ways == 1:
         because = say("the states alone ({of}) are {size}; a card has {card}", **told)
@@ -145,9 +142,7 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
             **told,
         )
     else:
-        because = say(
-            "the states alone ({of}) are at least {size} on each of {count} GPUs; a card has {card}", **told
-        )
+        because = say("the states alone ({of}) are at least {size} on each of {count} GPUs; a card has {card}", **told)
     fact = Fact(round(least / card, 3), "script", because)
     if not whole:
         assumed = any(gpu.problem for gpu in machine.usable)
@@ -158,6 +153,12 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
     return {"states.least_share": fact, "states.unshared": Fact(shared is not None and stage < 3, "script", because)}
 
 
+def _summed(parameters: float, each: float, reference: int = 0) -> str:
+    """Parameters times bytes, and how many of these are the frozen reference's."""
+    of = say("{parameters} parameters × {bytes:g} bytes", parameters=show_params(parameters), bytes=each)
+    return say("{of}, of which {few} are the reference's", of=of, few=reference) if reference else of
+
+
 def _reference_bytes(run: Run) -> int:
     """Bytes per parameter of the frozen copy that a method on given answers compares with, where it is known to have
     one on the card."""
@@ -166,18 +167,17 @@ def _reference_bytes(run: Run) -> int:
 
 
 def _unshared(run: Run, card: int, ways: int) -> dict[str, Fact]:
-    """states.if_unshared_share: what full training takes of each card where every card holds all of it, as in plain data
-    parallelism."""
+    """states.if_unshared_share: what full training takes of each card where every card holds all of it, as in plain
+    data parallelism."""
     if run.model is None:
         return {}
-    per = STATES_IN_FULL + _reference_bytes(run)
-    size = per * run.model.parameters
+    reference = _reference_bytes(run)
+    size = (STATES_IN_FULL + reference) * run.model.parameters
     told = {"size": show_bytes(size), "part": show_bytes(size // ways), "count": ways, "card": show_bytes(card)}
     because = say(
-        "{parameters} parameters × {bytes} bytes are {size} on each card unless something shares them out (plain DDP "
-        "does not), and {part} shared over {count}; a card has {card}",
-        parameters=show_params(run.model.parameters),
-        bytes=per,
+        "{of} are {size} on each card unless something shares them out (plain DDP does not), and {part} shared over "
+        "{count}; a card has {card}",
+        of=_summed(run.model.parameters, STATES_IN_FULL + reference, reference),
         **told,
     )
     return {"states.if_unshared_share": Fact(round(size / card, 3), "script", because)}
@@ -211,8 +211,8 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
             say("the engine's weights are {size} of each of its cards; a card has {card}", **told)
             if stated
             else say(
-                "the engine's weights are {size} of each of its cards at the default tensor-parallel size of {count}; a "
-                "card has {card}",
+                "the engine's weights are {size} of each of its cards at the default tensor-parallel size of {count}; "
+                "a card has {card}",
                 **told,
             )
         )
@@ -255,7 +255,7 @@ def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:
     if run.model is None or not card or not ways or run.trains_adapters:
         return {}
     least = STATES_IN_FULL * run.model.parameters // ways
-    of = say("{parameters} parameters × {bytes:g} bytes", parameters=show_params(run.model.parameters), bytes=STATES_IN_FULL)
+    of = _summed(run.model.parameters, STATES_IN_FULL)
     told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card), "of": of}
     because = (
         say("the states alone ({of}) are {size}; a card has {card}", **told)

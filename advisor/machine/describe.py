@@ -11,7 +11,16 @@ from typing import TypeVar
 
 from advisor.hostile import clean_line
 from advisor.language import listed, mark, say
-from advisor.machine.gpu_spec import KnownGpu, cards_named, nodes_told, of_size, parse_gpus, roomier, unsized, vendor_by_name
+from advisor.machine.gpu_spec import (
+    KnownGpu,
+    cards_named,
+    nodes_told,
+    of_size,
+    parse_gpus,
+    roomier,
+    unsized,
+    vendor_by_name,
+)
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
