@@ -18,6 +18,7 @@ HOST = {"memory": "host"}
 FULL = (
     "CUDA out of memory. Tried to allocate {tried}. GPU 0 has a total capacity of {total} GiB of which {free} is free. "
 )
+POOL = "Of the allocated memory {} GiB is allocated by PyTorch, and 90.00 MiB is reserved by PyTorch but unallocated."
 CHAT = (
     "deepspeed --num_gpus 1 main.py --model_name_or_path facebook/opt-1.3b --data_split 2,4,4 --zero_stage 0 "
     "--lora_dim 64 --per_device_train_batch_size 2 --max_seq_len 512 --num_padding_at_beginning 1 {more}\n"
@@ -46,9 +47,10 @@ def test_what_no_listed_process_holds_is_looked_for_before_any_setting(tmp_path:
     rows = "".join(f"  {4711 + n}\t25.00\tray::WorkerDict.actor_rollout_generate_sequences\n" for n in range(4))
     log = (
         "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n"
-        "Memory on the node (IP: 10.0.0.7, ID: ab12) where the task (task ID: 05f2, name=main_task, pid=26, memory used="
-        "2.80GB) was running was 480.00GB / 500.00GB (0.96), which exceeds the memory usage threshold of 0.95. Ray "
-        f"killed this worker (ID: 05c1). Top 10 memory users:\n  PID\tMEM(GB)\tCOMMAND\n{rows}  26\t0.40\tray::main_task\n"
+        "Memory on the node (IP: 10.0.0.7, ID: ab12) where the task (task ID: 05f2, name=main_task, pid=26, memory "
+        "used=2.80GB) was running was 480.00GB / 500.00GB (0.96), which exceeds the memory usage threshold of 0.95. "
+        f"Ray killed this worker (ID: 05c1). Top 10 memory users:\n  PID\tMEM(GB)\tCOMMAND\n{rows}"
+        "  26\t0.40\tray::main_task\n"
     )
     state = diagnosed(tmp_path, "", log, gpus="4xA100-80GB", model="Qwen2.5-3B", answers={"framework": "verl"})
     assert (state.diagnosis.cause, steps(state)[0]) == ("outside-the-list", "look-outside-the-list")
@@ -62,8 +64,7 @@ def test_adapters_of_deepspeed_chat_train_alone_only_where_that_is_said(tmp_path
 
 
 def test_a_request_of_all_parameters_is_no_pass(tmp_path: Path) -> None:
-    told = "Of the allocated memory 13.10 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated."
-    log = out_of("4.90 GiB", 15.90, "2.20 GiB", told)
+    log = out_of("4.90 GiB", 15.90, "2.20 GiB", POOL.format("13.10"))
     for more in ("", "--only_optimize_lora"):
         state = diagnosed(tmp_path, CHAT.format(more=more), log, gpus="1xP100-16GB", answers={"first_step": "yes"})
         assert state.diagnosis.cause in ("states-too-big", "lazy-optimizer"), more
@@ -95,8 +96,9 @@ OPENRLHF = (
 
 
 RAY = (
-    "python3 -m openrlhf.cli.train_ppo_ray --pretrain meta-llama/Llama-2-13b-hf --actor_num_nodes 1 --actor_num_gpus_per_node"
-    " 4 --critic_num_nodes 1 --critic_num_gpus_per_node 2 --zero_stage 3 --micro_train_batch_size 4 --bf16\n"
+    "python3 -m openrlhf.cli.train_ppo_ray --pretrain meta-llama/Llama-2-13b-hf --actor_num_nodes 1 "
+    "--actor_num_gpus_per_node 4 --critic_num_nodes 1 --critic_num_gpus_per_node 2 --zero_stage 3 "
+    "--micro_train_batch_size 4 --bf16\n"
 )
 
 
@@ -118,14 +120,11 @@ def test_beside_changes_that_suffice_stands_nothing_that_does_not(tmp_path: Path
 
 def test_processes_without_sizes_share_a_card_where_together_they_fill_it(tmp_path: Path) -> None:
     others = "".join(f"Process {pid} has 0 bytes memory in use. " for pid in range(3001, 3008))
-    own = (
-        "Including non-PyTorch memory, this process has 0 bytes memory in use. Of the allocated memory {held} GiB is "
-        "allocated by PyTorch, and 90.00 MiB is reserved by PyTorch but unallocated."
-    )
+    own = "Including non-PyTorch memory, this process has 0 bytes memory in use. " + POOL
     frame = '  File "/x/torch/nn/modules/module.py", line 1326, in convert\n    return t.to(\n'
 
     def cause(held: float) -> str:
-        log = frame + out_of("130.00 MiB", 79.1, "12.81 MiB", others + own.format(held=held))
+        log = frame + out_of("130.00 MiB", 79.1, "12.81 MiB", others + own.format(held))
         return diagnosed(tmp_path, "", log, gpus="8xH100", model="Qwen2.5-7B", answers=GPU).diagnosis.cause
 
     assert cause(9.8) == "wrong-device"
@@ -133,11 +132,8 @@ def test_processes_without_sizes_share_a_card_where_together_they_fill_it(tmp_pa
 
 
 def test_more_allocated_than_the_card_has_is_a_sleeping_engine(tmp_path: Path) -> None:
-    told = (
-        "Of the allocated memory {} GiB is allocated by PyTorch, and 90.00 MiB is reserved by PyTorch but unallocated."
-    )
     script = "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B trainer.n_gpus_per_node=4\n"
-    log = out_of("260.00 MiB", 79.14, "49.75 MiB", told.format("94.21"))
+    log = out_of("260.00 MiB", 79.14, "49.75 MiB", POOL.format("94.21"))
     state = diagnosed(tmp_path, script, log, gpus="4xA100-80GB", answers=GPU)
     assert state.diagnosis.cause == "engine-beside-trainer"
 
