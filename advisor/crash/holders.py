@@ -123,12 +123,10 @@ def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, Fie
         sizes.remove(mine)
     if sizes and not mine and not any(sizes):  # the driver of a container knows of the processes, not of their sizes
         pids = ", ".join(f"pid {pid}" for _, pid in sorted(known)[:_NAMED])
-        return {
-            "other_processes": pids,
-            **({"alike_processes": len(sizes)} if fill_together(fields, len(sizes)) else {}),
-        }
-    alike = sum(abs(size - mine) <= _ALIKE * mine for size in sizes)
-    named = _named(known)
+        alike = len(sizes) if fill_together(fields, len(sizes)) else 0
+    else:
+        pids, alike = "", sum(abs(size - mine) <= _ALIKE * mine for size in sizes)
+    named = pids or _named(known)
     others: dict[str, FieldValue] = {"other_process_bytes": sum(sizes)} if sizes else {}
     named_too = {"other_processes": named} if named else {}
     return {"process_bytes": mine, **others, **named_too, **({"alike_processes": alike} if alike else {})}
