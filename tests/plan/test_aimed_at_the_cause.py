@@ -46,7 +46,7 @@ def test_memory_in_pieces_is_not_met_by_what_lowers_a_sum(tmp_path: Path) -> Non
 
 @each("cause", [cause.id for cause in CAUSES.values() if not cause.counted])
 def test_what_the_ledger_does_not_sum_is_a_cause_of_the_card_or_grows_or_is_a_limit(cause: str) -> None:
-    assert CAUSES[cause].memory == "gpu" or cause in ("host-growth", "save-grows", "locked-memory")
+    assert CAUSES[cause].memory == "gpu" or cause in ("host-growth", "save-grows", "locked-memory", "outside-the-list")
 
 
 def test_growth_of_ram_is_met_by_what_ends_it_before_what_buys_steps(tmp_path: Path) -> None:
