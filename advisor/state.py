@@ -34,11 +34,12 @@ from advisor.diagnosis.open_questions import (
 )
 from advisor.diagnosis.parts import OF_ROLLOUTS_ALONE
 from advisor.diagnosis.sharing_facts import states_told
+from advisor.diagnosis.state_facts import engine_weights, least_weights
 from advisor.diagnosis.vendor import dialect_of, speak_of_cards, tree_of, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
 from advisor.language import clauses, listed, say, sentences
-from advisor.machine.describe import named_versions
+from advisor.machine.describe import named_versions, with_room
 from advisor.machine.inventory import Machine
 from advisor.machine.libraries import normalised
 from advisor.memory.attribution import BySize, attribute, told_by_size
@@ -270,6 +271,9 @@ def state_of(
     )
     seen_run = predictor.built(earlier.overrides).run
     crash, died_at = (_where_due(one, seen_run) for one in (crash, died_at))
+    roomy = with_room(machine, _least_card(seen_run, machine), knowledge.gpus)
+    if roomy is not machine:
+        return state_of(asked, knowledge, roomy, script, index, recognised, crash, answers)
     by_size = told_by_size(seen_run, machine, died_at)
     if by_size is not None:
         user_told = "phase" in answers and not by_size.instead
@@ -341,6 +345,13 @@ def state_of(
         situation,
     )
     return replace(state, measured=measured)
+
+
+def _least_card(run: Run, machine: Machine) -> int:
+    """Bytes that the weights take of a card at the least."""
+    trained = least_weights(run, machine).get("weights.least_share")
+    share = trained.value if trained is not None and isinstance(trained.value, float) else 0.0
+    return max(engine_weights(run)[0], int(share * (machine.gpu_bytes or 0)))
 
 
 def _nothing_started(script: Script | None, launch: Launch | None) -> str:

@@ -121,11 +121,22 @@ def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, Fie
         mine = min(holders)
         known.pop(sizes.index(mine))
         sizes.remove(mine)
-    alike = sum(abs(size - mine) <= _ALIKE * mine for size in sizes)
-    named = _named(known)
+    if sizes and not mine and not any(sizes):  # the driver of a container knows of the processes, not of their sizes
+        pids = ", ".join(f"pid {pid}" for _, pid in sorted(known)[:_NAMED])
+        alike = len(sizes) if fill_together(fields, len(sizes)) else 0
+    else:
+        pids, alike = "", sum(abs(size - mine) <= _ALIKE * mine for size in sizes)
+    named = pids or _named(known)
     others: dict[str, FieldValue] = {"other_process_bytes": sum(sizes)} if sizes else {}
     named_too = {"other_processes": named} if named else {}
     return {"process_bytes": mine, **others, **named_too, **({"alike_processes": alike} if alike else {})}
+
+
+def fill_together(fields: Mapping[str, FieldValue], others: int) -> bool:
+    """Whether so many other processes, each with as much as torch's pool here, come to what of the card is not free."""
+    pool, total = _pool(fields) or _bytes(fields, "allocated_bytes"), _bytes(fields, "total_bytes")
+    used = (total or 0) - (_bytes(fields, "free_bytes") or 0)
+    return bool(pool) and abs((others + 1) * (pool or 0) - used) <= _ALIKE * used
 
 
 def _named(processes: Sequence[tuple[int, str]]) -> str:

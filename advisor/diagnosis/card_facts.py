@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.crash.holders import contradicts, held_by_others, idle_in_pool, is_empty
+from advisor.crash.holders import contradicts, fill_together, held_by_others, idle_in_pool, is_empty
 from advisor.diagnosis.fact import Fact
 from advisor.knowledge import load_knowledge
 from advisor.language import say
@@ -82,6 +82,14 @@ def printed_facts(first: Evidence, where: str) -> dict[str, Fact]:
         sizes = {"size": show_bytes(allocated), "total": show_bytes(total)}
         because = say("{size} of {total} allocated by PyTorch ({line})", **sizes, line=where)
         facts["gpu.allocated_share"] = Fact(allocated / total, "log", because, (0,))
+        if allocated > total:
+            because = say(
+                "{size} allocated on a card of {total}: torch counts the pool of a sleeping engine, whose memory is "
+                "given back, so that engine is in this process ({line})",
+                **sizes,
+                line=where,
+            )
+            facts["engine.pool_counted"] = Fact(True, "log", because, (0,))
     others = held_by_others(fields)
     if others is not None and free is not None and total:
         sizes = {"size": show_bytes(others), "total": show_bytes(total)}
@@ -105,6 +113,14 @@ def printed_facts(first: Evidence, where: str) -> dict[str, Fact]:
         facts.update(_engine_beside(fields.get("engine_process"), number("engine_process_bytes"), others, where))
         alike = fields.get("alike_processes", 0)
         because = say("{count} other processes of the card hold as much as this one ({line})", count=alike, line=where)
+        if allocated and isinstance(alike, int) and fill_together(fields, alike):
+            because = say(
+                "{count} processes with about {size} each fill the card's {total} ({line})",
+                count=alike + 1,
+                size=show_bytes(allocated),
+                total=show_bytes(total),
+                line=where,
+            )
         facts["gpu.others_alike"] = Fact(isinstance(alike, int) and alike >= RANKS, "log", because, (0,))
     share = fields.get("share")
     if first.signature == "engine-share-not-free" and isinstance(share, (int, float)):

@@ -72,7 +72,10 @@ OF_LOGITS = 2 * GIB
 of 150 thousand words take it for 3500 (judgement)."""
 OF_A_PASS = ("logits", "scores")
 """Tensors that only a pass makes."""
-POOLS_THAT_SLEEP = ("line.torch-memory-saver-alloc", "line.torch-memory-saver-oom", "line.cumem-oom")
+POOLS_THAT_SLEEP = (
+    *("line.torch-memory-saver-alloc", "line.torch-memory-saver-oom", "line.cumem-oom"),
+    "engine.pool_counted",
+)
 """Lines of an allocator that an engine has only where it sleeps, and it sleeps to leave its cards to a trainer (vLLM's
 cumem_allocator with enable_sleep_mode, SGLang's torch_memory_saver with enable_memory_saver)."""
 _SWITCHES: Mapping[str, bool] = {"true": True, "false": False}

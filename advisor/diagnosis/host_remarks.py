@@ -42,20 +42,21 @@ def _victim(crash: Crash, facts: Facts) -> Iterator[str]:
     name, held, used = fields.get("task"), fields.get("task_bytes"), fields.get("node_used_bytes")
     if isinstance(held, int) and isinstance(used, int):
         sizes = {"held": held / GIB, "used": used / GIB}
-        yield (
+        told = (
             say(
-                "{task} was killed while it held {held:.2f} of {used:.2f} GiB in use: it is the victim, not the cause. "
-                "Ray kills the newest task, not the largest; look at the top users.",
+                "{task} was killed while it held {held:.2f} of {used:.2f} GiB in use: it is the victim, not the cause.",
                 task=name,
                 **sizes,
             )
             if name
             else say(
                 "The task was killed while it held {held:.2f} of {used:.2f} GiB in use: it is the victim, not the "
-                "cause. Ray kills the newest task, not the largest; look at the top users.",
+                "cause.",
                 **sizes,
             )
         )
+        look = "" if crash.top_users else say("Look at the top users.")
+        yield sentences((told, say("Ray kills the newest task, not the largest."), look))
 
 
 def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:

@@ -28,6 +28,8 @@ STATES = 16
 COPIES = 4
 """Bytes per parameter that each process may hold of the whole model beside its part of the states: an fp32 copy while
 it loads, or a sleeping engine's weights in pinned blocks."""
+PRIVATE = 100
+"""Processes as large as the smallest that is listed, at the most, that a list leaves out (judgement)."""
 FEW, PLENTY = 0.25, 0.5
 """Parts of the node's memory in use: a table that names less proves no holder, a cut one that names more does
 (judgement)."""
@@ -49,32 +51,40 @@ def host_user_facts(
 ) -> dict[str, Fact]:
     """host.top_user, .driver_large and .held_by; where the model is known, also whether its states explain it.
 
-    `cut`: rows are missing; `in_use`: bytes of the node in use, where the log says so. Where what is listed is no fair
-    part of that, host.unlisted alone, or nothing of a table that was cut.
+    `cut`: rows are missing; `in_use`: bytes of the node in use, where the log says so. Only host.outside_list where
+    what is listed is no fair part of that.
     """
-    part = sum(user.used_bytes for user in users) / in_use if in_use else None
-    if users and not cut and in_use and part is not None and part < FEW:
-        sizes = {"held": show_bytes(sum(user.used_bytes for user in users)), "used": show_bytes(in_use)}
-        because = say("the processes listed hold {held} of the {used} in use", **sizes)
-        return {"host.unlisted": Fact(True, "log", because)}
+    listed = sum(user.used_bytes for user in users)
+    part = listed / in_use if in_use else None
+    outside = _outside_list(users, listed, in_use) if users and not cut and in_use else {}
     if not users or (part is not None and part < FEW) or (cut and (part is None or part < PLENTY)):
-        return {}
+        return outside
     top = max(users, key=lambda user: user.used_bytes)
     because = say("the log's memory users: {command} {size}", command=top.command, size=show_bytes(top.used_bytes))
     facts = {
+        **outside,
         "host.top_user": Fact(top.command, "log", because),
         "host.driver_large": Fact(kind_of(top.command) == "driver", "log", because),
     }
     held = {kind: [user for user in users if kind_of(user.command) == kind] for kind in KINDS}
     sums = {kind: sum(user.used_bytes for user in rows) for kind, rows in held.items()}
     most = max(sums, key=lambda kind: sums[kind])
-    if sums[most] > MOST * sum(user.used_bytes for user in users):
+    if sums[most] > MOST * listed:
         told = {"size": show_bytes(sums[most]), "count": len(held[most]), "command": held[most][0].command}
         because = say("the log's memory users: {size} in {count} × {command}", **told)
         facts["host.held_by"] = Fact(most, "log", because)
     if parameters:
         facts.update(_against_states(held["workers"], parameters))
     return facts
+
+
+def _outside_list(users: Sequence[TopUser], listed: int, in_use: int) -> dict[str, Fact]:
+    """host.outside_list: most of what is in use is held by none of the processes in the table, nor by smaller ones."""
+    left = in_use - listed
+    told = {"listed": show_bytes(listed), "used": show_bytes(in_use), "left": show_bytes(left)}
+    because = say("the memory users that it lists hold {listed} of the {used} in use: {left} lie elsewhere", **told)
+    beyond = left > PLENTY * in_use and left > PRIVATE * min(user.used_bytes for user in users)
+    return {"host.outside_list": Fact(beyond, "log", because)}
 
 
 def _against_states(workers: Sequence[TopUser], parameters: float) -> dict[str, Fact]:

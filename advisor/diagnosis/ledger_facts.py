@@ -217,8 +217,10 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> 
         return {"weights.fp32": Fact(True, "log", because, (0,))}
     if whole := _whole_model(run, crash):
         return whole
+    if (best is None or best.of_weights) and (flat := flat_buffer(run, crash)):
+        return flat
     if best is None:
-        return flat_buffer(run, crash) or _likely(attribution, run, crash, ran)
+        return _likely(attribution, run, crash, ran)
     because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
     here = [match for match in attribution if match.matches and crash.phase in ("unknown", match.phase)]
     kinds = {

@@ -28,7 +28,7 @@ from advisor.memory.trainer import trainer_of
 from advisor.rules.tree import as_number
 from advisor.run.default_bits import default_bits
 from advisor.run.run import Run
-from advisor.run.shape import packed_by_name
+from advisor.run.shape import packed_by_name, parameters_in_name
 from advisor.units import show_bytes, show_params
 from advisor.words import PHASE_TITLES, sentence, when
 
@@ -43,6 +43,8 @@ RESUMING = "resume-too-big"
 """The cause that says so itself."""
 MUCH_OF_CARD = 0.5
 """Part of a card that weights in one piece take from which on it is told (judgement)."""
+OTHER_MODELS = ("teacher", "reward", "critic")
+"""Roles whose model the launch may name beside the trained one."""
 MANY = 2
 """Cards from which on there is something to share out."""
 WAYS = 3
@@ -238,17 +240,25 @@ def _nearly_full(crash: Crash) -> Iterator[str]:
 def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     """What the weights take of a card that loads them whole, and of each that shares them: one number decides."""
     run, phase, card = known.run, facts.get("phase"), known.ledger.gpu_capacity or known.machine.gpu_bytes
-    bits, packed = run.number("actor.quantized_bits"), facts.get("prequantised")
+    bits, packed = run.number("actor.quantized_bits") or default_bits(run), facts.get("prequantised")
     loading = phase is not None and phase.value == "model_load"
     if cause != STATES or not loading or run.model is None or not card:
         return
     if (bits is not None and bits < 8 * BF16) or (packed is not None and packed.value is True):
+        if (least := facts.get("weights.least_share")) is not None:
+            yield say(
+                "{because}; layers that are not packed, and those in 16 bits that are just being packed, come beside "
+                "them.",
+                because=sentence(least.because).rstrip("."),
+            )
         return
-    whole, cards = BF16 * run.model.parameters, len(known.machine.usable) * (known.machine.nodes or 1)
+    name, parameters = largest_model(run)
+    whole, cards = BF16 * parameters, len(known.machine.usable) * (known.machine.nodes or 1)
     told = {
-        "parameters": show_params(run.model.parameters),
+        "model": name,
+        "parameters": show_params(parameters),
         "whole": show_bytes(whole),
-        "fp32": show_bytes(FP32 * run.model.parameters),
+        "fp32": show_bytes(FP32 * parameters),
         "card": show_bytes(card),
         "count": cards,
         "share": show_bytes(whole // max(1, cards)),
@@ -260,13 +270,30 @@ def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator
             **told,
         )
         return
-    yield say(
-        "The weights ({parameters} parameters) take {whole} in bf16 ({fp32} in fp32) of each card that loads them "
-        "whole; a card has {card}.",
-        **told,
-    )
+    if name:
+        yield say(
+            "The largest model of the launch is {model} ({parameters} parameters): {whole} in bf16 ({fp32} in fp32) of "
+            "each card that loads it whole; a card has {card}.",
+            **told,
+        )
+    else:
+        yield say(
+            "The weights ({parameters} parameters) take {whole} in bf16 ({fp32} in fp32) of each card that loads them "
+            "whole; a card has {card}.",
+            **told,
+        )
     if cards >= MANY and known.machine.sources.get("gpus") != "log":
         yield say("Shared over {count} cards they are {share} on each.", **told)
+
+
+def largest_model(run: Run) -> tuple[str, int]:
+    """Name and parameters of the model that is the largest by the launch's names; no name where it is the trained
+    one."""
+    trained = run.model.parameters if run.model is not None else 0
+    others = {str(path): parameters_in_name(str(path)) for role in OTHER_MODELS if (path := run.value(f"{role}.path"))}
+    name = max(others, key=lambda one: others[one] or 0, default="")
+    size = others.get(name) or 0
+    return (name, size) if size > trained else ("", trained)
 
 
 def _by_own_readings(facts: Facts) -> Iterator[str]:
@@ -324,6 +351,8 @@ def _states_there(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[
         return
     if (least := facts.get("states.least_share")) is not None:
         yield sentence(least.because)
+    elif (alone := facts.get("states.if_unshared_share")) is not None and (as_number(alone.value) or 0) >= MUCH_OF_CARD:
+        yield say("If all weights are trained, {because}.", because=alone.because)
     elif (perhaps := facts.get("states.if_full_share")) is not None:
         yield say("If all weights are trained, {because}.", because=perhaps.because)
     elif run.model is not None and run.settings and facts.get("gpu.total_bytes") is None and not run.trains_adapters:

@@ -16,7 +16,14 @@ from advisor.script.document import Setting
 _FSDP = re.compile(r"\b_fsdp_wrapped_module\b|\bFlatParameter\b|torch/distributed/(?:fsdp|_composable/fsdp)/")
 """Names that only torch's FSDP puts into a line (pytorch/pytorch torch/distributed/fsdp/_common_utils.py)."""
 FSDP = f"{SHARED}fsdp"
-IN_FULL = ("states.least_share", "states.if_full_share", "states.unshared", "host.states_share")
+IN_FULL = (
+    "states.least_share",
+    "states.if_full_share",
+    "states.if_unshared_share",
+    "states.unshared",
+    "host.states_share",
+    "host.states_large",
+)
 OF_WORDS: tuple[tuple[str, str, bool | float, tuple[str, ...]], ...] = (
     (f"{SHARED}adapters", "lora", True, IN_FULL),
     (f"{SHARED}packed", "knob.actor.quantized_bits", 4.0, ("weights.least_share", "gathered_weights.share")),

@@ -29,6 +29,8 @@ STATES_IN_FULL = MASTERS_AND_MOMENTS + BF16 + BF16
 """Bytes a parameter of training in full with Adam in mixed precision."""
 MOSTLY, LARGE_NODE = 0.8, 512 * GIB
 """Part of a node's RAM, and bytes of one whose size nobody says, that copies of the weights may take (judgement)."""
+LARGE_STATES = 64 * GIB
+"""Bytes of states in a node's RAM beside which loader processes and arenas are small (judgement)."""
 LEAST_FLAT = 4 * GIB
 """Bytes: a smaller request near the size of a small model may be anything (judgement)."""
 _OFFLOADS = ("actor.optimizer_offload", "actor.param_offload", "actor.full_cpu_offload")
@@ -121,20 +123,18 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
     weights, gradients, optimizer = each.weights, each.gradients, each.optimizer
     if shared is not None and run.framework == "unknown" and (shared.named or 0 < shared.stage < 3):
         weights, gradients, optimizer = BF16, BF16, MASTERS_AND_MOMENTS  # DeepSpeed's, whatever trains
+    reference = _reference_bytes(run)
+    weights += reference
     stage = 3 if shared is None else shared.stage
     per = weights / (ways if stage >= 3 else 1) + gradients / (ways if stage >= 2 else 1)
     least = int((per + optimizer / (ways if stage >= 1 else 1)) * run.model.parameters)
-    told = {"size": show_bytes(least), "count": ways, "stage": stage, "card": show_bytes(card)}
-    told |= {"parameters": show_params(run.model.parameters), "bytes": weights + gradients + optimizer}
+    of = _summed(run.model.parameters, weights + gradients + optimizer, reference)
+    told = {"size": show_bytes(least), "count": ways, "stage": stage, "card": show_bytes(card), "of": of}
     if ways == 1:
-        because = say(
-            "the states alone ({parameters} parameters × {bytes:g} bytes) are {size}; a card has {card}", **told
-        )
+        because = say("the states alone ({of}) are {size}; a card has {card}", **told)
     elif shared is None:
         because = say(
-            "even shared over all {count} GPUs, the states alone ({parameters} parameters × {bytes:g} bytes) are "
-            "{size} on each; a card has {card}",
-            **told,
+            "even shared over all {count} GPUs, the states alone ({of}) are {size} on each; a card has {card}", **told
         )
     elif 0 < stage < 3:
         because = say(
@@ -142,17 +142,45 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
             **told,
         )
     else:
-        because = say(
-            "the states alone ({parameters} parameters × {bytes:g} bytes) are at least {size} on each of {count} GPUs; "
-            "a card has {card}",
-            **told,
-        )
+        because = say("the states alone ({of}) are at least {size} on each of {count} GPUs; a card has {card}", **told)
     fact = Fact(round(least / card, 3), "script", because)
     if not whole:
         assumed = any(gpu.problem for gpu in machine.usable)
         larger = 2 * card if assumed else 0  # the other card of that name has no more
-        return {"states.if_full_share": fact} if least >= larger else {}
+        untold = shared is None and ways > 1 and not (assumed or run.settings or run.recipe.answers == "generated")
+        alone = _unshared(run, card, ways) if untold else {}
+        return {**({"states.if_full_share": fact} if least >= larger else {}), **alone}
     return {"states.least_share": fact, "states.unshared": Fact(shared is not None and stage < 3, "script", because)}
+
+
+def _summed(parameters: float, each: float, reference: int = 0) -> str:
+    """Parameters times bytes, and how many of these are the frozen reference's."""
+    of = say("{parameters} parameters × {bytes:g} bytes", parameters=show_params(parameters), bytes=each)
+    return say("{of}, of which {few} are the reference's", of=of, few=reference) if reference else of
+
+
+def _reference_bytes(run: Run) -> int:
+    """Bytes per parameter of the frozen copy that a method on given answers compares with, where it is known to have
+    one on the card."""
+    named = run.recipe.answers == "given" and run.algorithm != "preference" and run.has_reference
+    return BF16 if named and not run.is_on("reference.offload") else 0
+
+
+def _unshared(run: Run, card: int, ways: int) -> dict[str, Fact]:
+    """states.if_unshared_share: what full training takes of each card where every card holds all of it, as in plain
+    data parallelism."""
+    if run.model is None:
+        return {}
+    reference = _reference_bytes(run)
+    size = (STATES_IN_FULL + reference) * run.model.parameters
+    told = {"size": show_bytes(size), "part": show_bytes(size // ways), "count": ways, "card": show_bytes(card)}
+    because = say(
+        "{of} are {size} on each card unless something shares them out (plain DDP does not), and {part} shared over "
+        "{count}; a card has {card}",
+        of=_summed(run.model.parameters, STATES_IN_FULL + reference, reference),
+        **told,
+    )
+    return {"states.if_unshared_share": Fact(round(size / card, 3), "script", because)}
 
 
 def _sharing_gpus(run: Run, machine: Machine, whole: bool) -> int:
@@ -176,12 +204,18 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
     if model is None or not card:
         return {}
     facts: dict[str, Fact] = {}
-    size = run.knobs.get("rollout.tensor_parallel")
-    stated = run.seen_whole or (size is not None and size.source not in ("default", "assumed"))
-    if run.recipe.answers == "generated" and run.topology.known and stated:
-        each = served_bits(run.model_name, model) * model.parameters // 8 // run.topology.tensor_parallel
-        told = {"size": show_bytes(each), "card": show_bytes(card)}
-        because = say("the engine's weights are {size} of each of its cards; a card has {card}", **told)
+    each, stated = engine_weights(run)
+    if each and (stated or each < card):  # no engine starts with more: what spreads it was not seen
+        told = {"size": show_bytes(each), "card": show_bytes(card), "count": run.topology.tensor_parallel}
+        because = (
+            say("the engine's weights are {size} of each of its cards; a card has {card}", **told)
+            if stated
+            else say(
+                "the engine's weights are {size} of each of its cards at the default tensor-parallel size of {count}; "
+                "a card has {card}",
+                **told,
+            )
+        )
         facts["engine.weights_share"] = Fact(round(each / card, 3), "script", because)
     packed = packed_by_name(run.model_name) or bits_in_name(run.model_name) or run.number("actor.quantized_bits")
     if packed or model.stored_bits or any(run.is_on(name) for name in _OFFLOADS[1:]):
@@ -203,56 +237,69 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
     return {**facts, "weights.least_share": Fact(round(least / card, 3), "script", because)}
 
 
+def engine_weights(run: Run) -> tuple[int, bool]:
+    """Bytes of a card that the rollout engine's weights take, 0 where none is known, and whether the launch says over
+    how many cards they are spread."""
+    if run.model is None or run.recipe.answers != "generated" or not run.topology.known:
+        return 0, False
+    size = run.knobs.get("rollout.tensor_parallel")
+    stated = run.seen_whole or (size is not None and size.source not in ("default", "assumed"))
+    each = served_bits(run.model_name, run.model) * run.model.parameters // 8 // run.topology.tensor_parallel
+    return each, stated
+
+
 def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:
     """states.least_share of a run of which a report says that all weights are trained, shared evenly over all cards
     that are known: Adam in mixed precision, whatever trains."""
     card, ways = machine.gpu_bytes, len(machine.usable) * (machine.nodes or 1)
     if run.model is None or not card or not ways or run.trains_adapters:
         return {}
-    per = STATES_IN_FULL
-    least = int(per * run.model.parameters) // ways
-    told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card)}
-    told |= {"parameters": show_params(run.model.parameters), "bytes": per}
+    least = STATES_IN_FULL * run.model.parameters // ways
+    of = _summed(run.model.parameters, STATES_IN_FULL)
+    told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card), "of": of}
     because = (
-        say("the states alone ({parameters} parameters × {bytes:g} bytes) are {size}; a card has {card}", **told)
+        say("the states alone ({of}) are {size}; a card has {card}", **told)
         if ways == 1
         else say(
-            "even shared over all {count} GPUs, the states alone ({parameters} parameters × {bytes:g} bytes) are "
-            "{size} on each; a card has {card}",
-            **told,
+            "even shared over all {count} GPUs, the states alone ({of}) are {size} on each; a card has {card}", **told
         )
     )
     return {"states.least_share": Fact(round(least / card, 3), "log", because)}
 
 
 def host_states(run: Run, machine: Machine) -> dict[str, Fact]:
-    """host.states_share: what all states take of the nodes' RAM, should all weights be trained and lie there."""
+    """host.states_large and, where a node's RAM is told, host.states_share: what all states take of a node, should all
+    weights be trained and lie there."""
     ram = machine.host.ceiling_bytes
     adapters = run.trains_adapters or names_adapters(run) or packed_by_name(run.model_name)
-    if run.model is None or not ram or adapters or evaluates_only(run):
+    if run.model is None or adapters or evaluates_only(run):
         return {}
     size = STATES_IN_FULL * run.model.parameters // (machine.nodes or run.topology.nodes or 1)
     told = {"parameters": show_params(run.model.parameters), "bytes": STATES_IN_FULL, "size": show_bytes(size)}
+    because = say("the states of {parameters} parameters × {bytes} bytes are {size} on a node", **told)
+    large = {"host.states_large": Fact(size >= LARGE_STATES, "script", because)}
+    if not ram:
+        return large
     because = say(
         "the states of {parameters} parameters × {bytes} bytes are {size} on a node; it has {ram}",
         ram=show_bytes(ram),
         **told,
     )
-    return {"host.states_share": Fact(round(size / ram, 3), "script", because)}
+    return {**large, "host.states_share": Fact(round(size / ram, 3), "script", because)}
 
 
 def flat_buffer(run: Run, crash: Crash) -> dict[str, Fact]:
-    """That what was asked for is as much as all parameters take: no pass asks for that, but gradients, or the copy that
-    an optimizer keeps, in one flat buffer that nothing shards."""
+    """weights.flat: that what was asked for is as much as all parameters take. No pass asks for that, but gradients, or
+    the copy that an optimizer keeps, in one flat buffer that nothing shards; of adapters neither has any."""
     tried, model = tried_bytes(crash), run.model
-    if tried is None or model is None or crash.memory != "gpu" or run.trains_adapters or tried < LEAST_FLAT:
+    if tried is None or model is None or crash.memory != "gpu" or tried < LEAST_FLAT:
         return {}
     width = next((one for one in (FP32, BF16) if abs(tried / (one * model.parameters) - 1) < NEAR), 0)
     if not width:
         return {}
     told = {"size": show_bytes(tried), "parameters": show_params(model.parameters), "bytes": width}
     because = say("{size} at once is all of the {parameters} parameters × {bytes} bytes, in one piece", **told)
-    return {"attribution": Fact("weights", "log", because, (0,))}
+    return {"attribution": Fact("weights", "log", because, (0,)), "weights.flat": Fact(True, "log", because, (0,))}
 
 
 def copies_fill(run: Run, machine: Machine) -> dict[str, Fact]:

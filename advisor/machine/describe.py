@@ -11,7 +11,16 @@ from typing import TypeVar
 
 from advisor.hostile import clean_line
 from advisor.language import listed, mark, say
-from advisor.machine.gpu_spec import KnownGpu, cards_named, nodes_told, of_size, parse_gpus, unsized, vendor_by_name
+from advisor.machine.gpu_spec import (
+    KnownGpu,
+    cards_named,
+    nodes_told,
+    of_size,
+    parse_gpus,
+    roomier,
+    unsized,
+    vendor_by_name,
+)
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
@@ -253,11 +262,24 @@ def _told_apart(description: Machine, size: int | None, known: Sequence[KnownGpu
     """The description, with cards of the size that the log prints where their name leaves it open ("8xA100")."""
     if size is None:
         return description
-    cards = tuple(of_size(card, size, known) for card in description.gpus)
-    said = {say("{name}: {problem}", name=card.name, problem=card.problem) for card in description.gpus}
-    said -= {say("{name}: {problem}", name=card.name, problem=card.problem) for card in cards}
-    problems = tuple(problem for problem in description.problems if problem not in said)
-    return replace(description, gpus=cards, problems=problems)
+    return _with_cards(description, [of_size(card, size, known) for card in description.gpus])
+
+
+def with_room(machine: Machine, needed: int, known: Sequence[KnownGpu]) -> Machine:
+    """The machine, with cards of more than `needed` bytes where their name leaves the size open; itself elsewhere."""
+    cards = [roomier(card, needed, known) for card in machine.gpus]
+    return machine if tuple(cards) == tuple(machine.gpus) else _with_cards(machine, cards)
+
+
+def _with_cards(machine: Machine, cards: Sequence[Gpu]) -> Machine:
+    """The machine with these cards in place of its own, and what is to be said of them."""
+    before, now = (
+        dict.fromkeys(say("{name}: {problem}", name=one.name, problem=one.problem) for one in each if one.problem)
+        for each in (machine.gpus, cards)
+    )
+    problems = [problem for problem in machine.problems if problem not in before or problem in now]
+    more = [problem for problem in now if problem not in problems]
+    return replace(machine, gpus=tuple(cards), problems=(*problems, *more))
 
 
 def _sized_by(log: Machine, machine: Machine, description: Machine) -> Machine:

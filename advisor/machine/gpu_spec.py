@@ -13,7 +13,7 @@ from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.machine.inventory import Gpu
 from advisor.regex import regex
-from advisor.units import GIB, parse_size
+from advisor.units import GIB, parse_size, show_bytes
 
 MOST_GPUS = 1024
 NAME_LIMIT = 80
@@ -92,6 +92,10 @@ _NAMES_NONE = mark("--gpus {text!r} names no card that is known: the GPUs count 
 _SEVERAL = mark("the GPU {name!r} may be {names}: name the one that it is")
 _UNIFIED = mark("its memory is the host's: what programs on the CPU hold is missing on the GPU, and the reverse.")
 _ASSUMED = mark("Its memory was not given ({names}); {name} is assumed, name the other if it is that.")
+_LARGER = mark(
+    "Its memory was not given; {name} is assumed, for the model's weights take {size} of a card: name another if it is "
+    "that."
+)
 
 
 _OF_VENDOR = {
@@ -311,6 +315,17 @@ def of_size(card: Gpu, size: int, gpus: Sequence[KnownGpu]) -> Gpu:
     if not near or any(one.name == card.name for one in near):
         return card
     return _known(card.index, min(near, key=lambda one: abs(one.total_bytes - size)))
+
+
+def roomier(card: Gpu, needed: int, gpus: Sequence[KnownGpu]) -> Gpu:
+    """The card whose size was assumed, of those that its name may mean the smallest that has more than `needed` bytes;
+    as it is where it has that, or none has."""
+    alike = _candidates(card.name.split("-")[0], gpus) if card.problem and card.total_bytes else []
+    larger = [one for one in alike if one.total_bytes > needed]
+    if not larger or (card.total_bytes or 0) > needed:
+        return card
+    taken = min(larger, key=lambda one: one.total_bytes)
+    return _known(card.index, taken, say(_LARGER, name=taken.name, size=show_bytes(needed)))
 
 
 def vendor_by_name(name: str) -> str:

@@ -206,7 +206,8 @@ def room_of(now: PhaseSum, capacity: int | None, fit: Fit, margin: float) -> Roo
         return "unsure"
     if now.expected > capacity * (1 - margin):
         return "over" if now.expected >= capacity else "tight"
-    return "unsure" if now.of("unexplained") > capacity * margin else "fits"  # it may grow as well as stay
+    doubted = any((one.place, one.phase) == where for one in fit.findings)  # the verdict names this very phase
+    return "unsure" if doubted or now.of("unexplained") > capacity * margin else "fits"  # it may grow as well as stay
 
 
 def unfit(ledger: Ledger, place: Place, walls: Walls) -> list[Phase] | None:

@@ -96,7 +96,9 @@ def teacher_cells(inputs: Inputs, moment: StepMoment) -> list[Cell]:
     if not inputs.run.recipe.teacher or (moment != "log_prob" and teacher_rests_on_host(inputs)):
         return []
     copy, words = teacher_copy(inputs)
-    return [cell("reference", copy / (inputs.over if inputs.stage == 3 else 1), words)]
+    stage = inputs.run.number("teacher.zero_stage")
+    stage = inputs.stage if stage is None else stage
+    return [cell("reference", copy / (inputs.over if stage == 3 else 1), words)]
 
 
 def reference_on_host(inputs: Inputs) -> bool:

@@ -59,6 +59,8 @@ class Precedence(NamedTuple):
     died alike; else the largest."""
     aside: bool
     """The cause names another holder, or other remedies: it is ordinary room in this phase."""
+    short: bool
+    """By the count it leaves the shortage, or other results: what closes it for nothing but time or RAM goes first."""
     price: int
     changed: bool
     """It changes results, where the sums show what is missing: shorter rows come after what leaves them alone."""
@@ -118,13 +120,14 @@ class Grounds(Struct, frozen=True):
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
         if stage != TRY:
-            return Precedence(stage, 0, 0, False, 0, False, False, False, False, 0, 0, order)
+            return Precedence(stage, 0, 0, False, False, 0, False, False, False, False, 0, 0, order)
         finding = self.found.get(step.id, len(self.found))
         return Precedence(
             stage,
             self._behind(step, remedy, found=finding < len(self.found)),
             finding,
             self._aside(step, remedy),
+            not (self._enough(step) and step.results == "unchanged" and step.tier != "hardware"),
             self._price(step, remedy),
             self.missing > 0 and step.results == "changed",
             not self._enough(step),
@@ -134,6 +137,11 @@ class Grounds(Struct, frozen=True):
             -self.helped[step.id],
             self.own.get("version" if step.kind == "version" else step.id, len(self.own) + order),
         )
+
+    @property
+    def of_states(self) -> bool:
+        """By the count it is the states, of a card of any size: what a pass gives is held against what they give."""
+        return self.holder_named == "states" and self.largest > 0 and not self.situation.uncounted
 
     def lever(self, step: PlanStep) -> str:
         """What kind of step it is; one that no remedy tells is a kind of its own."""
@@ -191,7 +199,7 @@ class Grounds(Struct, frozen=True):
             return UNPROVEN
         asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
         idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0
-        kept = self.beyond and remedy is not None and remedy.relieves in ("pass", "rows")
+        kept = self.beyond and _is_of_pass(remedy)
         if step.spills or kept or (asleep and self.saving(step) <= 0) or (idle and not found):
             return ELSEWHERE
         if found or step.kind in ("machine", "job") or self._enough(step):
@@ -202,10 +210,12 @@ class Grounds(Struct, frozen=True):
             and self.saving(step) < HARDLY * self.missing + 1
         ):
             return LITTLE_GIVEN
+        if self.of_states and step.kind == "version" and not step.documented:
+            return LITTLE_GIVEN  # what the count shows needs no fault of a library
         small = self.situation.facts.get("pass.small")
         short = small is not None and small.value is True and not self.missing
-        counted = (self.missing > 0 or short) and not self.situation.rows_unknown
-        sure = counted or remedy is None or remedy.relieves not in ("pass", "rows")  # rows may be any length
+        counted = (self.missing > 0 or short or self.of_states) and not self.situation.rows_unknown
+        sure = counted or not _is_of_pass(remedy)  # rows may be any length
         if short and remedy is not None and remedy.relieves == "rows":
             return LITTLE_GIVEN
         if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * (self.missing or self.dark)):
@@ -280,12 +290,20 @@ def grounds(
     ]
     if holder_of(cause, situation) == "states":  # no row is short enough
         usual = [one for one in usual if lever_of(one) != "length"]
+    short = (one.short for one in situation.now.fit.findings if one.place == situation.place)
+    missing = max(short, default=0) if situation.now.enough is False and not situation.uncounted else 0
+    phase_told = situation.phase != "unknown" or missing > 0
+    worth = decisive if phase_told else most_saved
+    largest = max((worth(step) for step in steps if step.results == "unchanged"), default=0)
+    little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
+    if holder_of(cause, situation) == "states" and not situation.uncounted:
+        least = LITTLE * largest
+        little |= {step.id for step in steps if _is_of_pass(remedies.get(step.id)) and 0 < worth(step) < least}
     # where a pass is too big, no other method comes before what costs no results
     of_pass = cause.id in SHOWN or holder_of(cause, situation) in ("pass", "rows")
     of_pass = of_pass or (cause.id in GUESSED and situation.now.built.natives.framework is None)
     shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
-    shown = [name for name in shown if not (of_pass and _another_method(remedies[name]))]
-    little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
+    shown = [name for name in shown if not (of_pass and _another_method(remedies[name])) and name not in little]
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
     beside = () if cause.counted else cause.remedies[:OWN]  # what no sum counts, its own list knows best
@@ -293,10 +311,6 @@ def grounds(
     own = {name: place for place, name in enumerate(cause.remedies)}
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
     own["version"] = next(versions, len(own))
-    short = (one.short for one in situation.now.fit.findings if one.place == situation.place)
-    missing = max(short, default=0) if situation.now.enough is False and not situation.uncounted else 0
-    phase_told = situation.phase != "unknown" or missing > 0
-    worth = decisive if phase_told else most_saved
     scoring = situation.phase == "log_prob" and not missing
     return Grounds(
         situation=situation,
@@ -310,7 +324,7 @@ def grounds(
         little=little,
         usual={one.id for one in usual},
         helped=helped or Counter(),
-        largest=max((worth(step) for step in steps if step.results == "unchanged"), default=0),
+        largest=largest,
         missing=missing,
         dark=sum(one.unexplained for one in situation.predictor.measured.corrections if one.place == situation.place),
         back=back,
@@ -379,6 +393,11 @@ def states_beyond(situation: Situation) -> bool:
     share = situation.facts.get("ledger.states_share")
     named = situation.cause == "states-too-big" and situation.now.ledger.gpu_capacity is not None
     return named and share is not None and isinstance(share.value, float) and share.value >= 1
+
+
+def _is_of_pass(remedy: Remedy | None) -> bool:
+    """Whether it makes a pass, or its rows, smaller."""
+    return remedy is not None and remedy.relieves in ("pass", "rows")
 
 
 def _another_method(remedy: Remedy) -> bool:

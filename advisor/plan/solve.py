@@ -58,9 +58,9 @@ OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encod
 """Causes that are a version's fault, whichever it is."""
 WITNESSES = (
     *("ask-who-killed", "ask-the-dead-worker", "ask-what-is-full", "ask-the-last-line", "ask-how-it-ended"),
-    "look-at-limits",
+    *("look-at-limits", "ask-which-call"),
 )
-"""Remedies that tell first what it was: who killed the process, or what refused it memory."""
+"""Remedies that tell first what it was: who killed the process, what refused it memory, or which call asked for it."""
 FEW = 3
 """Steps below which a newer version of the framework is worth a try (judgement)."""
 MOST_BY_HAND = 8

@@ -15,7 +15,7 @@ from advisor.memory.cells import Place
 from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
 from advisor.plan.order import most_saved
-from advisor.plan.plan import Plan, PlanStep
+from advisor.plan.plan import PlanStep
 from advisor.plan.solve import WITNESSES, enough_alone
 from advisor.report import phrases
 from advisor.report.layout import wrap
@@ -79,10 +79,12 @@ class ShownSteps(Struct, frozen=True):
     """Steps that are not printed."""
 
     @staticmethod
-    def of(plan: Plan, most: Most) -> ShownSteps:
+    def of(state: State, most: Most) -> ShownSteps:
         """What takes more of the other place than there is is offered only where nothing else is; so is what costs
-        memory, unless it is the cure: a larger share saves nothing, and may be what an engine lacks.
+        memory, unless it is the cure: a larger share saves nothing, and may be what an engine lacks. Beside changes
+        that suffice by the count stands what does so, too.
         """
+        plan = state.plan
         chosen = plan.selected()
         certain = [step for step in plan.steps if not step.only_if]
         first = certain.index(chosen[0]) if chosen else 0
@@ -91,6 +93,7 @@ class ShownSteps(Struct, frozen=True):
         on_host = (one for one in helping if one.place == "host")
         largest = max(on_host, key=most_saved, default=None)  # told with its price
         helping = [step for step in helping if not step.spills or step is largest] or helping
+        helping = [step for step in helping if not (chosen and _no_way_out(step, state))]
         least = 1 if largest is None else ON_HOST
         shown = helping[: max(least, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
         ahead = ahead[: max(1, most.alternatives)]
@@ -102,7 +105,7 @@ class ShownSteps(Struct, frozen=True):
 def changes_of(state: State, most: Most) -> list[str]:
     """The plan's steps, as many as are shown, with what is promised of those that are switched on."""
     plan = state.plan
-    shown = ShownSteps.of(plan, most)
+    shown = ShownSteps.of(state, most)
     chosen, others = shown.chosen, shown.others
     perhaps = [step for step in plan.steps if step.only_if]
     if not plan.steps:
@@ -131,8 +134,7 @@ def changes_of(state: State, most: Most) -> list[str]:
         marks = ["-"] * len(others) if chosen else [f"{number}." for number in range(1, len(others) + 1)]
         seen = sum(step.id in WITNESSES for step in others)
         for number, (mark, step) in enumerate(zip(marks, others, strict=True), -seen):
-            helps = _only_helps(step, state) if chosen else ""
-            lines += _offered(mark, step, state, helps) + (
+            lines += _offered(mark, step, state) + (
                 _by_hand(step, state) if number < most.by_hand or step.id in WITNESSES else []
             )
     return lines + _further_steps(shown) + wrap(beside, 2) + _if_it_was(perhaps, state, most)
@@ -201,20 +203,22 @@ def _further(step: PlanStep) -> str:
     return say(", then {value}", value=step.then) if step.then else ""
 
 
-def _only_helps(step: PlanStep, state: State) -> str:
-    """That another way is none by itself, where the chosen steps are one."""
+def _no_way_out(step: PlanStep, state: State) -> bool:
+    """Whether another way than the chosen steps, which suffice by the count, is none by the count, and nobody reports
+    it to be one."""
     fit = state.plan.fit
-    if state.planned_for is None or (fit.verdict != "fits" and fit.fits_beside is None):
-        return ""
-    return say("not enough alone") if enough_alone(step, state.planned_for) is False else ""
+    if state.planned_for is None or (fit.verdict != "fits" and fit.fits_beside is None) or step.documented:
+        return False
+    alone = enough_alone(step, state.planned_for)
+    return alone is False or (alone is None and step.kind != "setting")
 
 
-def _offered(mark: str, step: PlanStep, state: State, *more: str) -> list[str]:
-    """The step in a line, with what `more` there is to say of it."""
+def _offered(mark: str, step: PlanStep, state: State) -> list[str]:
+    """The step in a line."""
     words = [phrases.change_line(change) for change in step.changes]
     changes = clauses([f"{words[0]}{_further(step)}", *words[1:]]) if words else ""
     changes = say("for example {example}", example=step.example) if step.example else changes
-    named = _named(step, state, *more)
+    named = _named(step, state)
     line = f"{mark} " + (say("{step}: {changes}", step=named, changes=changes) if changes else named)
     unwritten = state.script is not None and step.kind == "setting" and not any(one.file for one in step.changes)
     lines = wrap(say("{step}; by hand", step=line) if unwritten and step.changes else line, 2, 3 + len(mark))
@@ -252,11 +256,11 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
     return wrap(next(filter(_COMMAND.search, told), told[0]), 5)
 
 
-def _named(step: PlanStep, state: State, *more: str) -> str:
-    """Title, what it saves and takes elsewhere, whether results change, `more`, and the id that `--accept` takes."""
+def _named(step: PlanStep, state: State) -> str:
+    """Title, what it saves and takes elsewhere, whether results change, and the id that `--accept` takes."""
     results = "" if step.results == "unchanged" else say("results CHANGE")
     moved = (phrases.saves_word(step, state.ledger.gpu_capacity), *phrases.trade_words(step, state.ledger))
-    facts = " · ".join(filter(None, [*moved, *more, results, step.id]))
+    facts = " · ".join(filter(None, [*moved, results, step.id]))
     return say("{step} ({facts})", step=step.title, facts=facts)
 
 

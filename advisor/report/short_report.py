@@ -228,7 +228,7 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     way = say("change {number} shows it.", number=1) if (first, step.question) in _LOOKS else brief(step.if_unknown, 1)
     how = say("To find out: {how}", how=way) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
-    shown = ShownSteps.of(state.plan, at_most)
+    shown = ShownSteps.of(state, at_most)
     return lines + _right_either_way(state, asked, shown, before_steps=_before_steps(state))
 
 

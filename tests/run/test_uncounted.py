@@ -30,6 +30,7 @@ BY_CONSTRUCTION = {
     "rollout.tensor_parallel": "the topology",
     "teacher.path": "the size of a distilled model's teacher",
     "teacher.offload": "whether that teacher leaves the cards",
+    "teacher.zero_stage": "how that teacher is shared out",
 }
 """Knobs that act before the ledger is built: by what."""
 USUAL: dict[str, tuple[KnobValue, ...]] = {"bool": (True, False), "int": (1, 2, 8), "float": (0.1, 0.9)}
