@@ -62,7 +62,7 @@ def test_every_option_that_the_parser_takes_is_offered_and_no_other(offered, com
 
 
 def test_values_are_those_of_the_command(offered):
-    assert offered("diagnose", "--format", "") == {"text", "markdown", "json"}
+    assert offered("diagnose", "--format", "") == {"text", "markdown", "html", "json"}
     assert offered("scan", "--format", "j") == {"json"}
     assert offered("settings", "--format", "=", "j") == {"json", "jsonl"}
     assert offered("settings", "--format", "=") == {"text", "json", "jsonl", "yaml"}
