@@ -54,7 +54,8 @@ def test_openrlhf_puts_the_reference_beside_the_actor_only_where_it_is_told_to()
         ((), {}, "own"),
         (("colocate_critic_reward",), {}, "critic"),
         (("colocate_all_models",), {}, "actor"),
-        (("colocate_all_models", "ref_reward_offload"), {}, "host"),
+        (("colocate_all_models", "ref_reward_offload"), {"zero_stage": "3"}, "host"),
+        (("colocate_all_models", "ref_reward_offload"), {}, "actor"),
         (("colocate_all_models",), {"remote_rm_url": "http://localhost:5000"}, "none"),
     ],
 )
