@@ -154,8 +154,8 @@ def parsed(data: bytes) -> ast.Module:
             raise error from None
 
 
-def takes_option(document: Document, key: str, *, configured: bool = False) -> bool:
-    """Whether a well-formed Python file may read an option of this name from its command."""
+def takes_option(document: Document, key: str, *, configured: bool = False) -> bool | None:
+    """Whether a well-formed Python file reads an option of this name from its command; None: nobody knows."""
     return takes(parsed(document.data), key, configured)
 
 

@@ -1,0 +1,272 @@
+"""Refuses a change that the program would not get: one that nobody reads there, that it stops at or changes again.
+
+Asked is what stands between the words of a launch and the value that its program uses: the parser of its Python file and
+what that does to the options afterwards, hydra's own config and sweeps, files whose numbers must agree with the trainer's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from advisor.hostile import clean_line
+from advisor.knowledge.key_space import key_space
+from advisor.knowledge.schema import Agreement, ConfigFile, Framework
+from advisor.language import listed, say
+from advisor.run.dialect import Recognised
+from advisor.run.natives import default_of, native
+from advisor.run.unknown_keys import has_key, longer_names
+from advisor.script.config_files import read_config
+from advisor.script.document import Document, EditRefused, EditRequest, ScriptError, Setting
+from advisor.script.files import Files, load
+from advisor.script.keyed import read_keyed
+from advisor.script.launch import Launch, Script
+from advisor.script.python_file import read_python, takes_option
+from advisor.script.python_later import changed_later
+from advisor.script.python_parser import refuses
+from advisor.script.reader import FOLLOWED, module_file
+
+_OPEN = ("+", "~", *FOLLOWED)
+"""What a key begins with that says itself that it is new, or that belongs to another file."""
+_RUNS_SEVERAL = ("-m", "--multirun")
+_SWEEPS = "hydra.sweeper.params"
+
+
+def program_of(script: Script, index: int) -> Document | None:
+    """The Python file that a launch of a shell script runs, where that is there and can be read."""
+    launch = script.launches[index]
+    file = module_file(launch, script.documents[0].path) if launch.program.endswith(".py") else None
+    try:
+        return read_python(load(file, "python")).document if file is not None else None
+    except ScriptError:
+        return None
+
+
+def in_its_file(script: Script, index: int, wanted: EditRequest, found: Setting | None) -> EditRequest:
+    """A change, in the launch's config file where the Python file that it runs takes no such option.
+
+    `found`: the setting in force. Raises EditRefused where no file has the key: it stands in the Python file, or goes by
+    another name.
+    """
+    launch, given = script.launches[index], found is not None and found.origin == "command"
+    if wanted.kind != "setting" or wanted.in_file or given or wanted.key.startswith(_OPEN):
+        return wanted
+    program = program_of(script, index)
+    named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
+    if program is None or takes_option(program, wanted.key, configured=named) is not False or _of_hydra(program):
+        return wanted
+    if found is not None and found.origin == "file":
+        return replace(wanted, in_file=True)
+    bare = wanted.key.lstrip("-")
+    longer = [one for one in launch.effective() if one.lstrip("-").replace("-", "_").endswith(f".{bare}")]
+    if longer:
+        raise EditRefused(say("{key} is no whole name here: {longer}?", key=clean_line(bare), longer=listed(longer[:3])))
+    names = {"script": clean_line(str(script.documents[0].path)), "file": clean_line(str(program.path))}
+    raise EditRefused(say("{script} runs {file}: that file has the settings and is the one to change.", **names))
+
+
+def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, files: Sequence[ConfigFile]) -> None:
+    """Refuse a key that the launch does not have yet, unless something says that it is read there. Raises EditRefused."""
+    launch, framework, bare = script.launches[index], recognised.framework, native(key)
+    if key.startswith(_OPEN):
+        return
+    told = {"key": clean_line(key), "file": clean_line(str(script.documents[0].path))}
+    if longer := longer_names(framework, launch, bare):
+        raise EditRefused(say("{key} is no whole name here: {longer}?", longer=listed(longer), **told))
+    if not launch.argv and (other := _of_another(script.documents[0], files)) is not None:
+        raise EditRefused(
+            say("{file} is read by {program}, which takes no {key}: set it in the command.", program=other, **told)
+        )
+    known = framework is not None and has_key(framework, bare)
+    space = key_space(framework.framework) if framework is not None else None
+    if framework is not None and space is not None and not known and recognised.own_program:
+        stops = say("{framework} has no setting {key}, and would stop at it.", framework=framework.title, **told)
+        passes = say("{framework} has no setting {key}: it would have no effect.", framework=framework.title, **told)
+        raise EditRefused(stops if space.refuses else passes)
+    program = program_of(script, index)
+    keys = _hydra_keys(program) if program is not None else None
+    if keys is not None and program is not None and bare not in keys:
+        raise EditRefused(
+            say("The config of {program} has no {key}, and hydra stops at it: +{key} adds one.",
+                program=clean_line(program.path.name), **told)  # fmt: skip
+        )
+    if known or keys is not None or (program is not None and takes_option(program, key)):
+        return
+    if launch.argv:
+        what = clean_line(launch.program) or told["file"]
+        raise EditRefused(say("Nothing tells that {program} takes {key}: add it by hand if it does.", program=what, **told))
+    raise EditRefused(say("{file} has no {key}, and nothing tells that its program reads one.", **told))
+
+
+def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[EditRequest], recognised: Recognised,
+                  files: Sequence[ConfigFile]) -> None:  # fmt: skip
+    """Refuse what a launch would not be run with, though its words say so. Raises EditRefused."""
+    before, launch = script.launches[index], after.launches[index]
+    framework, settings = recognised.framework, [item for item in wanted if item.kind == "setting"]
+    program = program_of(script, index)
+    for item in settings:
+        if item.key.startswith(FOLLOWED) or item.value is None:
+            continue
+        _refuse_swept(script, before, item, program)
+        _refuse_type(framework, item)
+        if program is None:
+            continue
+        words = launch.argv if len(launch.argv) != len(before.argv) or item.key in before.effective() else ()
+        if words and (why := refuses(ast.parse(program.data), item.key, item.value, words)):
+            raise EditRefused(why)
+        if not recognised.own_program and (later := changed_later(program.path, native(item.key))) is not None:
+            raise EditRefused(later.told(item.key))
+    for fact in files:
+        if framework is not None and framework.framework in fact.frameworks:
+            _refuse_disagreement(script, before, launch, settings, framework, recognised.era, fact)
+
+
+def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:
+    """The program whose file a YAML, JSON or TOML document is; None where it is none that is known."""
+    if document.kind in ("shell", "python"):
+        return None
+    try:
+        keyed = read_keyed(document)
+    except ScriptError:
+        return None
+    names = (*keyed.tables, *(entry.key for entry in keyed.entries))
+    top = {name.partition(".")[0].partition("[")[0] for name in names}
+    return next((fact.program for fact in files if top.issuperset(fact.has)), None)
+
+
+def _of_hydra(program: Document) -> ast.Call | None:
+    """The call of `hydra.main` by which a program gets its config."""
+    tree = ast.parse(program.data)
+    decorators = (d for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) for d in n.decorator_list)
+    return next((d for d in decorators if isinstance(d, ast.Call) and ast.unparse(d.func).endswith("hydra.main")), None)
+
+
+def _hydra_config(program: Document) -> Document | None:
+    """The config that a program names in its own call of `hydra.main`."""
+    call = _of_hydra(program)
+    told = {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)} if call is not None else {}
+    name = told.get("config_name")
+    if not isinstance(name, str):
+        return None
+    folder = program.path.parent / str(told.get("config_path") or "")
+    try:
+        return load(folder / (name if name.endswith((".yaml", ".yml")) else f"{name}.yaml"), "yaml")
+    except ScriptError:
+        return None
+
+
+def _hydra_keys(program: Document) -> frozenset[str] | None:
+    """The keys of that config, with its tables; None where it is not there or is not well-formed."""
+    config = _hydra_config(program)
+    try:
+        composed = read_config(Files([config]), 0, composed=True) if config is not None else None
+    except ScriptError:
+        return None
+    if composed is None or composed.notes:
+        return None
+    keys = [setting.key for setting in composed.settings]
+    return frozenset(key.rsplit(".", depth)[0] for key in keys for depth in range(key.count(".") + 1))
+
+
+def _refuse_swept(script: Script, launch: Launch, item: EditRequest, program: Document | None) -> None:
+    """Refuse a key that hydra's sweeper gives each run a value of its own."""
+    several = not launch.argv or not {*_RUNS_SEVERAL}.isdisjoint(map(str, launch.argv))
+    documents = [one for one in script.documents if one.kind == "yaml"]
+    config = _hydra_config(program) if program is not None else None
+    swept: dict[str, str] = {s.key: s.text for s in launch.settings}
+    for document in [*documents, *([config] if config is not None else [])]:
+        try:
+            entries = read_keyed(document).entries
+        except ScriptError:
+            continue
+        swept |= {entry.key: str(entry.value) for entry in entries if entry.key.startswith("hydra.")}
+    several = several or swept.get("hydra.mode", "").upper() == "MULTIRUN"
+    bare = native(item.key)
+    here = f"{_SWEEPS}.{bare}" in swept or bare in swept.get(_SWEEPS, "").replace("{", " ").replace(":", " ").split()
+    if several and here:
+        raise EditRefused(say("{key} takes several values, one for each run: change it by hand.", key=clean_line(bare)))
+
+
+def _refuse_type(framework: Framework | None, item: EditRequest) -> None:
+    """Refuse a number that is not whole for a setting that counts something."""
+    fact = framework.settings.get(native(item.key)) if framework is not None else None
+    number = _number(item.value)
+    if fact is not None and fact.type == "int" and number is not None and number != int(number):
+        told = {"key": clean_line(item.key), "value": clean_line(str(item.value))}
+        raise EditRefused(say("{key} takes a whole number, which {value} is not.", **told))
+
+
+def _refuse_disagreement(
+    script: Script,
+    before: Launch,
+    after: Launch,
+    wanted: Sequence[EditRequest],
+    framework: Framework,
+    era: str,
+    fact: ConfigFile,
+) -> None:
+    """Refuse what a file beside the trainer's own settings contradicts, and contradicted not before."""
+    new, old = _beside(script, after, fact), _beside(script, before, fact)
+    asked = {item.key.lstrip("-").replace("-", "_") for item in wanted}
+    for rule in fact.agrees:
+        told = new.get(rule.key, "auto")
+        if told == "auto" or asked.isdisjoint({*rule.of, f"{fact.prefix}{rule.key}"}):
+            continue
+        product, was = _product(after, rule, framework, era), _product(before, rule, framework, era)
+        number, moved = _number(told), product != was or told != old.get(rule.key)
+        if product is not None and number is not None:
+            agrees = number == product if not rule.processes else product == was and number == _number(old.get(rule.key))
+        else:
+            agrees = not moved
+        if not agrees:
+            of = listed(clean_line(name) for name in rule.of)
+            names = {"fixed": clean_line(f"{fact.prefix}{rule.key}"), "value": clean_line(told), "key": of}
+            raise EditRefused(say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **names))
+
+
+def _beside(script: Script, launch: Launch, fact: ConfigFile) -> Mapping[str, str]:
+    """What the launch's file of that kind says: followed, written as a dictionary, or named by a Python file."""
+    option, settings = fact.prefix.rstrip(":"), launch.effective()
+    heads = (fact.prefix, f"{option}.")
+    found = {
+        key.removeprefix(head): setting.text for key, setting in settings.items() for head in heads if key.startswith(head)
+    }
+    name = settings.get(option)
+    if found or name is None or not name.text.endswith(".json"):
+        return found
+    try:
+        document = load(script.documents[0].path.parent / name.text, "json")
+        return {entry.key: str(entry.value) for entry in read_keyed(document).entries}
+    except ScriptError:
+        return found
+
+
+def _product(launch: Launch, rule: Agreement, framework: Framework, era: str) -> float | None:
+    """The product of the trainer's settings; None where one is not known."""
+    numbers = [*_numbers(launch, rule, framework, era)]
+    out = 1.0
+    for number in numbers:
+        if number is None:
+            return None
+        out *= number
+    return out
+
+
+def _numbers(launch: Launch, rule: Agreement, framework: Framework, era: str) -> Iterator[float | None]:
+    values = {native(key).replace("-", "_"): setting for key, setting in launch.effective().items()}
+    for name in rule.of:
+        setting, known = values.get(name), framework.settings.get(name)
+        yield _number(setting.text if setting is not None else default_of(known, era) if known is not None else None)
+
+
+def _number(value: object) -> float | None:
+    """A text as a number, a truth value as 0 or 1; None where it is neither."""
+    words = {"true": 1.0, "false": 0.0}
+    text = str(value).strip().lower()
+    try:
+        return words[text] if text in words else float(text.replace("_", ""))
+    except ValueError:
+        return None
