@@ -17,7 +17,7 @@ from advisor.regex import regex
 _ELEMENT = regex(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
-    from advisor.knowledge.schema import ConfigFile, Framework
+    from advisor.knowledge.schema import Framework, Knowledge
     from advisor.run.dialect import Recognised
     from advisor.script.document import Document, EditRequest, Setting, Value
     from advisor.script.launch import Launch, Script
@@ -47,7 +47,7 @@ def run(parsed: argparse.Namespace) -> int:
     script = usable(lambda: read_script(Path(parsed.script)))
     knowledge = knowledge_of(parsed)
     recognised = recognised_in(script, knowledge)
-    after = usable(lambda: rewritten(script, given, index, recognised, knowledge.config_files))
+    after = usable(lambda: rewritten(script, given, index, recognised, knowledge))
     document, new = usable(lambda: _only_changed(script, after))
     notes: tuple[str, ...] = ()
     if parsed.output == "-":
@@ -59,7 +59,7 @@ def run(parsed: argparse.Namespace) -> int:
         notes = (say("written {file}", file=clean_line(str(destination))), *notes)
     if new == document.data:
         notes = (*notes, say("nothing is other in it: the launch has it already"))
-    for told in (*notes, *_also(script, after, given, index, document), *script.notes):
+    for told in dict.fromkeys((*notes, *_also(script, after, given, index, document), *script.notes, *after.notes)):
         tell(told)
     return Exit.DONE
 
@@ -112,14 +112,16 @@ def rewritten(
     given: Sequence[tuple[str, str]],
     index: int | None,
     recognised: Sequence[Recognised],
-    files: Sequence[ConfigFile],
+    knowledge: Knowledge,
 ) -> Script:
     """The script as it is read with the changes, in the launch asked for or in all that have the keys.
 
     `recognised`: the framework of each launch, which knows what the command takes. One launch after the other; every
     result is read again before the next. Raises Refusal, EditRefused.
     """
-    from advisor.run.arrival import in_its_file, refuse_unlike, refuse_unread
+    from msgspec.structs import replace
+
+    from advisor.run.arrival import in_its_file, refuse_idle, refuse_unlike, refuse_unread
     from advisor.script.edit import rewrite
     from advisor.script.reader import read_again
 
@@ -131,19 +133,21 @@ def rewritten(
             say("--launch {number}: {file} has {count}", number=index + 1, file=name, count=len(script.launches))
         )
     chosen, everywhere = range(len(script.launches)) if index is None else [index], index is None
-    now = script
+    now, notes = script, list[str]()
     for each, pairs in _by_launch(script, given, chosen).items():
         wanted = []
         for key, value in pairs:
             one, found = _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere), None
             if one.kind == "setting" and (found := _found(now.launches[each], key)) is None:
-                refuse_unread(now, each, key, recognised[each], files)
+                refuse_unread(now, each, key, recognised[each], knowledge.config_files)
             wanted.append(in_its_file(now, each, one, found))
         new = [one for one in wanted if not _is_so(now.launches[each], one)]
         done = rewrite(now, each, new)
         before, now = now, read_again(now, done) if done else now
-        refuse_unlike(before, now, each, new, recognised[each], files)
-    return now
+        refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
+        keys = [one.key for one in new if one.kind == "setting"]
+        notes += refuse_idle(before, now, each, keys, recognised[each], knowledge.models)
+    return replace(now, notes=(*now.notes, *notes))
 
 
 def _by_launch(

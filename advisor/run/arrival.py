@@ -1,21 +1,23 @@
 """Refuses a change that the program would not get: one that nobody reads there, that it stops at or changes again.
 
-Asked is what stands between the words of a launch and the value that its program uses: the parser of its Python file and
-what that does to the options afterwards, hydra's own config and sweeps, files whose numbers must agree with the trainer's.
+Asked is what stands between the words of a launch and the value that its program uses: the parser of its Python file
+and what that does to the options afterwards, hydra's own config and sweeps, files that must agree with the trainer.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.knowledge.key_space import key_space
-from advisor.knowledge.schema import Agreement, ConfigFile, Framework
+from advisor.knowledge.schema import Agreement, ConfigFile, Framework, ModelFact
 from advisor.language import listed, say
+from advisor.machine.inventory import Machine
+from advisor.run.build import RunInputs, build_run
+from advisor.run.constraints import newly_broken
 from advisor.run.dialect import Recognised
 from advisor.run.natives import default_of, native
 from advisor.run.unknown_keys import has_key, longer_names
@@ -48,28 +50,33 @@ def program_of(script: Script, index: int) -> Document | None:
 def in_its_file(script: Script, index: int, wanted: EditRequest, found: Setting | None) -> EditRequest:
     """A change, in the launch's config file where the Python file that it runs takes no such option.
 
-    `found`: the setting in force. Raises EditRefused where no file has the key: it stands in the Python file, or goes by
-    another name.
+    `found`: the setting in force. Raises EditRefused where no file has the key: it stands in the Python file, or goes
+    by another name.
     """
     launch, given = script.launches[index], found is not None and found.origin == "command"
     if wanted.kind != "setting" or wanted.in_file or given or wanted.key.startswith(_OPEN):
         return wanted
     program = program_of(script, index)
     named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
-    if program is None or takes_option(program, wanted.key, configured=named) is not False or _of_hydra(program):
-        return wanted
+    if program is not None and _of_hydra(program):
+        return replace(wanted, assigned=True)
+    if program is None or takes_option(program, wanted.key, configured=named) is not False:
+        later = changed_later(program.path, native(wanted.key)) if program is not None and found is not None else None
+        return replace(wanted, in_file=later is not None and later.any_key)  # its config file wins over the command
     if found is not None and found.origin == "file":
         return replace(wanted, in_file=True)
     bare = wanted.key.lstrip("-")
     longer = [one for one in launch.effective() if one.lstrip("-").replace("-", "_").endswith(f".{bare}")]
     if longer:
-        raise EditRefused(say("{key} is no whole name here: {longer}?", key=clean_line(bare), longer=listed(longer[:3])))
+        raise EditRefused(
+            say("{key} is no whole name here: {longer}?", key=clean_line(bare), longer=listed(longer[:3]))
+        )
     names = {"script": clean_line(str(script.documents[0].path)), "file": clean_line(str(program.path))}
     raise EditRefused(say("{script} runs {file}: that file has the settings and is the one to change.", **names))
 
 
 def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, files: Sequence[ConfigFile]) -> None:
-    """Refuse a key that the launch does not have yet, unless something says that it is read there. Raises EditRefused."""
+    """Refuse a key that the launch does not have yet, unless something says that it is read. Raises EditRefused."""
     launch, framework, bare = script.launches[index], recognised.framework, native(key)
     if key.startswith(_OPEN):
         return
@@ -87,17 +94,31 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
         passes = say("{framework} has no setting {key}: it would have no effect.", framework=framework.title, **told)
         raise EditRefused(stops if space.refuses else passes)
     program = program_of(script, index)
-    keys = _hydra_keys(program) if program is not None else None
-    if keys is not None and program is not None and bare not in keys:
-        raise EditRefused(
-            say("The config of {program} has no {key}, and hydra stops at it: +{key} adds one.",
-                program=clean_line(program.path.name), **told)  # fmt: skip
-        )
-    if known or keys is not None or (program is not None and takes_option(program, key)):
+    if program is not None and _of_hydra(program):
+        keys = _hydra_keys(program, launch)
+        if bare in (keys or ()):
+            return
+        meant = [one for one in sorted(keys or ()) if one.endswith(f".{bare}")]
+        if meant:
+            raise EditRefused(say("{key} is no whole name here: {longer}?", longer=listed(meant[:3]), **told))
+        if known and keys is None and "." in bare:
+            return
+        if keys is not None:
+            what = clean_line(program.path.name)
+            raise EditRefused(
+                say(
+                    "The config of {program} has no {key}, and hydra stops at it: +{key} adds one.",
+                    program=what,
+                    **told,
+                )
+            )
+    elif known or (program is not None and takes_option(program, key)):
         return
     if launch.argv:
         what = clean_line(launch.program) or told["file"]
-        raise EditRefused(say("Nothing tells that {program} takes {key}: add it by hand if it does.", program=what, **told))
+        raise EditRefused(
+            say("Nothing tells that {program} takes {key}: add it by hand if it does.", program=what, **told)
+        )
     raise EditRefused(say("{file} has no {key}, and nothing tells that its program reads one.", **told))
 
 
@@ -117,11 +138,40 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
         words = launch.argv if len(launch.argv) != len(before.argv) or item.key in before.effective() else ()
         if words and (why := refuses(ast.parse(program.data), item.key, item.value, words)):
             raise EditRefused(why)
-        if not recognised.own_program and (later := changed_later(program.path, native(item.key))) is not None:
+        package = framework.package if framework is not None else ""
+        later = None if recognised.own_program else changed_later(program.path, native(item.key), {package})
+        if later is not None and not (later.any_key and _in_file(before, launch, item.key)):  # it loads that file
             raise EditRefused(later.told(item.key))
     for fact in files:
-        if framework is not None and framework.framework in fact.frameworks:
+        if framework is None or framework.framework in fact.frameworks:
             _refuse_disagreement(script, before, launch, settings, framework, recognised.era, fact)
+
+
+def refuse_idle(
+    script: Script, after: Script, index: int, keys: Sequence[str], recognised: Recognised, models: Sequence[ModelFact]
+) -> tuple[str, ...]:
+    """Refuse a new key that nothing reads in this kind of training; say of the framework's own demands those that hold
+    before the change and not after it: it would stop. Raises EditRefused.
+    """
+    framework, before, launch = recognised.framework, script.launches[index], after.launches[index]
+    if framework is None:
+        return ()
+    old, new = (build_run(RunInputs(recognised, one, Machine(), models)) for one in (before, launch))
+    program, there = program_of(script, index), {*map(native, before.effective())}
+    for key in map(native, keys):
+        fact = framework.settings.get(key)
+        own = program is not None and takes_option(program, key)
+        if fact is not None and key not in there and not own and not old.natives.reads(fact):
+            told = {"framework": framework.title, "key": clean_line(key)}
+            raise EditRefused(say("{framework} does not read {key} in this training.", **told))
+    stops = newly_broken(old, new, [native(key) for key in keys])
+    return tuple(say("{framework} would stop: {why}.", framework=framework.title, why=one.rstrip(".")) for one in stops)
+
+
+def _in_file(before: Launch, after: Launch, key: str) -> bool:
+    """Whether a change was made in a config file, not in the command."""
+    setting = after.effective().get(key)
+    return before.argv == after.argv and setting is not None and setting.origin == "file"
 
 
 def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:
@@ -144,12 +194,15 @@ def _of_hydra(program: Document) -> ast.Call | None:
     return next((d for d in decorators if isinstance(d, ast.Call) and ast.unparse(d.func).endswith("hydra.main")), None)
 
 
-def _hydra_config(program: Document) -> Document | None:
-    """The config that a program names in its own call of `hydra.main`."""
-    call = _of_hydra(program)
-    told = {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)} if call is not None else {}
-    name = told.get("config_name")
-    if not isinstance(name, str):
+def _hydra_config(program: Document, launch: Launch) -> Document | None:
+    """The config that a program gets: what its command names, else its own call of `hydra.main`."""
+    call, given = _of_hydra(program), launch.effective()
+    told = (
+        {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)} if call is not None else {}
+    )
+    named = next((given[key].text for key in ("--config-name", "-cn") if key in given), "")
+    name = named or told.get("config_name")
+    if call is None or not isinstance(name, str):
         return None
     folder = program.path.parent / str(told.get("config_path") or "")
     try:
@@ -158,9 +211,9 @@ def _hydra_config(program: Document) -> Document | None:
         return None
 
 
-def _hydra_keys(program: Document) -> frozenset[str] | None:
+def _hydra_keys(program: Document, launch: Launch) -> frozenset[str] | None:
     """The keys of that config, with its tables; None where it is not there or is not well-formed."""
-    config = _hydra_config(program)
+    config = _hydra_config(program, launch)
     try:
         composed = read_config(Files([config]), 0, composed=True) if config is not None else None
     except ScriptError:
@@ -175,7 +228,7 @@ def _refuse_swept(script: Script, launch: Launch, item: EditRequest, program: Do
     """Refuse a key that hydra's sweeper gives each run a value of its own."""
     several = not launch.argv or not {*_RUNS_SEVERAL}.isdisjoint(map(str, launch.argv))
     documents = [one for one in script.documents if one.kind == "yaml"]
-    config = _hydra_config(program) if program is not None else None
+    config = _hydra_config(program, launch) if program is not None else None
     swept: dict[str, str] = {s.key: s.text for s in launch.settings}
     for document in [*documents, *([config] if config is not None else [])]:
         try:
@@ -204,7 +257,7 @@ def _refuse_disagreement(
     before: Launch,
     after: Launch,
     wanted: Sequence[EditRequest],
-    framework: Framework,
+    framework: Framework | None,
     era: str,
     fact: ConfigFile,
 ) -> None:
@@ -218,13 +271,17 @@ def _refuse_disagreement(
         product, was = _product(after, rule, framework, era), _product(before, rule, framework, era)
         number, moved = _number(told), product != was or told != old.get(rule.key)
         if product is not None and number is not None:
-            agrees = number == product if not rule.processes else product == was and number == _number(old.get(rule.key))
+            agrees = (
+                number == product if not rule.processes else product == was and number == _number(old.get(rule.key))
+            )
         else:
             agrees = not moved
         if not agrees:
             of = listed(clean_line(name) for name in rule.of)
             names = {"fixed": clean_line(f"{fact.prefix}{rule.key}"), "value": clean_line(told), "key": of}
-            raise EditRefused(say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **names))
+            raise EditRefused(
+                say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **names)
+            )
 
 
 def _beside(script: Script, launch: Launch, fact: ConfigFile) -> Mapping[str, str]:
@@ -232,7 +289,10 @@ def _beside(script: Script, launch: Launch, fact: ConfigFile) -> Mapping[str, st
     option, settings = fact.prefix.rstrip(":"), launch.effective()
     heads = (fact.prefix, f"{option}.")
     found = {
-        key.removeprefix(head): setting.text for key, setting in settings.items() for head in heads if key.startswith(head)
+        key.removeprefix(head): setting.text
+        for key, setting in settings.items()
+        for head in heads
+        if key.startswith(head)
     }
     name = settings.get(option)
     if found or name is None or not name.text.endswith(".json"):
@@ -244,7 +304,7 @@ def _beside(script: Script, launch: Launch, fact: ConfigFile) -> Mapping[str, st
         return found
 
 
-def _product(launch: Launch, rule: Agreement, framework: Framework, era: str) -> float | None:
+def _product(launch: Launch, rule: Agreement, framework: Framework | None, era: str) -> float | None:
     """The product of the trainer's settings; None where one is not known."""
     numbers = [*_numbers(launch, rule, framework, era)]
     out = 1.0
@@ -255,10 +315,10 @@ def _product(launch: Launch, rule: Agreement, framework: Framework, era: str) ->
     return out
 
 
-def _numbers(launch: Launch, rule: Agreement, framework: Framework, era: str) -> Iterator[float | None]:
+def _numbers(launch: Launch, rule: Agreement, framework: Framework | None, era: str) -> Iterator[float | None]:
     values = {native(key).replace("-", "_"): setting for key, setting in launch.effective().items()}
     for name in rule.of:
-        setting, known = values.get(name), framework.settings.get(name)
+        setting, known = values.get(name), framework.settings.get(name) if framework is not None else None
         yield _number(setting.text if setting is not None else default_of(known, era) if known is not None else None)
 
 

@@ -1,14 +1,14 @@
 """Finds where a Python program, or a module beside it, may change an option once its command has been read.
 
-Followed are the names that hold the options: what a parser returned, what hydra hands to `main`, other names of the same
-object, and the parameters of functions of these files that are called with it.
+Followed are the names that hold the options: what a parser returned, what hydra hands to `main`, other names of the
+same object, and the parameters of functions of these files that are called with it.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -31,11 +31,13 @@ _CHANGES = ("update", "setdefault", "merge_with", "clear", "__ior__")
 _OF_COMMAND = ("from_cli", "from_dotlist")
 
 
-class Place(Struct, frozen=True):
+class LaterChange(Struct, frozen=True):
     """Where an option may get another value. `hands_to`: a function that is not here, which is handed the options."""
 
     file: Path
     line: int
+    any_key: bool = False
+    """It changes keys that only running it would tell."""
     hands_to: str = ""
 
     def told(self, key: str) -> str:
@@ -43,7 +45,11 @@ class Place(Struct, frozen=True):
         names = {"file": clean_line(str(self.file.name)), "line": self.line, "key": clean_line(key)}
         if self.hands_to:
             what = clean_line(self.hands_to, 60)
-            return say("Line {line} of {file} hands its options to {name}, which is not here: whether {key} stays is not known.", name=what, **names)
+            return say(
+                "Line {line} of {file} hands its options to {name}, which is not here: {key} may not stay.",
+                name=what,
+                **names,
+            )
         return say("{key} may be changed by line {line} of {file} while it runs: change it there.", **names)
 
 
@@ -54,23 +60,25 @@ class _Module(Struct):
     """Names that it imports of modules that are neither here nor of a library that is known."""
 
 
-def changed_later(file: Path, key: str) -> Place | None:
-    """The first place of a program or of the modules beside it that may change an option of the command."""
-    modules = _modules(file)
+def changed_later(file: Path, key: str, known: Collection[str] = ()) -> LaterChange | None:
+    """The first place of a program or of the modules beside it that may change an option of the command, a place that
+    names it before others. `known`: packages of which it is known what they do.
+    """
+    modules = _modules(file, frozenset(known))
     if not modules:
         return None
     *way, last = key.lstrip("-").replace("-", "_").split(".")
+    places: list[LaterChange] = []
     for module, node, holders in _holders(modules):
         inside = {".".join([holder, *way]) for holder in holders} if way else holders
-        found = [*_changes(node, inside, last), *(_merged(node, holders) if way else ())]
-        if found:
-            return Place(module.path, min(found))
-        if handed := _handed_away(module, node, holders):
-            return Place(module.path, *handed)
-    return None
+        places += [LaterChange(module.path, line, any_key) for line, any_key in _changes(node, inside, last)]
+        places += [LaterChange(module.path, line, True) for line in _merged(node, holders)]
+        if (handed := _handed_away(module, node, holders)) is not None:
+            places.append(LaterChange(module.path, handed[0], True, handed[1]))
+    return min(places, key=lambda place: (place.any_key, place.file, place.line), default=None)
 
 
-def _modules(file: Path) -> list[_Module]:
+def _modules(file: Path, known: frozenset[str]) -> list[_Module]:
     """The program and what it imports of the files beside it, each parsed."""
     found: dict[Path, _Module] = {}
     wanted = [file]
@@ -80,11 +88,13 @@ def _modules(file: Path) -> list[_Module]:
             continue
         try:
             document: Document = load(path, "python")
-            tree = _Plain().visit(parsed(document.data))
+            tree = _AsAttributes().visit(parsed(document.data))
         except (ScriptError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         found[path] = module = _Module(path, tree)
         for name, own in _imports(tree):
+            if name.partition(".")[0] in known:
+                continue
             near = [path.parent, *([] if name.startswith(".") else [file.parent])]
             here = [each for folder in near for each in _files(folder, name, own) if is_file(each)]
             wanted += here
@@ -113,7 +123,7 @@ def _files(folder: Path, name: str, own: str) -> Iterator[Path]:
     yield from (base / f"{own}.py",) if own.isidentifier() else ()
 
 
-class _Plain(ast.NodeTransformer):
+class _AsAttributes(ast.NodeTransformer):
     """`x["k"]`, `vars(x)` and `x.__dict__` spelled as attributes of x."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
@@ -135,10 +145,10 @@ class _Plain(ast.NodeTransformer):
         return node.value if node.attr == "__dict__" else node
 
 
-_Scope = tuple[_Module, ast.AST, set[str]]
+_HoldingScope = tuple[_Module, ast.AST, set[str]]
 
 
-def _holders(modules: Sequence[_Module]) -> Iterator[_Scope]:
+def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
     """Each file and function in which names hold the options, with those names."""
     functions: dict[str, list[tuple[_Module, ast.FunctionDef]]] = {}
     classes = filled_classes([module.tree for module in modules])
@@ -147,17 +157,16 @@ def _holders(modules: Sequence[_Module]) -> Iterator[_Scope]:
             if isinstance(node, ast.FunctionDef):
                 functions.setdefault(node.name, []).append((module, node))
             elif isinstance(node, ast.ClassDef):
-                for made in node.body:
-                    if isinstance(made, ast.FunctionDef) and made.name == "__init__":
-                        functions.setdefault(node.name, []).append((module, made))
+                inits = [made for made in node.body if isinstance(made, ast.FunctionDef) and made.name == "__init__"]
+                functions.setdefault(node.name, []).extend((module, made) for made in inits)
                 if node.name in classes:
                     yield module, node, {"self"}
-    waiting: list[_Scope] = []
+    waiting: list[_HoldingScope] = []
     for module in modules:
         waiting.append((module, module.tree, set()))
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.FunctionDef) and any("hydra.main" in ast.unparse(d) for d in node.decorator_list):
-                waiting.append((module, node, {each.arg for each in node.args.args[:1]}))
+        defined = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef)]
+        mains = [node for node in defined if any("hydra.main" in ast.unparse(d) for d in node.decorator_list)]
+        waiting += [(module, node, {each.arg for each in node.args.args[:1]}) for node in mains]
     seen: set[tuple[int, frozenset[str]]] = set()
     while waiting and len(seen) < 20 * MOST_MODULES:
         module, node, given = waiting.pop(0)
@@ -188,9 +197,13 @@ def _aliases(node: ast.AST, given: set[str]) -> set[str]:
             same = isinstance(value, ast.Call) and called(value) in (*_SAME, *_COPIES)
             inner = value.args[0] if same and isinstance(value, ast.Call) and value.args else value
             parsing = isinstance(value, ast.Call) and (is_parsing(value) or called(value) in _OF_COMMAND)
-            merged = isinstance(value, ast.Call) and called(value) == "merge" and any(
-                _is_one(one, holders) or (isinstance(one, ast.Call) and called(one) in _OF_COMMAND)
-                for one in value.args
+            merged = (
+                isinstance(value, ast.Call)
+                and called(value) == "merge"
+                and any(
+                    _is_one(one, holders) or (isinstance(one, ast.Call) and called(one) in _OF_COMMAND)
+                    for one in value.args
+                )
             )
             if parsing or merged or _is_one(inner, holders):
                 target = each.targets[0]
@@ -205,9 +218,12 @@ def _is_one(node: ast.AST | None, holders: set[str]) -> bool:
     return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in holders
 
 
-def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[int]:
-    """Lines that may set an attribute of one of the holders to something else than the command gave."""
+def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, bool]]:
+    """Lines that may set an attribute of one of the holders to something else than the command gave, and whether they
+    may set any.
+    """
     for each, tests in _under(node, ()):
+        any_key = False
         match each:
             case ast.Assign(targets=targets, value=value):
                 hit = any(_is_key(one, holders, key) for one in targets) and not _keeps(value, key)
@@ -217,7 +233,7 @@ def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[int]:
                 hit = _is_key(target, holders, key)
             case ast.Call(args=[held, name, *_]) if called(each) in ("setattr", "__setattr__", "update"):
                 told = name.value if isinstance(name, ast.Constant) else None
-                hit = _is_one(held, holders) and told in (None, key)
+                hit, any_key = _is_one(held, holders) and told in (None, key), told is None
             case ast.Call(args=[held, *_], keywords=keywords) if called(each) in _COPIES:
                 hit = _is_one(held, holders) and any(
                     k.arg in (None, key) and not _keeps(k.value, key) for k in keywords
@@ -228,11 +244,11 @@ def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[int]:
                 named = [name for one in args if isinstance(one, ast.Dict) for name in one.keys]
                 whole = [k.arg for k in keywords] + [k.value if isinstance(k, ast.Constant) else None for k in named]
                 whole += [None] * (not all(isinstance(one, ast.Dict) for one in args))
-                hit = _is_one(held, holders) and any(one in (None, key) for one in whole)
+                hit, any_key = _is_one(held, holders) and any(one in (None, key) for one in whole), key not in whole
             case _:
                 hit = False
         if hit and not any(_only_where_unset(test, key) for test in tests):
-            yield each.lineno  # type: ignore[attr-defined]
+            yield each.lineno, any_key  # type: ignore[attr-defined]
 
 
 def _under(node: ast.AST, tests: tuple[ast.expr, ...]) -> Iterator[tuple[ast.AST, tuple[ast.expr, ...]]]:

@@ -219,7 +219,9 @@ def takes(tree: ast.Module, key: str, configured: bool) -> bool | None:
 
 def _own_fields(node: ast.ClassDef) -> list[str]:
     """The fields of a class, with and without defaults."""
-    return [each.target.id for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
+    return [
+        each.target.id for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    ]
 
 
 def _modules(tree: ast.Module) -> Iterator[str]:

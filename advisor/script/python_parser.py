@@ -9,16 +9,20 @@ from msgspec import Struct
 
 from advisor.hostile import clean_line
 from advisor.language import listed, say
+from advisor.regex import regex
 from advisor.script.python_calls import called
 
 _REST = ("...", "A...")
 """`nargs` of an argument that takes all that is left as it is (argparse.REMAINDER, PARSER)."""
 _GATHERS = ("append", "append_const", "extend", "count")
 """Actions that add to what was given before."""
-_NUMBERS = {"int": int, "float": float}
+_NUMBERS = {
+    "int": regex(r"\s*[-+]?\d+(?:_\d+)*\s*\Z"),
+    "float": regex(r"\s*[-+]?(?:(?:[\d_]+\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?|inf|nan)\s*\Z"),
+}
 
 
-class _Option(Struct, frozen=True):
+class _ParserOption(Struct, frozen=True):
     names: tuple[str, ...]
     """Without dashes, as fields are spelled; its `dest` among them."""
     owner: str
@@ -48,27 +52,30 @@ def refuses(tree: ast.Module, key: str, value: str | tuple[str, ...], words: Seq
         return say("{key} is an option of {other}, not of {command}.", other=clean_line(named[0].owner), **told)
     if sub and not here[0].owner and any(at > chosen[sub] for at in mine):
         return say("{key} is an option of the program itself: set it before {command}.", **told)
-    if any(_text(option.told("nargs")) in _REST or _is_rest(option.told("nargs")) for option in options) and _behind_a_word(words, mine):
+    if any(
+        _text(option.told("nargs")) in _REST or _is_rest(option.told("nargs")) for option in options
+    ) and _behind_a_word(words, mine):
         return say("The program takes what stands behind its own options as it is: set {key} before it.", **told)
     return _refuses_value(here[-1], told["key"], value, len(mine))
 
 
-def _refuses_value(option: _Option, key: str, value: str | tuple[str, ...], times: int) -> str:
+def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...], times: int) -> str:
     if _text(option.told("action")) in _GATHERS and times > 1:
         return say("{key} adds to what was given before: change it by hand.", key=key)
     texts = (value,) if isinstance(value, str) else value
     choices = option.told("choices")
-    if isinstance(choices, (ast.List, ast.Tuple, ast.Set)) and all(isinstance(one, ast.Constant) for one in choices.elts):
+    if isinstance(choices, (ast.List, ast.Tuple, ast.Set)) and all(
+        isinstance(one, ast.Constant) for one in choices.elts
+    ):
         known = [str(one.value) for one in choices.elts if isinstance(one, ast.Constant)]
         if not set(texts) <= {*known}:
             return say("{key} takes one of {choices}.", key=key, choices=listed(clean_line(one, 40) for one in known))
     kind = option.told("type")
-    made = _NUMBERS.get(kind.id) if isinstance(kind, ast.Name) else None
-    for text in texts if made is not None else ():
-        try:
-            made(text)  # type: ignore[misc]
-        except ValueError:
-            return say("{key} takes a number of type {kind}, which {value} is not.", key=key, kind=ast.unparse(kind), value=clean_line(text, 40))  # type: ignore[arg-type]
+    shape = _NUMBERS.get(kind.id) if isinstance(kind, ast.Name) else None
+    wrong = [text for text in texts if shape is not None and not shape.match(text)]
+    if wrong and isinstance(kind, ast.Name):
+        told = {"key": key, "kind": kind.id, "value": clean_line(wrong[0], 40)}
+        return say("{key} takes a number of type {kind}, which {value} is not.", **told)
     count = option.told("nargs")
     if isinstance(count, ast.Constant) and isinstance(count.value, int) and count.value != len(texts):
         return say("{key} takes {count} values.", key=key, count=count.value)
@@ -96,12 +103,12 @@ def _owners(tree: ast.Module) -> dict[str, str]:
     return owners
 
 
-def _options(tree: ast.Module, owners: dict[str, str]) -> Iterator[_Option]:
+def _options(tree: ast.Module, owners: dict[str, str]) -> Iterator[_ParserOption]:
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "add_argument"):
         words = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
         dest = [_text(keyword.value) for keyword in call.keywords if keyword.arg == "dest"]
         owner = owners.get(ast.unparse(call.func.value), "") if isinstance(call.func, ast.Attribute) else ""
-        yield _Option(tuple(_bare(word) for word in (*words, *dest) if word), owner, call)
+        yield _ParserOption(tuple(_bare(word) for word in (*words, *dest) if word), owner, call)
 
 
 def _bare(word: str) -> str:

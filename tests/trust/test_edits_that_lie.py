@@ -113,12 +113,6 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
     ),
     "a dash of a word processor": ("run.sh", f"{RUN} a.b=1 \u2013-lr 8\n", MB, "a dash that no program takes"),
     "a template": ("run.sh", f"{{% for n in sizes %}}\n{RUN} {MB}={{{{ n }}}}\n{{% endfor %}}\n", MB, "is a template"),
-    "a file of another program": (
-        "job.yaml",
-        "apiVersion: v1\nkind: Pod\nspec: {batch: 8}\n",
-        BATCH,
-        "read by Kubernetes, which takes no batch_size",
-    ),
     "a number that the file asserts": (
         "t.py",
         f"{HEAD}cfg = GRPOConfig(batch_size=8)\nall = cfg.batch_size * 4\nassert all == 32\n{TRAIN}",
@@ -396,6 +390,60 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         "",
         "may write",
     ),
+    "a DeepSpeed file whose product must agree": (
+        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        "accelerate launch train.py --deepspeed all.json --gradient_accumulation_steps 2",
+        "gradient_accumulation_steps",
+        "deepspeed:train_batch_size is 64, which per_device_train_batch_size, gradient_accumulation_steps must agree",
+    ),
+    "an option changed after it is read": (
+        f"import after\nfrom trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n"
+        f"after.change(cfg)\n{TRAINER}",
+        "accelerate launch train.py --num_generations 8",
+        "",
+        r"may be changed by line 2 of after\.py",
+    ),
+    "options handed to what is not here": (
+        f"import elsewhere\nfrom trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n"
+        f"cfg = elsewhere.change(cfg)\n{TRAINER}",
+        "accelerate launch train.py --num_generations 8",
+        "",
+        r"hands its options to elsewhere\.change, which is not here",
+    ),
+    "a class that changes what it is given": (
+        f"from dataclasses import dataclass\nfrom trl import TrlParser\n{HEAD}@dataclass\nclass My(GRPOConfig):\n"
+        "    def __post_init__(self):\n        self.num_generations = 16\n"
+        f"cfg = TrlParser(My).parse_args_and_config()[0]\n{TRAINER}",
+        "accelerate launch train.py --num_generations 8",
+        "",
+        r"may be changed by line 7 of train\.py",
+    ),
+    "an option of another subcommand": (
+        "import argparse\np = argparse.ArgumentParser()\ns = p.add_subparsers()\na = s.add_parser('a')\n"
+        "a.add_argument('--lr')\nb = s.add_parser('b')\nb.add_argument('--num_generations')\np.parse_args()\n",
+        "python train.py a --lr 1",
+        "",
+        "is an option of b, not of a",
+    ),
+    "one of several words": (
+        "import argparse\np = argparse.ArgumentParser()\n"
+        "p.add_argument('--num_generations', type=int, choices=[8, 16])\np.parse_args()\n",
+        "python train.py --num_generations 8",
+        "",
+        "takes one of 8, 16",
+    ),
+    "a key that hydra's config has not": (
+        "import hydra\n@hydra.main(config_name='grpo')\ndef main(cfg): ...\n",
+        "python train.py max_completion_length=1",
+        "trainer.bs",
+        "has no trainer.bs, and hydra stops at it",
+    ),
+    "a program of which nothing is known": (
+        "",
+        "python train_it.py --lr 1",
+        "--size",
+        "Nothing tells that train_it.py takes",
+    ),
     "a DeepSpeed file that must agree": (
         f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
         "accelerate launch train.py --deepspeed ds.json --per_device_train_batch_size 8",
@@ -414,9 +462,42 @@ def test_a_python_file_gets_only_options_that_it_takes(
     for name, text in {
         "train.py": program,
         "grpo.yaml": "num_generations: 8\nmax_completion_length: 2048\n",
+        "after.py": "def change(made):\n    made.num_generations = 16\n",
         "ds.json": '{"train_micro_batch_size_per_gpu": 8}',
+        "all.json": '{"train_batch_size": 64}',
     }.items():
         file.with_name(name).write_text(text)
     main(["set", str(file), f"{key or 'num_generations'}=4", "--launch", "1"])
     assert re.search(told, capsys.readouterr().err)
     assert not file.with_name("run.fits.sh").exists()
+
+
+def test_what_is_changed_only_where_nothing_was_given_is_exact(tmp_path: Path) -> None:
+    program = (
+        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n"
+        f"if cfg.num_generations is None:\n    cfg.num_generations = 2\ncfg.lr = cfg.lr or 1\n{TRAINER}"
+    )
+    file = made(
+        tmp_path, "run.sh", "accelerate launch train.py --num_generations 8 --max_grad_norm 0.5 --deepspeed ds.json\n"
+    )
+    file.with_name("train.py").write_text(program)
+    file.with_name("ds.json").write_text('{"gradient_clipping": 1}')
+    assert main(["set", str(file), "num_generations=4", "max_grad_norm=1.0"]) == 0
+    assert "--num_generations 4 --max_grad_norm 1.0" in file.with_name("run.fits.sh").read_text()
+
+
+@pytest.mark.parametrize("name", ["job.yaml", "own.yaml"])
+def test_a_key_that_nobody_reads_is_not_added(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = {"job.yaml": "apiVersion: v1\nkind: Pod\nspec: {batch: 8}\n", "own.yaml": "lr: 1\nlength: 8\n"}
+    told = {"job.yaml": "read by Kubernetes, which takes no batch_size", "own.yaml": "nothing tells that its program"}
+    assert main(["set", str(made(tmp_path, name, texts[name])), f"{BATCH}=2"]) == 2
+    assert told[name] in capsys.readouterr().err
+
+
+def test_a_launch_that_the_framework_would_stop_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = made(
+        tmp_path, "run.sh", "accelerate launch --num_processes 8 grpo.py --per_device_train_batch_size 8 "
+        "--num_generations 8 --max_completion_length 9 --learning_rate 1\n"
+    )  # fmt: skip
+    assert main(["set", str(file), "num_generations=3"]) == 0
+    assert "TRL would stop" in capsys.readouterr().err
