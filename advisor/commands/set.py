@@ -121,7 +121,7 @@ def rewritten(
     """
     from msgspec.structs import replace
 
-    from advisor.run.arrival import in_its_file, refuse_idle, refuse_unlike, refuse_unread
+    from advisor.run.arrival import as_its_program_spells, in_its_file, refuse_idle, refuse_unlike, refuse_unread
     from advisor.script.edit import rewrite
     from advisor.script.reader import read_again
 
@@ -136,11 +136,12 @@ def rewritten(
     now, notes = script, list[str]()
     for each, pairs in _by_launch(script, given, chosen).items():
         wanted = []
-        for key, value in pairs:
+        for given_key, value in pairs:
+            key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
             one, found = _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere), None
             if one.kind == "setting" and (found := _found(now.launches[each], key)) is None:
                 refuse_unread(now, each, key, recognised[each], knowledge.config_files)
-            wanted.append(in_its_file(now, each, one, found))
+            wanted.append(in_its_file(now, each, one, found, recognised[each].framework))
         new = [one for one in wanted if not _is_so(now.launches[each], one)]
         done = rewrite(now, each, new)
         before, now = now, read_again(now, done) if done else now

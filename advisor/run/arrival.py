@@ -26,9 +26,10 @@ from advisor.script.document import Document, EditRefused, EditRequest, ScriptEr
 from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
+from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import read_python, takes_option
 from advisor.script.python_later import changed_later
-from advisor.script.python_parser import refuses
+from advisor.script.python_parser import refuses, spellings
 from advisor.script.reader import FOLLOWED, module_file
 
 _OPEN = ("+", "~", *FOLLOWED)
@@ -47,16 +48,31 @@ def program_of(script: Script, index: int) -> Document | None:
         return None
 
 
-def in_its_file(script: Script, index: int, wanted: EditRequest, found: Setting | None) -> EditRequest:
+def as_its_program_spells(script: Script, index: int, key: str) -> str:
+    """A field of the program's options as the command gives it: `--ng` of `add_argument("--ng", dest="generations")`."""
+    program, there = program_of(script, index), {one.lstrip("-"): one for one in script.launches[index].effective()}
+    names = spellings(ast.parse(program.data), key) if program is not None else ()
+    return next((there[name] for name in names if name in there), key)
+
+
+def in_its_file(
+    script: Script, index: int, wanted: EditRequest, found: Setting | None, framework: Framework | None
+) -> EditRequest:
     """A change, in the launch's config file where the Python file that it runs takes no such option.
 
-    `found`: the setting in force. Raises EditRefused where no file has the key: it stands in the Python file, or goes
-    by another name.
+    `found`: the setting in force, `framework`: None where it is not known. Raises EditRefused where no file has the key:
+    it stands in the Python file, or goes by another name.
     """
     launch, given = script.launches[index], found is not None and found.origin == "command"
     if wanted.kind != "setting" or wanted.in_file or given or wanted.key.startswith(_OPEN):
         return wanted
     program = program_of(script, index)
+    if found is not None and found.origin == "file" and launch.argv and framework is None:
+        rivals = {one.span.path for one in launch.settings if one.key == found.key and one.span is not None}
+        if len(rivals) > 1:
+            told = {"key": clean_line(wanted.key), "files": listed(clean_line(one) for one in sorted(rivals))}
+            raise EditRefused(say("{key} stands in {files}, and nothing tells which of them wins.", **told))
+        return replace(wanted, in_file=True)  # how its command would take it nobody knows
     named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
     if program is not None and _of_hydra(program):
         return replace(wanted, assigned=True)
@@ -138,6 +154,10 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
         words = launch.argv if len(launch.argv) != len(before.argv) or item.key in before.effective() else ()
         if words and (why := refuses(ast.parse(program.data), item.key, item.value, words)):
             raise EditRefused(why)
+        numbers = [_options_of(one) for one in (before, launch)]
+        if (line := stopped_by(ast.parse(program.data), native(item.key).replace("-", "_"), *numbers)) is not None:
+            told = {"key": clean_line(item.key), "line": line, "file": clean_line(program.path.name)}
+            raise EditRefused(say("Line {line} of {file} stops the run with this {key}: change both by hand.", **told))
         package = framework.package if framework is not None else ""
         later = None if recognised.own_program else changed_later(program.path, native(item.key), {package})
         if later is not None and not (later.any_key and _in_file(before, launch, item.key)):  # it loads that file
@@ -166,6 +186,12 @@ def refuse_idle(
             raise EditRefused(say("{framework} does not read {key} in this training.", **told))
     stops = newly_broken(old, new, [native(key) for key in keys])
     return tuple(say("{framework} would stop: {why}.", framework=framework.title, why=one.rstrip(".")) for one in stops)
+
+
+def _options_of(launch: Launch) -> dict[str, float]:
+    """The options of a launch that are numbers."""
+    found = {native(key).replace("-", "_"): _number(setting.text) for key, setting in launch.effective().items()}
+    return {key: number for key, number in found.items() if number is not None}
 
 
 def _in_file(before: Launch, after: Launch, key: str) -> bool:

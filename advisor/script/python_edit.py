@@ -12,6 +12,7 @@ from advisor.language import listed, say
 from advisor.regex import regex
 from advisor.script.document import ANEW, Changes, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.python_calls import called
+from advisor.script.python_demands import demands
 from advisor.script.python_file import FieldSource, PythonReading, parsed, text_of
 
 _NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
@@ -221,29 +222,3 @@ def literal(value: Value, old: bytes) -> str:
     body = value.translate({ord("\\"): r"\\", ord(sign): "\\" + sign, 10: r"\n", 13: r"\r", 9: r"\t"})
     body = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\U{ord(c):08x}" for c in body)
     return sign + body + sign
-
-
-def demands(tree: ast.Module, key: str) -> int | None:
-    """The line that stops the run unless an attribute, or what is computed of it, is one fixed number."""
-    names: set[str] = set()
-
-    def reads(node: ast.expr) -> bool:
-        inside = list(ast.walk(node))
-        attributes = any(isinstance(one, ast.Attribute) and one.attr == key for one in inside)
-        return attributes or any(isinstance(one, ast.Name) and one.id in names for one in inside)
-
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp() as value) if reads(value):
-                names.add(name)
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assert(test=ast.Compare(ops=[ast.Eq()]) as test):
-                pass
-            case ast.If(test=ast.Compare(ops=[ast.NotEq()]) as test, body=[ast.Raise(), *_]):
-                pass
-            case _:
-                continue
-        if reads(test) and not any(isinstance(one, ast.Mod) for one in ast.walk(test)):
-            return node.lineno
-    return None

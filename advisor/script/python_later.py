@@ -19,7 +19,7 @@ from advisor.script.document import Document, ScriptError
 from advisor.script.files import is_file, load
 from advisor.script.python_calls import called
 from advisor.script.python_file import parsed
-from advisor.script.python_options import LIBRARIES, filled_classes, is_parsing
+from advisor.script.python_options import LIBRARIES, NAMING, filled_classes, is_parsing
 
 MOST_MODULES = 40
 """Files that are read of one program (judgement)."""
@@ -75,6 +75,10 @@ def changed_later(file: Path, key: str, known: Collection[str] = ()) -> LaterCha
         places += [LaterChange(module.path, line, True) for line in _merged(node, holders)]
         if (handed := _handed_away(module, node, holders)) is not None:
             places.append(LaterChange(module.path, handed[0], True, handed[1]))
+    for module in modules:
+        places += [
+            LaterChange(module.path, line) for line in (*_of_arguments(module.tree, last), *_argv(module.tree, last))
+        ]
     return min(places, key=lambda place: (place.any_key, place.file, place.line), default=None)
 
 
@@ -165,6 +169,8 @@ def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
     for module in modules:
         waiting.append((module, module.tree, set()))
         defined = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef)]
+        called_back = [node for node in defined if node.name.startswith("on_") and "args" in _named(node)]
+        waiting += [(module, node, {"args"}) for node in called_back]  # transformers' TrainerCallback
         mains = [node for node in defined if any("hydra.main" in ast.unparse(d) for d in node.decorator_list)]
         waiting += [(module, node, {each.arg for each in node.args.args[:1]}) for node in mains]
     seen: set[tuple[int, frozenset[str]]] = set()
@@ -178,12 +184,51 @@ def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
         yield module, node, holders
         for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
             for other, function in functions.get(called(call), ()):
-                named = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+                named = _named(function)
                 named = named[1:] if named[:1] in (["self"], ["cls"]) else named
                 handed = [*zip(named, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
                 taken = {name for name, value in handed if _is_one(value, holders)}
                 if taken:
                     waiting.append((other, function, taken))
+
+
+def _named(function: ast.FunctionDef) -> list[str]:
+    return [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+
+
+def _of_arguments(tree: ast.Module, key: str) -> Iterator[int]:
+    """Lines of a function whose arguments are the program's options (click, fire, typer) that set one of them anew."""
+    imported = {name.partition(".")[0] for name, _ in _imports(tree)}
+    for node in ast.walk(tree) if imported & NAMING else ():
+        if isinstance(node, ast.FunctionDef) and key in [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]:
+            for each, tests in _under(node, ()):
+                match each:
+                    case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)) if (
+                        name == key
+                    ):
+                        if not any(_only_where_unset(test, key) for test in tests):
+                            yield each.lineno
+
+
+def _argv(tree: ast.Module, key: str) -> Iterator[int]:
+    """Lines that put the option into the command themselves, or have a parser read other words than the command's."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[target]) | ast.AugAssign(target=target) if "sys.argv" in ast.unparse(target):
+                pass
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=held))) if ast.unparse(held) == "sys.argv":
+                pass
+            case ast.Call(args=[ast.List(elts=[_, *_]), *_]) if is_parsing(node):
+                yield node.lineno
+                continue
+            case ast.Call(keywords=[ast.keyword(arg="args", value=ast.List(elts=[_, *_]))]) if is_parsing(node):
+                yield node.lineno
+                continue
+            case _:
+                continue
+        texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+        if any(isinstance(text, str) and text.lstrip("-").partition("=")[0].replace("-", "_") == key for text in texts):
+            yield node.lineno
 
 
 def _aliases(node: ast.AST, given: set[str]) -> set[str]:
@@ -265,7 +310,7 @@ def _is_key(target: ast.expr, holders: set[str], key: str) -> bool:
 
 def _reads(node: ast.expr, key: str) -> bool:
     match node:
-        case ast.Attribute(attr=attr):
+        case ast.Attribute(attr=attr) | ast.Name(id=attr):
             return attr == key
         case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=name), *_]):
             return bool(name == key)

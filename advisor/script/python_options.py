@@ -26,7 +26,7 @@ _COMMAND_LINES = frozenset(
     ("absl", "argparse", "docopt", "draccus", "jsonargparse", "optparse", "simple_parsing", "tap", "tyro")
 )  # fmt: skip
 """Packages that read the command line, or let it be read."""
-_NAMING = frozenset(("click", "fire", "typer"))
+NAMING = frozenset(("click", "fire", "typer"))
 """Packages for which the file spells out each option, or has an argument of a function by its name."""
 _OF_WHOLE_KEYS = frozenset(("hydra", "omegaconf"))
 """Packages that read `key=value`, with the whole key: what the command does not set yet may go by a longer one."""
@@ -199,10 +199,12 @@ def takes(tree: ast.Module, key: str, configured: bool) -> bool | None:
     if configured and any(called(call) in _FROM_A_FILE for call in calls):
         return False  # `if len(sys.argv) == 2`: a file, or options
     imported = {module.partition(".")[0] for module in _modules(tree)}
-    if imported & _NAMING:
+    if imported & NAMING:
         texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-        return f"--{key.lstrip('-')}" in texts or ("fire" in imported and name in arguments)
+        return not texts.isdisjoint((f"--{key.lstrip('-')}", f"--{name}", f"--{name.replace('_', '-')}")) or (
+            not imported.isdisjoint(("fire", "typer")) and name in arguments
+        )
     defined = [call for call in calls if called(call).startswith("DEFINE_")]
     if "absl" in imported and defined:
         return name in {_text(call.args[0]) for call in defined if call.args}

@@ -24,10 +24,12 @@ _NUMBERS = {
 
 class _ParserOption(Struct, frozen=True):
     names: tuple[str, ...]
-    """Without dashes, as fields are spelled; its `dest` among them."""
+    """Without dashes, as fields are spelled."""
     owner: str
     """The subcommand that has it; "": the program itself."""
     call: ast.Call
+    dest: str
+    """The field that it fills, where that has another name."""
 
     def told(self, name: str) -> ast.expr | None:
         return next((keyword.value for keyword in self.call.keywords if keyword.arg == name), None)
@@ -64,13 +66,24 @@ def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...]
         return say("{key} adds to what was given before: change it by hand.", key=key)
     texts = (value,) if isinstance(value, str) else value
     choices = option.told("choices")
+    kind = option.told("type")
+    match kind:
+        case ast.Call(args=[ast.List() | ast.Tuple() as choices]) if called(kind) == "Choice":
+            pass
+        case ast.Call() if called(kind) in ("IntRange", "FloatRange"):
+            ends = [*kind.args, *(k.value for k in kind.keywords if k.arg in ("min", "max"))]
+            low, high = [*(_constant(one) for one in ends), None, None][:2]
+            value_of = [_real(text) for text in texts]
+            if any(
+                n is not None and ((low is not None and n < low) or (high is not None and n > high)) for n in value_of
+            ):
+                return say("{key} takes one of {choices}.", key=key, choices=f"{low} … {high}")
     if isinstance(choices, (ast.List, ast.Tuple, ast.Set)) and all(
         isinstance(one, ast.Constant) for one in choices.elts
     ):
         known = [str(one.value) for one in choices.elts if isinstance(one, ast.Constant)]
         if not set(texts) <= {*known}:
             return say("{key} takes one of {choices}.", key=key, choices=listed(clean_line(one, 40) for one in known))
-    kind = option.told("type")
     shape = _NUMBERS.get(kind.id) if isinstance(kind, ast.Name) else None
     wrong = [text for text in texts if shape is not None and not shape.match(text)]
     if wrong and isinstance(kind, ast.Name):
@@ -83,12 +96,18 @@ def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...]
 
 
 def names_of(tree: ast.Module) -> frozenset[str]:
-    """Every name by which an option of the file's argparse parsers goes, and each start of one that no other has."""
+    """Every name by which an option of the file's parsers goes."""
     return frozenset(name for option in _options(tree, _owners(tree)) for name in option.names)
 
 
+def spellings(tree: ast.Module, key: str) -> tuple[str, ...]:
+    """The names of the options that fill a field, where they are called otherwise."""
+    name = _bare(key)
+    return tuple(one for option in _options(tree, {}) if option.dest == name for one in option.names)
+
+
 def _owners(tree: ast.Module) -> dict[str, str]:
-    """Name of a parser or a group → the subcommand it belongs to."""
+    """Name of a parser, a group or a function that is a command → the subcommand it belongs to."""
     owners: dict[str, str] = {}
     sets = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
     for node in sorted(sets, key=lambda node: node.lineno):
@@ -100,15 +119,33 @@ def _owners(tree: ast.Module) -> dict[str, str]:
                 owners[ast.unparse(target)] = _text(call.args[0])
             elif called(call) in ("add_argument_group", "add_mutually_exclusive_group"):
                 owners[ast.unparse(target)] = owners.get(parent, "")
+    commands = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _decorated(node, "command")]
+    for function in commands if len(commands) > 1 else ():
+        named = [call.args for call in _decorated(function, "command") if isinstance(call, ast.Call)]
+        own = next((_text(args[0]) for args in named if args), "")
+        owners[f"def {function.name}"] = own or function.name.replace("_", "-")
     return owners
 
 
+def _decorated(function: ast.FunctionDef, name: str) -> list[ast.expr]:
+    """The decorators of a function that go by a name: click's and typer's."""
+    return [each for each in function.decorator_list if ast.unparse(each).partition("(")[0].rpartition(".")[2] == name]
+
+
 def _options(tree: ast.Module, owners: dict[str, str]) -> Iterator[_ParserOption]:
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "add_argument"):
-        words = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
-        dest = [_text(keyword.value) for keyword in call.keywords if keyword.arg == "dest"]
-        owner = owners.get(ast.unparse(call.func.value), "") if isinstance(call.func, ast.Attribute) else ""
-        yield _ParserOption(tuple(_bare(word) for word in (*words, *dest) if word), owner, call)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and called(node) == "add_argument":
+            owner = owners.get(ast.unparse(node.func.value), "") if isinstance(node.func, ast.Attribute) else ""
+            yield _option(node, owner)
+        elif isinstance(node, ast.FunctionDef):
+            told = (call for call in _decorated(node, "option") if isinstance(call, ast.Call))
+            yield from (_option(call, owners.get(f"def {node.name}", "")) for call in told)
+
+
+def _option(call: ast.Call, owner: str) -> _ParserOption:
+    words = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    dest = [_text(keyword.value) for keyword in call.keywords if keyword.arg == "dest"]
+    return _ParserOption(tuple(_bare(word) for word in words if word), owner, call, _bare(dest[0]) if dest else "")
 
 
 def _bare(word: str) -> str:
@@ -133,3 +170,14 @@ def _behind_a_word(words: Sequence[str | None], mine: Sequence[int]) -> bool:
     ]  # fmt: skip
     program = next((at for at, word in enumerate(words) if word is not None and word.endswith(".py")), 0)
     return any(program < other < at for at in mine for other in loose)
+
+
+def _constant(node: ast.expr) -> float | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) else None
+
+
+def _real(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
