@@ -49,7 +49,7 @@ def program_of(script: Script, index: int) -> Document | None:
 
 
 def as_its_program_spells(script: Script, index: int, key: str) -> str:
-    """A field of the program's options as the command gives it: `--ng` of `add_argument("--ng", dest="generations")`."""
+    """A field of the program's options as the command gives it: `--ng` with `dest="generations"`."""
     program, there = program_of(script, index), {one.lstrip("-"): one for one in script.launches[index].effective()}
     names = spellings(ast.parse(program.data), key) if program is not None else ()
     return next((there[name] for name in names if name in there), key)
@@ -60,7 +60,7 @@ def in_its_file(
 ) -> EditRequest:
     """A change, in the launch's config file where the Python file that it runs takes no such option.
 
-    `found`: the setting in force, `framework`: None where it is not known. Raises EditRefused where no file has the key:
+    `found`: the setting in force, `framework`: None where it is unknown. Raises EditRefused where no file has the key:
     it stands in the Python file, or goes by another name.
     """
     launch, given = script.launches[index], found is not None and found.origin == "command"
