@@ -22,7 +22,7 @@ from advisor.run.dialect import Recognised
 from advisor.run.natives import default_of, native
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.script.config_files import read_config
-from advisor.script.document import Document, EditRefused, EditRequest, ScriptError, Setting
+from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting
 from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
@@ -30,7 +30,7 @@ from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import read_python, takes_option
 from advisor.script.python_later import changed_later
 from advisor.script.python_parser import refuses, spellings
-from advisor.script.reader import FOLLOWED, module_file
+from advisor.script.reader import FOLLOWED, module_file, read_again
 
 _OPEN = ("+", "~", *FOLLOWED)
 """What a key begins with that says itself that it is new, or that belongs to another file."""
@@ -186,6 +186,25 @@ def refuse_idle(
             raise EditRefused(say("{framework} does not read {key} in this training.", **told))
     stops = newly_broken(old, new, [native(key) for key in keys])
     return tuple(say("{framework} would stop: {why}.", framework=framework.title, why=one.rstrip(".")) for one in stops)
+
+
+def why_unread(
+    index: int,
+    recognised: Recognised,
+    files: Sequence[ConfigFile],
+    script: Script,
+    wanted: Sequence[EditRequest],
+    rewrites: Sequence[Rewrite],
+) -> str:
+    """Why the program would not get a change, in a sentence; "" where nothing speaks against it."""
+    launch = script.launches[index]
+    if program_of(script, index) is None and not any(_beside(script, launch, fact) for fact in files if fact.agrees):
+        return ""
+    try:
+        refuse_unlike(script, read_again(script, rewrites), index, wanted, recognised, files)
+    except EditRefused as refusal:
+        return str(refusal)
+    return ""
 
 
 def _options_of(launch: Launch) -> dict[str, float]:

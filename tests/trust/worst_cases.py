@@ -2,10 +2,9 @@
 
     python -m tests.trust.worst_cases [BYTES [repeated|pumped [SECONDS]]]
 
-All are tried small first; those that took longest, or that grow faster than their size, go on to a longer text, as
-many as the time allows. Made of its own sample: cut short, without its last characters, its anchors, its words over and over, on one line and
-on many, with and without digits; "pumped": cut at each of its words, and one character over and over from there.
-Prints the slowest.
+All are tried short first; those that took longest go on to a longer text, as many as the time allows. Made of its own
+sample: cut short, without its last characters, its anchors, its words over and over, on one line and on many, with and
+without digits; "pumped": cut at each of its words, and one character over and over from there. Prints the slowest.
 """
 
 from __future__ import annotations
