@@ -143,7 +143,7 @@ def rewritten(
                 refuse_unread(now, each, key, recognised[each], knowledge.config_files)
             wanted.append(in_its_file(now, each, one, found, recognised[each].framework))
         new = [one for one in wanted if not _is_so(now.launches[each], one)]
-        done = rewrite(now, each, new)
+        done = rewrite(now, each, new, alone=not everywhere)
         before, now = now, read_again(now, done) if done else now
         refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
         keys = [one.key for one in new if one.kind == "setting"]
@@ -182,8 +182,9 @@ def _has(launch: Launch, key: str) -> bool:
 
 def _is_so(launch: Launch, wanted: EditRequest) -> bool:
     """Already in force: two launches of one loop share their literals, so the first edit may have done both."""
-    if wanted.kind == "environment":
-        return launch.environment.get(wanted.key) == wanted.value
+    if wanted.kind != "setting":
+        given = launch.environment if wanted.kind == "environment" else launch.launcher
+        return given.get(wanted.key) == wanted.value
     setting = _found(launch, wanted.key)
     return setting is not None and setting.resolved and setting.value == wanted.value
 
@@ -213,6 +214,9 @@ def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, eve
     named_like_a_variable = key in launch.environment or (key.isupper() and "." not in key and not key.startswith("-"))
     if named_like_a_variable:
         return EditRequest(key, value, kind="environment", everywhere=everywhere)
+    before = {key, f"--{key.lstrip('-')}", f"--{key.lstrip('-').replace('_', '-')}"} & launch.launcher.keys()
+    if before:
+        return EditRequest(before.pop(), value, kind="launcher")
     if key.lstrip("-") in _bare_flags(recognised.framework) and value.lower() in ("true", "false"):
         return EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None)
     return EditRequest(key, value, assigned=assigned, in_file=in_file)

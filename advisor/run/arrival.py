@@ -49,10 +49,10 @@ def program_of(script: Script, index: int) -> Document | None:
 
 
 def as_its_program_spells(script: Script, index: int, key: str) -> str:
-    """A field of the program's options as the command gives it: `--ng` with `dest="generations"`."""
-    program, there = program_of(script, index), {one.lstrip("-"): one for one in script.launches[index].effective()}
+    """A field of the program's options as the command gives it: `--ng` with `dest="generations"`, click's dashes."""
+    program, there = program_of(script, index), script.launches[index].effective()
     names = spellings(ast.parse(program.data), key) if program is not None else ()
-    return next((there[name] for name in names if name in there), key)
+    return next((name for name in names if name in there), names[0] if names else key)
 
 
 def in_its_file(

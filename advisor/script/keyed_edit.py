@@ -67,8 +67,9 @@ class KeyedEditor:
         name = clean_line(wanted.key)
         sharing = [other.key for other in self.keyed.entries if other.start == entry.start and other.key != entry.key]
         table = self.keyed.tables.get(entry.key.rpartition(".")[0])
-        if sharing and table is not None and not table.has(entry):
-            self.add(entry.key, wanted, value)  # it is merged in (<<): a key of its own wins
+        several = sum(other.key == entry.key for other in self.keyed.entries if other.merged) > 1
+        if (sharing or several) and table is not None and not table.has(entry):
+            self.add(entry.key, wanted, value)  # merged in (<<), PyYAML 6.0.4 otherwise than 6.0.3: its own key wins
             return
         if sharing and entry.start != entry.end:
             others = clean_line(", ".join(sharing), 200)

@@ -101,9 +101,12 @@ def names_of(tree: ast.Module) -> frozenset[str]:
 
 
 def spellings(tree: ast.Module, key: str) -> tuple[str, ...]:
-    """The names of the options that fill a field, where they are called otherwise."""
+    """The options that fill a field, as the command gives them: "--micro-batch", where they are not called as it is."""
     name = _bare(key)
-    return tuple(one for option in _options(tree, {}) if option.dest == name for one in option.names)
+    found = [option for option in _options(tree, {}) if name in (option.dest, *option.names)]
+    words = [arg.value for option in found for arg in option.call.args if isinstance(arg, ast.Constant)]
+    flags = [word for word in words if isinstance(word, str) and word.startswith("-")]
+    return tuple(sorted(flags, key=lambda word: not word.startswith("--"))) if f"--{name}" not in flags else ()
 
 
 def _owners(tree: ast.Module) -> dict[str, str]:
