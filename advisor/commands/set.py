@@ -78,6 +78,13 @@ def _also(
         if len(moved_too) > 1:
             yield say("line {line} starts {count} launches that get it", line=span.line, count=len(moved_too))
     changed = script.launches if index is None else [script.launches[index]]
+    keys = {key for key, _ in given}
+    for launch in changed:
+        open_before = {one.key: one.reason for one in launch.settings if one.effective and not one.resolved}
+        for own, why in open_before.items():
+            now = after.launches[launch.index].effective().get(own)
+            if why and own.lstrip("-") in keys and now is not None and now.resolved:
+                yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=why)
     mended = [cut for launch in changed for cut in launch.cuts if cut not in launch.lost]
     if mended and written is script.documents[0]:
         yield from dict.fromkeys(mended)
@@ -121,7 +128,15 @@ def rewritten(
     """
     from msgspec.structs import replace
 
-    from advisor.run.arrival import as_its_program_spells, in_its_file, refuse_idle, refuse_unlike, refuse_unread
+    from advisor.run.arrival import (
+        as_its_program_spells,
+        in_its_file,
+        is_switch,
+        refuse_idle,
+        refuse_unlike,
+        refuse_unread,
+    )
+    from advisor.script.document import EditRequest
     from advisor.script.edit import rewrite
     from advisor.script.reader import read_again
 
@@ -138,6 +153,9 @@ def rewritten(
         wanted = []
         for given_key, value in pairs:
             key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
+            if is_switch(now, each, key) and value.lower() in ("true", "false"):
+                wanted.append(EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None))
+                continue
             one, found = _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere), None
             if one.kind == "setting" and (found := _found(now.launches[each], key)) is None:
                 refuse_unread(now, each, key, recognised[each], knowledge.config_files)

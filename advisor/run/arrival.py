@@ -17,11 +17,11 @@ from advisor.knowledge.schema import Agreement, ConfigFile, Framework, ModelFact
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.run.build import RunInputs, build_run
-from advisor.run.constraints import newly_broken
+from advisor.run.constraints import newly_stopped, no_effect
 from advisor.run.dialect import Recognised
 from advisor.run.natives import default_of, native
 from advisor.run.unknown_keys import has_key, longer_names
-from advisor.script.config_files import read_config
+from advisor.script.config_files import read_config, unreadable
 from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting
 from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
@@ -29,7 +29,7 @@ from advisor.script.launch import Launch, Script
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import read_python, takes_option
 from advisor.script.python_later import changed_later
-from advisor.script.python_parser import refuses, spellings
+from advisor.script.python_parser import refuses, spellings, takes_no_value
 from advisor.script.reader import FOLLOWED, module_file, read_again
 
 _OPEN = ("+", "~", *FOLLOWED)
@@ -53,6 +53,12 @@ def as_its_program_spells(script: Script, index: int, key: str) -> str:
     program, there = program_of(script, index), script.launches[index].effective()
     names = spellings(ast.parse(program.data), key) if program is not None else ()
     return next((name for name in names if name in there), names[0] if names else key)
+
+
+def is_switch(script: Script, index: int, key: str) -> bool:
+    """Whether an option of the launch's program takes no value."""
+    program = program_of(script, index)
+    return program is not None and takes_no_value(ast.parse(program.data), key)
 
 
 def in_its_file(
@@ -144,6 +150,8 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
     before, launch = script.launches[index], after.launches[index]
     framework, settings = recognised.framework, [item for item in wanted if item.kind == "setting"]
     program = program_of(script, index)
+    if (why := unreadable(before, script.documents[0].path.parent)) and settings:
+        raise EditRefused(why)
     for item in settings:
         if item.key.startswith(FOLLOWED) or item.value is None:
             continue
@@ -163,6 +171,8 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
         if later is not None and not (later.any_key and _in_file(before, launch, item.key)):  # it loads that file
             raise EditRefused(later.told(item.key))
     for fact in files:
+        for item in settings:
+            _refuse_replaced(script, before, item.key, fact)
         if framework is None or framework.framework in fact.frameworks:
             _refuse_disagreement(script, before, launch, settings, framework, recognised.era, fact)
 
@@ -170,22 +180,26 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
 def refuse_idle(
     script: Script, after: Script, index: int, keys: Sequence[str], recognised: Recognised, models: Sequence[ModelFact]
 ) -> tuple[str, ...]:
-    """Refuse a new key that nothing reads in this kind of training; say of the framework's own demands those that hold
-    before the change and not after it: it would stop. Raises EditRefused.
+    """Refuse a new key that nothing reads in this kind of training, and what breaks a demand of the framework's own
+    that held before: it would stop. Says of a key that has no effect here why. Raises EditRefused.
     """
     framework, before, launch = recognised.framework, script.launches[index], after.launches[index]
     if framework is None:
         return ()
     old, new = (build_run(RunInputs(recognised, one, Machine(), models)) for one in (before, launch))
     program, there = program_of(script, index), {*map(native, before.effective())}
+    told = {"framework": framework.title}
+    idle: list[str] = []
     for key in map(native, keys):
         fact = framework.settings.get(key)
         own = program is not None and takes_option(program, key)
         if fact is not None and key not in there and not own and not old.natives.reads(fact):
-            told = {"framework": framework.title, "key": clean_line(key)}
-            raise EditRefused(say("{framework} does not read {key} in this training.", **told))
-    stops = newly_broken(old, new, [native(key) for key in keys])
-    return tuple(say("{framework} would stop: {why}.", framework=framework.title, why=one.rstrip(".")) for one in stops)
+            raise EditRefused(say("{framework} does not read {key} in this training.", key=clean_line(key), **told))
+        if why := no_effect(new, key):
+            idle.append(say("{key} has no effect here: {why}.", key=clean_line(key), why=why.rstrip(".")))
+    if stops := newly_stopped(old, new, [native(key) for key in keys]):
+        raise EditRefused(say("{framework} would stop: {why}. Change both together.", why=stops[0].rstrip("."), **told))
+    return tuple(idle)
 
 
 def why_unread(
@@ -326,6 +340,16 @@ def _refuse_disagreement(
             names = {"fixed": clean_line(f"{fact.prefix}{rule.key}"), "value": clean_line(told), "key": of}
             raise EditRefused(
                 say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **names)
+            )
+
+
+def _refuse_replaced(script: Script, launch: Launch, key: str, fact: ConfigFile) -> None:
+    """Refuse an option that the program of a file beside the trainer's replaces by values of its own."""
+    names = {native(key).replace("-", "_")}
+    for told, value in _beside(script, launch, fact).items() if fact.replaces else ():
+        if told.startswith(f"{fact.replaces}.") and value.lstrip("-").replace("-", "_") in names:
+            raise EditRefused(
+                say("{program} replaces {key} itself ({told}).", program=fact.program, key=clean_line(key), told=told)
             )
 
 

@@ -31,15 +31,28 @@ def newly_broken(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()
     return _newly(before, after, changed, unseen=False)
 
 
+def newly_stopped(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()) -> list[str]:
+    """The same of constraints of keys that the launch gives itself: no default stands for one."""
+    values = after.natives.values
+    given = {at for (at, _), _, _ in _all_broken(after) if at in values and values[at].given}
+    return _newly(before, after, changed, unseen=False, of=given)
+
+
 def newly_in_doubt(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()) -> list[str]:
     """The same of constraints that break only if settings which nobody saw are at their defaults."""
     return _newly(before, after, changed, unseen=True)
 
 
-def _newly(before: BuiltRun, after: BuiltRun, changed: Container[str], unseen: bool) -> list[str]:
+def _newly(
+    before: BuiltRun, after: BuiltRun, changed: Container[str], unseen: bool, of: Container[str] | None = None
+) -> list[str]:
     already = {stands for stands, _, _ in _all_broken(before)}
     every = _all_broken(after, before)
-    found = [(stands, said) for stands, said, by in every if stands not in already and by is unseen]
+    found = [
+        (stands, said)
+        for stands, said, by in every
+        if stands not in already and by is unseen and (of is None or stands[0] in of)
+    ]
     found.sort(key=lambda one: one[0][0] not in changed)
     return list(dict.fromkeys(said for _, said in found))
 

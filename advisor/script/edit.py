@@ -74,6 +74,10 @@ def rewrite(
         if done := _in_own_call(script, launch_index, wanted):
             return done
         _refuse_other_calls(script, launch_index)
+        rounds = [one.effective() for one in together(script, launch_index)]
+        keys = [item.key for item in wanted if item.kind == "setting"]
+        if any(len({repr(one[key].value) for one in rounds if key in one}) > 1 for key in keys):
+            raise _each_its_own(script, launch_index)
     problems = differences(script, launch_index, wanted, rewrites)
     if problems:
         if len(together(script, launch_index)) > 1:

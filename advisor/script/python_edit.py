@@ -97,6 +97,9 @@ class PythonEditor:
         self.alone(source, wanted)
         if isinstance(why := source.found.reason, Varies):
             raise EditRefused(say(ANEW, key=clean_line(wanted.key), why=clean_line(why)))
+        if (name := several_calls(parsed(self.data), node)) is not None:
+            told = {"key": clean_line(wanted.key), "name": name}
+            raise EditRefused(say("{key} is what each call of {name} gives it: change it there.", **told))
         if isinstance(node, ast.IfExp):
             raise EditRefused(
                 say("{key} depends on a condition that only running the file would tell.", key=clean_line(wanted.key))
@@ -207,6 +210,30 @@ class PythonEditor:
         indent = self.data[line : self.reading.start(node)]
         if not indent.strip():
             self.changes.replace(0, line, line, indent + b"# " + comment_text(wanted.comment) + self.newline)
+
+
+def several_calls(tree: ast.Module, value: ast.expr) -> str | None:
+    """The function whose parameter an expression takes, where that is handed to something that calls it, or is called
+    more than once.
+    """
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.lineno <= value.lineno <= (node.end_lineno or node.lineno)
+    ]
+    read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    function = around[-1] if around else None
+    if function is None or function.decorator_list or read.isdisjoint(each.arg for each in function.args.args):
+        return None
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    own = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == function.name]
+    handed = [
+        call
+        for call in calls
+        if any(isinstance(arg, ast.Name) and arg.id == function.name for arg in call.args)
+        and called(call) not in ("Fire", "run", "cli", "main")  # which hand it the options of the command
+    ]
+    return function.name if len(own) > 1 or handed else None
 
 
 def literal(value: Value, old: bytes) -> str:

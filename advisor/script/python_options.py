@@ -181,7 +181,9 @@ def own_options(tree: ast.Module) -> frozenset[str] | None:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     others = (*_INTO_CLASSES[:-1], *_OF_ONE_CLASS, "parse_known_args", "add_arguments")
     alone = sum(called(call) == "ArgumentParser" for call in calls) == 1
-    if not alone or any(called(call) in others for call in calls):
+    added = [call for call in calls if called(call) == "add_argument"]
+    spelled_out = all(any(isinstance(arg, ast.Constant) for arg in call.args) for call in added)
+    if not alone or not spelled_out or any(called(call) in others for call in calls):
         return None
     return names_of(tree)
 

@@ -100,6 +100,14 @@ def names_of(tree: ast.Module) -> frozenset[str]:
     return frozenset(name for option in _options(tree, _owners(tree)) for name in option.names)
 
 
+def takes_no_value(tree: ast.Module, key: str) -> bool:
+    """Whether an option is a switch of argparse or click."""
+    named = [option for option in _options(tree, {}) if _bare(key) in option.names]
+    actions = [_text(option.told("action")) for option in named]
+    flags = [option.told("is_flag") for option in named]
+    return "store_true" in actions or any(isinstance(one, ast.Constant) and one.value is True for one in flags)
+
+
 def spellings(tree: ast.Module, key: str) -> tuple[str, ...]:
     """The options that fill a field, as the command gives them: "--micro-batch", where they are not called as it is."""
     name = _bare(key)

@@ -114,6 +114,25 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
     ),
     "a dash of a word processor": ("run.sh", f"{RUN} a.b=1 \u2013-lr 8\n", MB, "a dash that no program takes"),
     "a template": ("run.sh", f"{{% for n in sizes %}}\n{RUN} {MB}={{{{ n }}}}\n{{% endfor %}}\n", MB, "is a template"),
+    "a node's rank": (
+        "run.sh",
+        f"MB=$(( SLURM_NODEID == 0 ? 4 : 8 ))\n{LAUNCH}",
+        MB,
+        "another one in every run",
+    ),
+    "a parameter of a function that is handed on": (
+        "t.py",
+        f"{HEAD}def f(n):\n    cfg = GRPOConfig(batch_size=n)\n    {TRAIN}jobs.map_array(f, [8, 4])\n",
+        BATCH,
+        "is what each call of f gives it",
+    ),
+    "what a callback sets": (
+        "t.py",
+        f"{HEAD}class C:\n    def on_step_begin(self, args, step):\n        args.batch_size = 16\n"
+        f"args = GRPOConfig(batch_size=8)\n{TRAIN.replace('cfg', 'args')}",
+        BATCH,
+        "may be changed by line 4",
+    ),
     "a number that the file asserts": (
         "t.py",
         f"{HEAD}cfg = GRPOConfig(batch_size=8)\nall = cfg.batch_size * 4\nassert all == 32\n{TRAIN}",
@@ -190,7 +209,7 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         "run.sh",
         f"for MB in 8 4; do\n{RUN} {MB}=$MB a.name=n$MB\ndone\n",
         MB,
-        "starts 2 launches, each with values of its own",
+        "starts [23] launches, each with values of its own",
     ),
     "what a copy takes over": (
         "t.py",
@@ -446,6 +465,24 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         "trainer.bs",
         "has no trainer.bs, and hydra stops at it",
     ),
+    "an option that an autotuner owns": (
+        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        "deepspeed --autotuning run train.py --deepspeed tuned.json --per_device_train_batch_size 8",
+        "per_device_train_batch_size",
+        "DeepSpeed replaces --per_device_train_batch_size itself",
+    ),
+    "a config that cannot be loaded": (
+        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        "accelerate launch train.py --config torn.yaml",
+        "",
+        r"torn\.yaml, line",
+    ),
+    "rounds that differ in it": (
+        "",
+        f"MB=8\nfor n in 8 6 4; do\n  [ $n = 4 ] && MB=4\n  {RUN} a.n=$n {MB}=$MB\ndone",
+        MB,
+        "starts [23] launches, each with values of its own",
+    ),
     "a program of which nothing is known": (
         "",
         "python train_it.py --lr 1",
@@ -473,6 +510,8 @@ def test_a_python_file_gets_only_options_that_it_takes(
         "after.py": "def change(made):\n    made.num_generations = 16\n",
         "ds.json": '{"train_micro_batch_size_per_gpu": 8}',
         "all.json": '{"train_batch_size": 64}',
+        "tuned.json": '{"autotuning": {"arg_mappings": {"m": "--per_device_train_batch_size"}}}',
+        "torn.yaml": "<<<<<<< HEAD\nnum_generations: 8\n=======\n",
     }.items():
         file.with_name(name).write_text(text)
     main(["set", str(file), f"{key or 'num_generations'}=4", "--launch", "1"])
@@ -503,13 +542,14 @@ def test_a_key_that_nobody_reads_is_not_added(name: str, tmp_path: Path, capsys:
     assert told[name] in capsys.readouterr().err
 
 
-def test_a_launch_that_the_framework_would_stop_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_framework_would_stop_at_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = made(
         tmp_path, "run.sh", "accelerate launch --num_processes 8 grpo.py --per_device_train_batch_size 8 "
         "--num_generations 8 --max_completion_length 9 --learning_rate 1\n"
     )  # fmt: skip
-    assert main(["set", str(file), "num_generations=3"]) == 0
+    assert main(["set", str(file), "num_generations=3"]) == 2
     assert "TRL would stop" in capsys.readouterr().err
+    assert main(["set", str(file), "num_generations=3", "per_device_train_batch_size=3"]) == 0
 
 
 def test_one_call_gets_an_override_among_its_words_or_none_does(
@@ -522,6 +562,17 @@ def test_one_call_gets_an_override_among_its_words_or_none_does(
     file.write_text(f"run() {{ {RUN} {MB}=8 a.b=$S; }}\nS=1 run\nS=2 run\n")
     assert main(["set", str(file), f"{MB}=2", "--launch", "2"]) == 2
     assert "without --launch all of them get it" in capsys.readouterr().err
+
+
+def test_a_switch_takes_no_value_and_what_counts_no_longer_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--fast', action='store_true')\n"
+    file = made(tmp_path, "run.sh", "python train.py --size $1\n")
+    file.with_name("train.py").write_text(f"{program}p.add_argument('--size')\np.parse_args()\n")
+    assert main(["set", str(file), "fast=true", "size=4"]) == 0
+    assert file.with_name("run.fits.sh").read_text() == "python train.py --size $1 --fast --size 4\n"
+    assert "--size no longer follows what it was given" in capsys.readouterr().err
 
 
 def test_an_option_of_the_launcher_stays_before_the_program(tmp_path: Path) -> None:

@@ -239,6 +239,8 @@ class ConfigFile(Strict, frozen=True):
     frameworks: tuple[str, ...] = ()
     """Those whose trainer compares it with its own settings."""
     agrees: tuple[Agreement, ...] = ()
+    replaces: str = ""
+    """The table of it whose values are options that its program gives other values."""
     source: str = ""
 
 
