@@ -159,12 +159,12 @@ def pip_install(library: str, version: str) -> str:
     return f'pip install "{library}{version if version[:1] in tuple("<>=~!") else f"=={version}"}"'
 
 
-Unread = Callable[[Script, Sequence[EditRequest], Sequence[Rewrite]], str]
+WhyUnread = Callable[[Script, Sequence[EditRequest], Sequence[Rewrite]], str]
 """Why the program would not get a change that can be written; "" where it does."""
 
 
 def placed(
-    plan: Plan, script: Script | None, launch_index: int, no_place: str = "", unread: Unread | None = None
+    plan: Plan, script: Script | None, launch_index: int, no_place: str = "", unread: WhyUnread | None = None
 ) -> Plan:
     """The plan with file and line of every change: where the new value would stand beside the other selected ones.
 
@@ -231,7 +231,7 @@ def _cannot_be_written(why: str) -> str:
 
 
 def _try(
-    script: Script, launch_index: int, wanted: Sequence[EditRequest], unread: Unread | None
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], unread: WhyUnread | None
 ) -> tuple[Rewrite, ...] | str:
     """The rewrites, or the sentence of the refusal."""
     try:
@@ -241,7 +241,7 @@ def _try(
     return (unread is not None and rewrites and unread(script, wanted, rewrites)) or rewrites
 
 
-def _placed_step(step: PlanStep, script: Script, launch_index: int, unread: Unread | None) -> PlanStep:
+def _placed_step(step: PlanStep, script: Script, launch_index: int, unread: WhyUnread | None) -> PlanStep:
     if step.kind not in WRITABLE or not step.changes or step.no_place:
         return step
     rewrites = _try(script, launch_index, wanted_of(step), unread)
