@@ -27,13 +27,15 @@ from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
 from advisor.script.python_demands import stopped_by
-from advisor.script.python_file import read_python, takes_option
+from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
 from advisor.script.python_parser import refuses, spellings, takes_no_value
 from advisor.script.reader import FOLLOWED, module_file, read_again
 
 _OPEN = ("+", "~", *FOLLOWED)
 """What a key begins with that says itself that it is new, or that belongs to another file."""
+DEEPEST = 150
+"""Nodes within nodes of a Python file that is asked; the deepest of a sample of upstream's has 40 (judgement)."""
 _RUNS_SEVERAL = ("-m", "--multirun")
 _SWEEPS = "hydra.sweeper.params"
 
@@ -43,22 +45,31 @@ def program_of(script: Script, index: int) -> Document | None:
     launch = script.launches[index]
     file = module_file(launch, script.documents[0].path) if launch.program.endswith(".py") else None
     try:
-        return read_python(load(file, "python")).document if file is not None else None
+        document = read_python(load(file, "python")).document if file is not None else None
     except ScriptError:
         return None
+    return document if document is not None and _depth(parsed(document.data)) <= DEEPEST else None
+
+
+def _depth(tree: ast.AST) -> int:
+    """How deep the nodes of a tree are nested."""
+    level, depth = [tree], 0
+    while level:
+        level, depth = [child for node in level for child in ast.iter_child_nodes(node)], depth + 1
+    return depth
 
 
 def as_its_program_spells(script: Script, index: int, key: str) -> str:
     """A field of the program's options as the command gives it: `--ng` with `dest="generations"`, click's dashes."""
     program, there = program_of(script, index), script.launches[index].effective()
-    names = spellings(ast.parse(program.data), key) if program is not None else ()
+    names = spellings(parsed(program.data), key) if program is not None else ()
     return next((name for name in names if name in there), names[0] if names else key)
 
 
 def is_switch(script: Script, index: int, key: str) -> bool:
     """Whether an option of the launch's program takes no value."""
     program = program_of(script, index)
-    return program is not None and takes_no_value(ast.parse(program.data), key)
+    return program is not None and takes_no_value(parsed(program.data), key)
 
 
 def in_its_file(
@@ -160,10 +171,10 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
         if program is None:
             continue
         words = launch.argv if len(launch.argv) != len(before.argv) or item.key in before.effective() else ()
-        if words and (why := refuses(ast.parse(program.data), item.key, item.value, words)):
+        if words and (why := refuses(parsed(program.data), item.key, item.value, words)):
             raise EditRefused(why)
         numbers = [_options_of(one) for one in (before, launch)]
-        if (line := stopped_by(ast.parse(program.data), native(item.key).replace("-", "_"), *numbers)) is not None:
+        if (line := stopped_by(parsed(program.data), native(item.key).replace("-", "_"), *numbers)) is not None:
             told = {"key": clean_line(item.key), "line": line, "file": clean_line(program.path.name)}
             raise EditRefused(say("Line {line} of {file} stops the run with this {key}: change both by hand.", **told))
         package = framework.package if framework is not None else ""
@@ -248,7 +259,7 @@ def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:
 
 def _of_hydra(program: Document) -> ast.Call | None:
     """The call of `hydra.main` by which a program gets its config."""
-    tree = ast.parse(program.data)
+    tree = parsed(program.data)
     decorators = (d for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) for d in n.decorator_list)
     return next((d for d in decorators if isinstance(d, ast.Call) and ast.unparse(d.func).endswith("hydra.main")), None)
 
