@@ -65,6 +65,7 @@ from advisor.request import (
     prose_of,
 )
 from advisor.run.additions import no_place
+from advisor.run.arrival import why_unread
 from advisor.run.bound import keys_of_knobs
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised
@@ -494,11 +495,10 @@ def _no_plan(predictor: Predictor) -> Plan:
 
 def _planned(situation: Situation, done: Diagnosed, script: Script | None, index: int) -> tuple[Plan, Situation]:
     """The plan with its places, made anew without whatever it chose and no file can carry."""
-    inputs = situation.predictor.inputs
-    because = no_place(inputs.recognised, inputs.launch)
+    put = _placing(situation, script, index)
     for _ in range(MOST_PLANS):
         plan = make_plan(situation, done.cause)
-        now = placed(plan, script, index, because)
+        now = put(plan)
         lost = {one.id for one, other in zip(plan.steps, now.steps, strict=True) if one.selected and not other.selected}
         if not lost:
             return now, situation
@@ -508,8 +508,16 @@ def _planned(situation: Situation, done: Diagnosed, script: Script | None, index
 
 def settled(plan: Plan, situation: Situation, script: Script | None, index: int) -> Plan:
     """The plan with its places; computed again where a selected step has none, since it then does not count."""
-    because = no_place(situation.predictor.inputs.recognised, situation.predictor.inputs.launch)
-    now = placed(plan, script, index, because)
+    put = _placing(situation, script, index)
+    now = put(plan)
     if [step.selected for step in now.steps] == [step.selected for step in plan.steps]:
         return now
-    return placed(finish(situation, list(now.steps), plan.not_proposed, plan.beyond), script, index, because)
+    return put(finish(situation, list(now.steps), plan.not_proposed, plan.beyond))
+
+
+def _placing(situation: Situation, script: Script | None, index: int) -> Callable[[Plan], Plan]:
+    """What gives a plan its places in the script."""
+    inputs = situation.predictor.inputs
+    unread = partial(why_unread, index, inputs.recognised, situation.knowledge.config_files)
+    because = no_place(inputs.recognised, inputs.launch)
+    return lambda plan: placed(plan, script, index, because, unread)

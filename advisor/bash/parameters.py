@@ -37,8 +37,11 @@ _MAX_STARS = 6
 _PATTERN = regex(rb"[#%/]?(?:\\.|\\\Z|[^\\/])*", re.DOTALL)
 """The pattern of `${x/p/new}`."""
 _NOT_KNOWN = mark("arithmetic on values that are not known")
-_DRAWN = re.compile(rb"\b(?:S?RANDOM|SLURM_ARRAY_TASK_ID)\b")
-"""Variables that no two runs of a script share."""
+_DRAWN = re.compile(
+    rb"\b(?:S?RANDOM|SLURM_ARRAY_TASK_ID|SLURM_(?:NODE|PROC|LOCAL)ID|JOB_COMPLETION_INDEX"
+    rb"|(?:OMPI_COMM_WORLD|PMI|NODE|MACHINE|GROUP)_RANK)\b"
+)
+"""Variables that no two runs of a script, or no two nodes of one run, share."""
 _HOW_MANY = mark("the number of arguments is not known")
 
 

@@ -107,6 +107,7 @@ class Shell(Struct):
     lastpipe: bool = False
     """Whether the last command of a pipeline runs in the shell itself (`shopt -s lastpipe`)."""
     anew: Mapping[bytes, ByteRange | None] = field(default_factory=dict)
+    calls: tuple[int, ...] = ()
     """Names that the loops around the command may set in every round, and where the loop stands."""
     handlers: tuple[bytes, ...] = ()
     """What traps run while the script does, but for the one at its end."""
@@ -304,7 +305,7 @@ class Shell(Struct):
             state = state.copy()
             state.go(cut(fields[word].pieces, start))
         stands = (command, expander.text, found, state.files, state.folder, state.changed)
-        self.commands.append(TracedCommand(number, fields, environment, own, *stands, anew=self.anew))
+        self.commands.append(TracedCommand(number, fields, environment, own, *stands, anew=self.anew, calls=self.calls))
         self.words += _LAUNCH_COST * len(fields) if found is not None else 0
         for index, item in enumerate(fields if found is None or found.kind == "program" else ()):
             self.uses += [Use(place, number, index) for place in sources(item.pieces)]
@@ -414,12 +415,12 @@ class Shell(Struct):
         for assignment in command.assignments:
             self.assign(assignment, expander, exported=True)
         state.positional, state.inside_function, state.local_names = tuple(fields[1:]), True, set()
-        self.depth += 2
+        self.depth, self.calls = self.depth + 2, (*self.calls, command.start)
         self.last = True
         try:
             flow = self.block(body, text, state)
         finally:
-            self.depth -= 2
+            self.depth, self.calls = self.depth - 2, self.calls[:-1]
         self.last, self.unsure = None if self.unsure else self.last, unsure
         for local in state.local_names | {a.name for a in command.assignments}:
             state.variables.pop(local, None)

@@ -232,6 +232,7 @@ class For(Struct, frozen=True):
     words: tuple[Word, ...] | None
     body: Statements
     start: int
+    end: int
     header: tuple[int, int] | None = None
 
 

@@ -15,7 +15,7 @@ from advisor.bash.patterns import matches
 from advisor.bash.run import MAX_DEPTH, Shell
 from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, ShellTrace, Variable, merge
 from advisor.bash.syntax import Simple, Statement, Statements, is_shell, is_test
-from advisor.bash.text import Piece, ShellValue, Text, joined, known, sources, unknown
+from advisor.bash.text import ByteRange, Piece, ShellValue, Text, joined, known, sources, unknown
 from advisor.bash.words import Exhausted, Unterminated, Word
 from advisor.language import mark, say
 from advisor.regex import regex
@@ -25,6 +25,8 @@ _CONDITION_COST = 4
 _MAX_ROUNDS = 200
 """Rounds of a loop that are followed."""
 _TOO_LONG = mark("it is set in a loop that is too long to follow")
+_ENDS = regex(rb"(?:&&|\bthen)\s*(?:break|exit)\b")
+"""What ends a loop once a command in it has done."""
 _LEFT_EMPTY = regex(rb"\$(?:(\w+)|\{(\w+)(:?-)?\})")
 _ARGUMENTS = regex(rb"\$\{?[1-9#@*]")
 
@@ -302,6 +304,7 @@ class _Follower(Shell):
         if any(piece.reason or (b"*" in piece.text and not piece.quoted) for item in items for piece in item.pieces):
             # one round stands for several
             self.anew = {**outside, statement.name: None}
+        self.anew = {**self.anew, **self.tried_again(statement, text)}
         try:
             for item in items[:_MAX_ROUNDS]:
                 state.assign(statement.name, item.pieces)
@@ -313,6 +316,12 @@ class _Follower(Shell):
         if len(items) > _MAX_ROUNDS:
             state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
+
+    def tried_again(self, statement: syntax.For, text: Text) -> dict[bytes, ByteRange | None]:
+        """What the rounds of a loop set that ends once its command has done: `for …; do command && break; …; done`."""
+        start, end = statement.start, statement.end
+        names = set_in_rounds(text.data[start:end]) if _ENDS.search(text.data, start, end) else ()
+        return dict.fromkeys(names, text.place(start, end, "plain"))
 
     def leaves(self, flow: Flow) -> Flow | None:
         """How a loop ends whose body ended so; None where it goes on."""
@@ -332,17 +341,21 @@ class _Follower(Shell):
             return Flow.NEXT
         expander = self.expander(text, state)
         expander.arithmetic(spans[0])
-        before = state.copy()
-        for _ in range(_MAX_ROUNDS):
-            going = expander.arithmetic(spans[1])
-            if not going.reason and going.text == b"0":
-                return Flow.NEXT
-            flow = self.block(statement.body, text, state)
-            if (ends := self.leaves(flow)) is not None:
-                return ends
-            if going.reason:
-                break
-            expander.arithmetic(spans[2])
+        before, outside = state.copy(), self.anew
+        self.anew = {**outside, **self.tried_again(statement, text)}
+        try:
+            for _ in range(_MAX_ROUNDS):
+                going = expander.arithmetic(spans[1])
+                if not going.reason and going.text == b"0":
+                    return Flow.NEXT
+                flow = self.block(statement.body, text, state)
+                if (ends := self.leaves(flow)) is not None:
+                    return ends
+                if going.reason:
+                    break
+                expander.arithmetic(spans[2])
+        finally:
+            self.anew = outside
         state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
 

@@ -257,7 +257,9 @@ class _Converter:
             header = (opening.end_byte, closing.start_byte)
         self.cursor = max(self.cursor, body.start_byte)
         block = self.block(list(body.children), depth)
-        return syntax.For(b"" if name is None else self.text(name), words, block, node.start_byte, header)
+        return syntax.For(
+            b"" if name is None else self.text(name), words, block, node.start_byte, node.end_byte, header
+        )
 
     def while_statement(self, children: list[Node], depth: int, start: int) -> syntax.While:
         body = next((child for child in children if child.type == "do_group"), children[-1])

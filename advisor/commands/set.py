@@ -14,11 +14,10 @@ from advisor.hostile import clean_line
 from advisor.language import listed, say
 from advisor.regex import regex
 
-_FOLLOWED = ("deepspeed:", "accelerate:")
 _ELEMENT = regex(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
-    from advisor.knowledge.schema.framework import Framework
+    from advisor.knowledge.schema import Framework, Knowledge
     from advisor.run.dialect import Recognised
     from advisor.script.document import Document, EditRequest, Setting, Value
     from advisor.script.launch import Launch, Script
@@ -46,8 +45,9 @@ def run(parsed: argparse.Namespace) -> int:
     given = [_pair(text) for text in parsed.changes]
     index = launch_index(parsed.launch)
     script = usable(lambda: read_script(Path(parsed.script)))
-    recognised = recognised_in(script, knowledge_of(parsed))
-    after = usable(lambda: rewritten(script, given, index, recognised))
+    knowledge = knowledge_of(parsed)
+    recognised = recognised_in(script, knowledge)
+    after = usable(lambda: rewritten(script, given, index, recognised, knowledge))
     document, new = usable(lambda: _only_changed(script, after))
     notes: tuple[str, ...] = ()
     if parsed.output == "-":
@@ -59,7 +59,7 @@ def run(parsed: argparse.Namespace) -> int:
         notes = (say("written {file}", file=clean_line(str(destination))), *notes)
     if new == document.data:
         notes = (*notes, say("nothing is other in it: the launch has it already"))
-    for told in (*notes, *_also(script, after, given, index, document), *script.notes):
+    for told in dict.fromkeys((*notes, *_also(script, after, given, index, document), *script.notes, *after.notes)):
         tell(told)
     return Exit.DONE
 
@@ -78,6 +78,13 @@ def _also(
         if len(moved_too) > 1:
             yield say("line {line} starts {count} launches that get it", line=span.line, count=len(moved_too))
     changed = script.launches if index is None else [script.launches[index]]
+    keys = {key for key, _ in given}
+    for launch in changed:
+        open_before = {one.key: one.reason for one in launch.settings if one.effective and not one.resolved}
+        for own, why in open_before.items():
+            now = after.launches[launch.index].effective().get(own)
+            if why and own.lstrip("-") in keys and now is not None and now.resolved:
+                yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=why)
     mended = [cut for launch in changed for cut in launch.cuts if cut not in launch.lost]
     if mended and written is script.documents[0]:
         yield from dict.fromkeys(mended)
@@ -108,13 +115,28 @@ def _bare_flags(framework: Framework | None) -> frozenset[str]:
 
 
 def rewritten(
-    script: Script, given: Sequence[tuple[str, str]], index: int | None, recognised: Sequence[Recognised]
+    script: Script,
+    given: Sequence[tuple[str, str]],
+    index: int | None,
+    recognised: Sequence[Recognised],
+    knowledge: Knowledge,
 ) -> Script:
     """The script as it is read with the changes, in the launch asked for or in all that have the keys.
 
     `recognised`: the framework of each launch, which knows what the command takes. One launch after the other; every
     result is read again before the next. Raises Refusal, EditRefused.
     """
+    from msgspec.structs import replace
+
+    from advisor.run.arrival import (
+        as_its_program_spells,
+        in_its_file,
+        is_switch,
+        refuse_idle,
+        refuse_unlike,
+        refuse_unread,
+    )
+    from advisor.script.document import EditRequest
     from advisor.script.edit import rewrite
     from advisor.script.reader import read_again
 
@@ -126,21 +148,25 @@ def rewritten(
             say("--launch {number}: {file} has {count}", number=index + 1, file=name, count=len(script.launches))
         )
     chosen, everywhere = range(len(script.launches)) if index is None else [index], index is None
-    now = script
+    now, notes = script, list[str]()
     for each, pairs in _by_launch(script, given, chosen).items():
-        wanted = [
-            _where_it_is_read(
-                now,
-                each,
-                _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere),
-                recognised[each],
-            )
-            for key, value in pairs
-        ]
-        _refuse_disagreement(now.launches[each], wanted)
-        done = rewrite(now, each, [one for one in wanted if not _is_so(now.launches[each], one)])
-        now = read_again(now, done) if done else now
-    return now
+        wanted = []
+        for given_key, value in pairs:
+            key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
+            if is_switch(now, each, key) and value.lower() in ("true", "false"):
+                wanted.append(EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None))
+                continue
+            one, found = _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere), None
+            if one.kind == "setting" and (found := _found(now.launches[each], key)) is None:
+                refuse_unread(now, each, key, recognised[each], knowledge.config_files)
+            wanted.append(in_its_file(now, each, one, found, recognised[each].framework))
+        new = [one for one in wanted if not _is_so(now.launches[each], one)]
+        done = rewrite(now, each, new, alone=not everywhere)
+        before, now = now, read_again(now, done) if done else now
+        refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
+        keys = [one.key for one in new if one.kind == "setting"]
+        notes += refuse_idle(before, now, each, keys, recognised[each], knowledge.models)
+    return replace(now, notes=(*now.notes, *notes))
 
 
 def _by_launch(
@@ -174,8 +200,9 @@ def _has(launch: Launch, key: str) -> bool:
 
 def _is_so(launch: Launch, wanted: EditRequest) -> bool:
     """Already in force: two launches of one loop share their literals, so the first edit may have done both."""
-    if wanted.kind == "environment":
-        return launch.environment.get(wanted.key) == wanted.value
+    if wanted.kind != "setting":
+        given = launch.environment if wanted.kind == "environment" else launch.launcher
+        return given.get(wanted.key) == wanted.value
     setting = _found(launch, wanted.key)
     return setting is not None and setting.resolved and setting.value == wanted.value
 
@@ -205,90 +232,12 @@ def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, eve
     named_like_a_variable = key in launch.environment or (key.isupper() and "." not in key and not key.startswith("-"))
     if named_like_a_variable:
         return EditRequest(key, value, kind="environment", everywhere=everywhere)
+    before = {key, f"--{key.lstrip('-')}", f"--{key.lstrip('-').replace('_', '-')}"} & launch.launcher.keys()
+    if before:
+        return EditRequest(before.pop(), value, kind="launcher")
     if key.lstrip("-") in _bare_flags(recognised.framework) and value.lower() in ("true", "false"):
         return EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None)
-    _refuse_strange(launch, key, recognised)
     return EditRequest(key, value, assigned=assigned, in_file=in_file)
-
-
-def _where_it_is_read(script: Script, index: int, wanted: EditRequest, recognised: Recognised) -> EditRequest:
-    """The change in the launch's config file, where the Python file that it runs takes no such option.
-
-    Raises Refusal where no file has the key: it stands in the Python file, or goes by another name.
-    """
-    from advisor.script.python_file import takes_option
-    from advisor.script.reader import module_file
-
-    launch, framework = script.launches[index], recognised.framework
-    setting = _found(launch, wanted.key)
-    given, own = setting is not None and setting.origin == "command", framework is not None
-    if wanted.kind != "setting" or wanted.in_file or given or not own or wanted.key.startswith(("+", "~", *_FOLLOWED)):
-        return wanted
-    file = module_file(launch, script.documents[0].path) if launch.program.endswith(".py") else None
-    tree = _python(file) if file is not None else None
-    named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
-    if tree is None or takes_option(tree, wanted.key, configured=named):
-        return wanted
-    if setting is not None and setting.origin == "file":
-        from msgspec.structs import replace
-
-        return replace(wanted, in_file=True)
-    bare = wanted.key.lstrip("-")
-    longer = [one for one in launch.effective() if _underscored(one).endswith(f".{bare}")]
-    if longer:
-        raise Refusal(say("{key} is no whole name here: {longer}?", key=clean_line(bare), longer=listed(longer[:3])))
-    names = {"script": clean_line(str(script.documents[0].path)), "file": clean_line(str(tree.path))}
-    raise Refusal(say("{script} runs {file}: that file has the settings and is the one to change.", **names))
-
-
-def _python(file: Path) -> Document | None:
-    """A Python file that can be read."""
-    from advisor.script.document import ScriptError
-    from advisor.script.files import load
-    from advisor.script.python_file import read_python
-
-    try:
-        return read_python(load(file, "python")).document
-    except ScriptError:
-        return None
-
-
-_AGREES = {
-    "per_device_train_batch_size": ("train_micro_batch_size_per_gpu", "train_batch_size"),
-    "gradient_accumulation_steps": ("gradient_accumulation_steps", "train_batch_size"),
-    "max_grad_norm": ("gradient_clipping",),
-    "learning_rate": ("optimizer.params.lr",),
-}
-"""Key of transformers' trainer → keys of its DeepSpeed file that must be "auto" or say the same.
-Source: huggingface/transformers@v4.57.0 src/transformers/integrations/deepspeed.py:148 (fill_match)."""
-
-
-def _refuse_disagreement(launch: Launch, wanted: Sequence[EditRequest]) -> None:
-    """Refuse what the launch's DeepSpeed file contradicts: the trainer would stop. Raises Refusal."""
-    settings = launch.effective()
-    for one in wanted:
-        for mate in _AGREES.get(one.key.lstrip("-").replace("-", "_"), ()):
-            fixed = settings.get(f"deepspeed:{mate}")
-            if fixed is not None and fixed.value not in (None, "auto", one.value):
-                told = {"key": clean_line(one.key), "fixed": clean_line(fixed.key), "value": clean_line(fixed.text)}
-                raise Refusal(say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **told))
-
-
-def _refuse_strange(launch: Launch, key: str, recognised: Recognised) -> None:
-    """Refuse a new key that the framework stops at, or that goes by a longer name. Raises Refusal."""
-    from advisor.knowledge.key_space import key_space
-    from advisor.run.natives import native
-    from advisor.run.unknown_keys import has_key, longer_names
-
-    framework, bare = recognised.framework, native(key)
-    if key.startswith(("+", "~")):
-        return
-    told = {"key": clean_line(key), "framework": framework.title if framework is not None else ""}
-    if longer := longer_names(framework, launch, bare):
-        raise Refusal(say("{key} is no whole name here: {longer}?", key=clean_line(key), longer=listed(longer)))
-    space = key_space(framework.framework) if framework is not None and recognised.own_program else None
-    if framework is not None and space is not None and space.refuses and not has_key(framework, bare):
-        raise Refusal(say("{framework} has no setting {key}, and would stop at it.", **told))
 
 
 def _as_before(setting: Setting, value: str) -> Value | None:

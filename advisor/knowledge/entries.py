@@ -14,6 +14,7 @@ from advisor.knowledge.schema import (
     AnswerLength,
     Case,
     Cause,
+    ConfigFile,
     DataSetFact,
     EngineFigure,
     FrameRule,
@@ -51,6 +52,7 @@ EntryKind = Literal[
     "data set",
     "start",
     "allocation",
+    "config file",
     "signature",
     "question",
     "cause",
@@ -122,6 +124,7 @@ _LISTS: dict[str, tuple[EntryKind, Any]] = {
     "data_sets.yaml": ("data set", tuple[DataSetFact, ...]),
     "starts.yaml": ("start", tuple[Start, ...]),
     "allocations.yaml": ("allocation", tuple[Allocation, ...]),
+    "config_files.yaml": ("config file", tuple[ConfigFile, ...]),
 }
 _FOLDERS: dict[str, tuple[EntryKind, Any, str]] = {
     "frameworks": ("framework", Framework, "framework"),
@@ -211,6 +214,7 @@ def entries_of(knowledge: Knowledge) -> list[KnowledgeEntry]:
         ("data set", knowledge.data_sets),
         ("start", knowledge.starts),
         ("allocation", knowledge.allocations),
+        ("config file", knowledge.config_files),
         ("signature", lines.signatures),
         ("question", tree.questions),
         ("cause", tree.causes),

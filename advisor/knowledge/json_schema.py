@@ -13,6 +13,7 @@ from advisor.knowledge.schema import (
     Advisory,
     Allocation,
     Case,
+    ConfigFile,
     DataSetFact,
     Framework,
     GpuFact,
@@ -36,6 +37,7 @@ FILES: dict[str, Any] = {
     "data_sets": tuple[DataSetFact, ...],
     "starts": tuple[Start, ...],
     "allocations": tuple[Allocation, ...],
+    "config_files": tuple[ConfigFile, ...],
     "decision_tree": TreePart,
     "signatures": LinesPart,
 }

@@ -16,6 +16,7 @@ from advisor.knowledge.schema import (
     Advisory,
     Allocation,
     Case,
+    ConfigFile,
     DataSetFact,
     Framework,
     GpuFact,
@@ -105,6 +106,7 @@ def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
         data_sets=_typed(folder / "data_sets.yaml", words, tuple[DataSetFact, ...]),
         starts=_typed(folder / "starts.yaml", words, tuple[Start, ...]),
         allocations=_typed(folder / "allocations.yaml", words, tuple[Allocation, ...]),
+        config_files=_typed(folder / "config_files.yaml", words, tuple[ConfigFile, ...]),
     )
 
 

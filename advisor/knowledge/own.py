@@ -84,6 +84,7 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
         data_sets=over("data set", ours.data_sets, _name),
         starts=over("start", ours.starts, _id),
         allocations=over("allocation", ours.allocations, _id),
+        config_files=over("config file", ours.config_files, _id),
         tree=Tree(
             start=start,
             questions=over("question", ours.tree.questions, _id),

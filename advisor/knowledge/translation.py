@@ -19,6 +19,7 @@ PROSE: Mapping[str, frozenset[str]] = {
         {"title", "mechanism", "folklore"}
         | {"advised", "also_advised", "confirmed_by", "failed", "tried", "worked"}  # in `reported`
     ),
+    "config_files": frozenset(),
     "data_sets": frozenset(),
     "decision_tree": frozenset(
         {"title", "asks", "why", "if_unknown", "because", "explains", "record_next_time", "proof", "counter"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Literal
 
@@ -159,7 +159,13 @@ def pip_install(library: str, version: str) -> str:
     return f'pip install "{library}{version if version[:1] in tuple("<>=~!") else f"=={version}"}"'
 
 
-def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str = "") -> Plan:
+WhyUnread = Callable[[Script, Sequence[EditRequest], Sequence[Rewrite]], str]
+"""Why the program would not get a change that can be written; "" where it does."""
+
+
+def placed(
+    plan: Plan, script: Script | None, launch_index: int, no_place: str = "", unread: WhyUnread | None = None
+) -> Plan:
     """The plan with file and line of every change: where the new value would stand beside the other selected ones.
 
     `no_place`: why a setting that the command does not have yet may not be added to it; "" where it may.
@@ -172,14 +178,14 @@ def placed(plan: Plan, script: Script | None, launch_index: int, no_place: str =
         there = {bare(one.key) for one in launch.settings if one.span is not None or not launch.argv}
         plan = replace(plan, steps=tuple(_barred(step, there, no_place) for step in plan.steps))
     together = _try(
-        script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)]
+        script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)], unread
     )
     steps = tuple(
         replace(
             step, changes=tuple(_placed_change(change, together, _is_variable(step, change)) for change in step.changes)
         )
         if step.selected and step.kind in WRITABLE and not isinstance(together, str)
-        else _placed_step(step, script, launch_index)
+        else _placed_step(step, script, launch_index, unread)
         for step in plan.steps
     )
     return replace(plan, steps=steps)
@@ -224,18 +230,21 @@ def _cannot_be_written(why: str) -> str:
     return say("cannot be written into the script: {why}", why=why)
 
 
-def _try(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...] | str:
+def _try(
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], unread: WhyUnread | None
+) -> tuple[Rewrite, ...] | str:
     """The rewrites, or the sentence of the refusal."""
     try:
-        return rewrite(script, launch_index, wanted) if wanted else ()
+        rewrites = rewrite(script, launch_index, wanted) if wanted else ()
     except EditRefused as refusal:
         return str(refusal)
+    return (unread is not None and rewrites and unread(script, wanted, rewrites)) or rewrites
 
 
-def _placed_step(step: PlanStep, script: Script, launch_index: int) -> PlanStep:
+def _placed_step(step: PlanStep, script: Script, launch_index: int, unread: WhyUnread | None) -> PlanStep:
     if step.kind not in WRITABLE or not step.changes or step.no_place:
         return step
-    rewrites = _try(script, launch_index, wanted_of(step))
+    rewrites = _try(script, launch_index, wanted_of(step), unread)
     if isinstance(rewrites, str):
         refused = _cannot_be_written(rewrites)
         return replace(step, caveats=(*(c for c in step.caveats if c != refused), refused), selected=False)

@@ -31,15 +31,40 @@ def newly_broken(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()
     return _newly(before, after, changed, unseen=False)
 
 
+def newly_stopped(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()) -> list[str]:
+    """The same of constraints of keys that the launch gives itself, and that divide by one that it gives."""
+    values = after.natives.values
+    given = {key for key, one in values.items() if one.given}
+    rules = {at: dict(_rules_of(after, at)) for (at, _), _, _ in _all_broken(after) if at in given}
+    counts = {
+        (at, n) for at, each in rules.items() for n, rule in each.items() if _divides_by_one_of(rule, given, values)
+    }
+    return _newly(before, after, changed, unseen=False, of=counts)
+
+
+def _divides_by_one_of(rule: Constraint, given: Container[str], natives: Container[str]) -> bool:
+    """Whether a constraint's divisor, where it has one, names a given key: a default may be one of other trainings."""
+    divided = _remainder(rule.holds)
+    names = [node.name for node in walk(divided.right) if isinstance(node, Name)] if divided is not None else []
+    keys = [name for name in names if name in natives]
+    return not keys or any(name in given for name in keys)
+
+
 def newly_in_doubt(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()) -> list[str]:
     """The same of constraints that break only if settings which nobody saw are at their defaults."""
     return _newly(before, after, changed, unseen=True)
 
 
-def _newly(before: BuiltRun, after: BuiltRun, changed: Container[str], unseen: bool) -> list[str]:
+def _newly(
+    before: BuiltRun, after: BuiltRun, changed: Container[str], unseen: bool, of: Container[Stands] | None = None
+) -> list[str]:
     already = {stands for stands, _, _ in _all_broken(before)}
     every = _all_broken(after, before)
-    found = [(stands, said) for stands, said, by in every if stands not in already and by is unseen]
+    found = [
+        (stands, said)
+        for stands, said, by in every
+        if stands not in already and by is unseen and (of is None or stands in of)
+    ]
     found.sort(key=lambda one: one[0][0] not in changed)
     return list(dict.fromkeys(said for _, said in found))
 

@@ -283,6 +283,8 @@ def beside_file(recognised: Recognised, launch: Launch | None) -> str:
     """What the command takes beside its config file: "options", "assignments" (key=value) or "nothing"."""
     framework = recognised.framework
     from_file = launch is not None and bool(launch.argv) and any(s.origin != "command" for s in launch.settings)
+    if launch is not None and launch.argv:  # also one that was not found, or is written before the launch
+        from_file = from_file or any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
     if framework is None or not framework.beside_file or not from_file:
         return "options"
     return framework.beside_file.get(recognised.era, framework.beside_file.get("*", "options"))

@@ -206,6 +206,19 @@ def builds_a_trainer(files: Files, command: TracedCommand, found: LauncherMatch,
     return False
 
 
+def unreadable(launch: Launch, base: Path) -> str:
+    """Why a config file that a launch names cannot be loaded, in a sentence; "" where all that are there can."""
+    for named in _named(launch.launcher, launch.settings, [word for word in launch.loose if word is not None]):
+        files = Files()
+        try:
+            number = files.find(named.name, base, _KINDS.get(posixpath.splitext(named.name)[1], "yaml"), launch.folder)
+            if number is not None:
+                read_keyed(files.documents[number])
+        except ScriptError as error:
+            return str(error)
+    return ""
+
+
 def named_file(launch: Launch, prefix: str) -> str | None:
     """The name of the file that gives a launch its keys with this prefix."""
     found = [named.name for named in _named(launch.launcher, launch.settings, ()) if named.prefix == prefix]

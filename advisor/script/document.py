@@ -116,8 +116,9 @@ class EditRequest(Struct, frozen=True):
     key: str
     value: Value | None
     comment: str = ""
-    kind: Literal["setting", "environment", "job"] = "setting"
-    """"job": an option of the batch script's own #SBATCH lines, or of the command that starts the run under a limit."""
+    kind: Literal["setting", "environment", "job", "launcher"] = "setting"
+    """"job": an option of the batch script's own #SBATCH lines, or of the command that starts the run under a limit;
+    "launcher": one of torchrun, accelerate or deepspeed, before the program."""
     everywhere: bool = False
     """Of a variable: every launch of the script may get it. Otherwise only the launch that is edited does."""
     assigned: bool = False

@@ -33,8 +33,10 @@ _TEMPLATE = regex(rb"^[ \t]*\{%[-+]?[ \t]*(?:for|if|set|macro|block)\b", re.MULT
 _NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
 
 
-def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...]:
-    """The documents with the wanted changes, for one launch of the script.
+def rewrite(
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], *, alone: bool = False
+) -> tuple[Rewrite, ...]:
+    """The documents with the wanted changes, for one launch of the script; `alone`: for no other call of its function.
 
     A literal that decides only one setting is edited in place; else an override is added at the launch. Every result
     has been read again: raises EditRefused, in one sentence, where a change would move something else too.
@@ -66,12 +68,53 @@ def rewrite(script: Script, launch_index: int, wanted: Sequence[EditRequest]) ->
     except Exhausted as error:
         raise EditRefused(say("The script is too long to be changed safely.")) from error
     rewrites = changes.rewrites()
+    if alone and document.kind == "shell" and len(together(script, launch_index)) > 1:
+        if not differences(script, launch_index, wanted, rewrites, alone=True):
+            return rewrites
+        if done := _in_own_call(script, launch_index, wanted):
+            return done
+        _refuse_other_calls(script, launch_index)
+        rounds = [one.effective() for one in together(script, launch_index)]
+        keys = [item.key for item in wanted if item.kind == "setting"]
+        if any(len({repr(one[key].value) for one in rounds if key in one}) > 1 for key in keys):
+            raise _each_its_own(script, launch_index)
     problems = differences(script, launch_index, wanted, rewrites)
     if problems:
         if len(together(script, launch_index)) > 1:
             raise _each_its_own(script, launch_index)
         raise EditRefused(say("The change cannot be made without side effects: {what}", what=problems[0].says))
     return rewrites
+
+
+def _in_own_call(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...]:
+    """The changes among the words of one call of a function; none where they cannot stand there."""
+    from advisor.script.shell_edit import ShellEditor
+
+    if any(item.kind != "setting" or item.value is None for item in wanted):
+        return ()
+    reading, changes = _as_it_stands(script.documents, script.positional), Changes(script.documents)
+    editor = ShellEditor(reading, reading.launches[launch_index], changes)
+    try:
+        done = [editor.in_own_call(item, item.value) for item in wanted if item.value is not None]
+        rewrites = changes.rewrites() if all(done) else ()
+    except EditRefused:
+        return ()
+    return rewrites if rewrites and not differences(script, launch_index, wanted, rewrites, alone=True) else ()
+
+
+def _refuse_other_calls(script: Script, launch_index: int) -> None:
+    """Raise EditRefused where the words of a launch are those of other calls of a function, too."""
+    try:
+        reading = _as_it_stands(script.documents, script.positional)
+    except Unterminated:
+        return
+    rounds = [reading.launches[one.index].command.calls for one in together(script, launch_index)]
+    if len(set(rounds)) > 1:
+        span = script.launches[launch_index].span
+        told = {"line": span.line if span is not None else 0, "count": len(rounds)}
+        raise EditRefused(
+            say("Line {line} is the command of {count} calls: without --launch all of them get it.", **told)
+        )
 
 
 def together(script: Script, launch_index: int) -> list[Launch]:
@@ -152,6 +195,8 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
             edit_job_option(script.documents[0], item, changes)
         elif item.kind == "environment":
             edit_environment(editor, item)
+        elif item.kind == "launcher":
+            editor.launcher_option(item)
         elif not item.key.startswith(FOLLOWED) and not item.in_file:
             editor.setting(item)
     if added := [item for item in wanted if item.kind == "setting" and item.in_file]:

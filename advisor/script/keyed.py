@@ -49,6 +49,8 @@ class KeyedEntry(Struct, frozen=True):
     style: ValueStyle
     name: int
     flow: bool = False
+    merged: bool = False
+    """It comes in by YAML's `<<`."""
 
 
 class Table(Struct, frozen=True):
@@ -65,7 +67,7 @@ class Table(Struct, frozen=True):
 
     def has(self, entry: KeyedEntry) -> bool:
         """Whether an entry is written in this very table, not merged into it (`<<`)."""
-        return self.start <= entry.name <= self.closer
+        return not entry.merged and self.start <= entry.name <= self.closer
 
 
 class Keyed(Struct):
@@ -330,6 +332,7 @@ class _YamlReader:
         self.shift = shift
         self.name = name
         self.keyed = Keyed()
+        self.merging = 0
         self.offsets: list[int] | None = None
         if not text.isascii():
             self.offsets = [0, *accumulate(len(character.encode("utf-8")) for character in text)]
@@ -362,8 +365,10 @@ class _YamlReader:
             if name.value in names and not merged:
                 self.keyed.forget(below)
             names.add(name.value)
+            self.merging += bool(merged)
             for each in merged or [value]:
                 end = max(end, self.node(key if merged else below, each, name, depth + 1, inside))
+            self.merging -= bool(merged)
             end = max(end, self.at(name.end_mark.index))
         closer = self.at(node.end_mark.index) - 1
         if not stood:
@@ -377,7 +382,8 @@ class _YamlReader:
             if not node.flow_style and node.value:
                 end = max(self.at(item.end_mark.index) for item in node.value)
             values = tuple(item.value for item in node.value)
-            self.keyed.add(KeyedEntry(key, values or "[]", start, end, "list", self.at(name.start_mark.index), flow))
+            own = self.at(name.start_mark.index)
+            self.keyed.add(KeyedEntry(key, values or "[]", start, end, "list", own, flow, self.merging > 0))
             return end
         last = start
         for number, item in enumerate(node.value):
@@ -393,5 +399,6 @@ class _YamlReader:
             start = end = self.at(name.end_mark.index)
             colon = self.data.find(b":", start)
             start = end = colon + 1 if colon >= 0 else end
-        self.keyed.add(KeyedEntry(key, value, start, end, style, self.at(name.start_mark.index), flow))
+        own = self.at(name.start_mark.index)
+        self.keyed.add(KeyedEntry(key, value, start, end, style, own, flow, self.merging > 0))
         return end

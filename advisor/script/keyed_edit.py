@@ -21,20 +21,6 @@ _ELEMENT = regex(r"\[(\d+)\]")
 _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
 
-_OF_OTHER_PROGRAMS = (
-    ({"cells", "nbformat"}, "Jupyter"),
-    ({"apiVersion", "kind"}, "Kubernetes"),
-    ({"services"}, "Docker Compose"),
-    ({"jobs", "on"}, "GitHub Actions"),
-    ({"resources", "run"}, "SkyPilot"),
-    ({"tasks", "version"}, "Task"),
-    ({"method", "parameters"}, "Weights & Biases"),
-)
-"""Tables and keys at the top that every file of a program has which starts a training and reads no settings itself.
-Sources: nbformat 4 schema; kubernetes.io/docs/concepts/overview/working-with-objects; compose-spec 04; GitHub's
-workflow syntax; docs.skypilot.co YAML spec; taskfile.dev schema; docs.wandb.ai sweep configuration."""
-
-
 class KeyedEditor:
     """Collects the edits of one YAML or JSON document."""
 
@@ -81,8 +67,9 @@ class KeyedEditor:
         name = clean_line(wanted.key)
         sharing = [other.key for other in self.keyed.entries if other.start == entry.start and other.key != entry.key]
         table = self.keyed.tables.get(entry.key.rpartition(".")[0])
-        if sharing and table is not None and not table.has(entry):
-            self.add(entry.key, wanted, value)  # it is merged in (<<): a key of its own wins
+        several = sum(other.key == entry.key for other in self.keyed.entries if other.merged) > 1
+        if (sharing or several) and table is not None and not table.has(entry):
+            self.add(entry.key, wanted, value)  # merged in (<<), PyYAML 6.0.4 otherwise than 6.0.3: its own key wins
             return
         if sharing and entry.start != entry.end:
             others = clean_line(", ".join(sharing), 200)
@@ -132,7 +119,6 @@ class KeyedEditor:
 
     def add(self, key: str, wanted: EditRequest, value: Value) -> None:
         """A new key below the deepest table that exists on its way."""
-        self.refuse_of_other_programs(key)
         dotted = _ELEMENT.sub(r".\1", key)
         if dotted != key and (self.keyed.find(dotted) or self.keyed.below(dotted)):
             raise EditRefused(say("{key} is called {dotted}.", key=clean_line(wanted.key), dotted=clean_line(dotted)))
@@ -146,16 +132,6 @@ class KeyedEditor:
                 return
         file = clean_line(str(self.document.path))
         raise EditRefused(say("{file} has no table that {key} could stand in.", file=file, key=clean_line(key)))
-
-    def refuse_of_other_programs(self, key: str) -> None:
-        top = {
-            re.split(r"[.\[]", name, maxsplit=1)[0]
-            for name in (*self.keyed.tables, *(e.key for e in self.keyed.entries))
-        }
-        program = next((name for keys, name in _OF_OTHER_PROGRAMS if keys <= top), None)
-        if program is not None and "." not in key:
-            names = {"file": clean_line(str(self.document.path)), "program": program, "key": clean_line(key)}
-            raise EditRefused(say("{file} is read by {program}, which takes no {key}: set it in the command.", **names))
 
     def insert(self, table: Table, names: list[str], wanted: EditRequest, value: Value) -> None:
         parts = [".".join(filter(None, (table.key, *names[:n]))) for n in range(1, len(names))]

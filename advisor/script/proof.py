@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import warnings
@@ -115,9 +116,14 @@ def _parses(bash: str, data: bytes) -> bool:
 
 
 def differences(
-    script: Script, launch_index: int, wanted: Sequence[EditRequest], rewrites: Sequence[Rewrite]
+    script: Script,
+    launch_index: int,
+    wanted: Sequence[EditRequest],
+    rewrites: Sequence[Rewrite],
+    *,
+    alone: bool = False,
 ) -> list[Difference]:
-    """What does not come out as wanted, and what else moved. Empty: the edit is exact."""
+    """What does not come out as wanted, and what else moved. Empty: the edit is exact. `alone`: for no other round."""
     try:
         again = read_again(script, rewrites)
     except (ScriptError, EditRefused) as error:
@@ -131,7 +137,7 @@ def differences(
     out += [problem for item in wanted if item.kind == "job" for problem in _job_differences(again, item)]
     target = script.launches[launch_index]
     for old, new in zip(script.launches, again.launches, strict=True):
-        rounds = old.index != launch_index and old.span is not None and old.span == target.span
+        rounds = not alone and old.index != launch_index and old.span is not None and old.span == target.span
         before, after = old.environment, new.environment
         given = [  # variables for every launch that reached one which was not asked for
             item for item in wanted
@@ -170,20 +176,27 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Di
     asked = {_bare(item.key): item for item in wanted if item.kind == "setting"}
     for key in {**expected, **found}:
         before, after = expected.get(key, _UNSET), found.get(key, _UNSET)
-        follows = key in followers and key not in asked
+        follows = (key in followers and key not in asked) or _of_launcher(key, wanted)
         follows = follows or (before == EMPTY and any(one.startswith(f"{key}.") for one in asked))  # no longer empty
         loose = not old.argv or (key in asked and asked[key].in_file)
         if not follows and not _same(before, after, loose=loose):
             out.append(_difference(clean_line(key), before, after, key in asked))
     out += _compare_environment(old, new, wanted)
+    launching = {item.key: item.value for item in wanted if item.kind == "launcher"}
     for changed, before, after in (
         (mark("the program changed"), old.program, new.program),
-        (mark("the launcher options changed"), dict(old.launcher), dict(new.launcher)),
+        (mark("the launcher options changed"), {**old.launcher, **launching}, dict(new.launcher)),
         (mark("the arguments that are no settings changed"), (_rest(old), old.loose), (_rest(new), new.loose)),
     ):
         if before != after:
             out.append(Difference(say(changed)))
     return out
+
+
+def _of_launcher(key: str, wanted: Sequence[EditRequest]) -> bool:
+    """Whether a setting is what an option of the launcher says: accelerate's file has it under the same name."""
+    told = {item.key.lstrip("-") for item in wanted if item.kind == "launcher"}
+    return key.startswith("accelerate:") and re.split(r"[.:]", key)[-1] in told
 
 
 def _difference(name: str, expected: object, found: object, wanted: bool) -> Difference:

@@ -12,6 +12,7 @@ from advisor.language import listed, say
 from advisor.regex import regex
 from advisor.script.document import ANEW, Changes, EditRefused, EditRequest, Value, comment_text, encoded
 from advisor.script.python_calls import called
+from advisor.script.python_demands import demands
 from advisor.script.python_file import FieldSource, PythonReading, parsed, text_of
 
 _NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
@@ -96,6 +97,9 @@ class PythonEditor:
         self.alone(source, wanted)
         if isinstance(why := source.found.reason, Varies):
             raise EditRefused(say(ANEW, key=clean_line(wanted.key), why=clean_line(why)))
+        if (name := several_calls(parsed(self.data), node)) is not None:
+            told = {"key": clean_line(wanted.key), "name": name}
+            raise EditRefused(say("{key} is what each call of {name} gives it: change it there.", **told))
         if isinstance(node, ast.IfExp):
             raise EditRefused(
                 say("{key} depends on a condition that only running the file would tell.", key=clean_line(wanted.key))
@@ -208,6 +212,30 @@ class PythonEditor:
             self.changes.replace(0, line, line, indent + b"# " + comment_text(wanted.comment) + self.newline)
 
 
+def several_calls(tree: ast.Module, value: ast.expr) -> str | None:
+    """The function whose parameter an expression takes, where that is handed to something that calls it, or is called
+    more than once.
+    """
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.lineno <= value.lineno <= (node.end_lineno or node.lineno)
+    ]
+    read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    function = around[-1] if around else None
+    if function is None or function.decorator_list or read.isdisjoint(each.arg for each in function.args.args):
+        return None
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    own = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == function.name]
+    handed = [
+        call
+        for call in calls
+        if any(isinstance(arg, ast.Name) and arg.id == function.name for arg in call.args)
+        and called(call) not in ("Fire", "run", "cli", "main")  # which hand it the options of the command
+    ]
+    return function.name if len(own) > 1 or handed else None
+
+
 def literal(value: Value, old: bytes) -> str:
     """A value as a Python literal; text keeps the quotes that the old literal had."""
     quoted = old[:1] in (b"'", b'"')
@@ -221,29 +249,3 @@ def literal(value: Value, old: bytes) -> str:
     body = value.translate({ord("\\"): r"\\", ord(sign): "\\" + sign, 10: r"\n", 13: r"\r", 9: r"\t"})
     body = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\U{ord(c):08x}" for c in body)
     return sign + body + sign
-
-
-def demands(tree: ast.Module, key: str) -> int | None:
-    """The line that stops the run unless an attribute, or what is computed of it, is one fixed number."""
-    names: set[str] = set()
-
-    def reads(node: ast.expr) -> bool:
-        inside = list(ast.walk(node))
-        attributes = any(isinstance(one, ast.Attribute) and one.attr == key for one in inside)
-        return attributes or any(isinstance(one, ast.Name) and one.id in names for one in inside)
-
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp() as value) if reads(value):
-                names.add(name)
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assert(test=ast.Compare(ops=[ast.Eq()]) as test):
-                pass
-            case ast.If(test=ast.Compare(ops=[ast.NotEq()]) as test, body=[ast.Raise(), *_]):
-                pass
-            case _:
-                continue
-        if reads(test) and not any(isinstance(one, ast.Mod) for one in ast.walk(test)):
-            return node.lineno
-    return None

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.hostile import clean, clean_line
 from advisor.language import listed, say
@@ -161,8 +162,8 @@ def parsed(data: bytes) -> ast.Module:
             raise error from None
 
 
-def takes_option(document: Document, key: str, *, configured: bool = False) -> bool:
-    """Whether a well-formed Python file may read an option of this name from its command."""
+def takes_option(document: Document, key: str, *, configured: bool = False) -> bool | None:
+    """Whether a well-formed Python file reads an option of this name from its command; None: nobody knows."""
     return takes(parsed(document.data), key, configured)
 
 
@@ -196,14 +197,24 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
         _read_setup(reading, setup, values, unchanged_dictionaries(tree))
         reading.bases += tuple(imported(tree, classes, reading.bases))
         holders, last = config_names(tree, setup), _last_training(tree, values)
+        around = values.scope(setup.configs[-1]) if setup.configs else None
         for change in (*changes_of(tree, holders), *changes_inside(tree, setup, holders)):
-            if last is None or values.scope(change.node) is not None or change.node.lineno <= last:
-                _read_change(reading, change, values)
+            inside = values.scope(change.node)
+            if last is None or inside is not None or change.node.lineno <= last:
+                handed = inside is not None and inside is not around and _takes_over(inside, change.node)
+                _read_change(reading, replace(change, value=None) if handed else change, values)
         return
     for statement in tree.body:  # a fragment of a config class
         if isinstance(statement, ast.AnnAssign):
             for key, value in assignments(statement):
                 _add(reading, key, statement, value, names)
+
+
+def _takes_over(function: ast.AST, node: ast.AST) -> bool:
+    """Whether the object that a statement of a function changes is what the function is called with, each time anew."""
+    given = {each.arg for each in ast.walk(getattr(function, "args", function)) if isinstance(each, ast.arg)}
+    target = node.targets[0] if isinstance(node, ast.Assign) else node
+    return any(isinstance(one, ast.Name) and one.id in given for one in ast.walk(target))
 
 
 def _last_training(tree: ast.Module, values: NameValues) -> int | None:

@@ -14,6 +14,7 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import ScriptError
 from advisor.script.python_calls import called
+from advisor.script.python_parser import names_of
 from advisor.script.python_value import PythonValue
 
 _INTO_CLASSES = ("parse_args_into_dataclasses", "parse_args_and_config", "parse")
@@ -25,13 +26,13 @@ _COMMAND_LINES = frozenset(
     ("absl", "argparse", "docopt", "draccus", "jsonargparse", "optparse", "simple_parsing", "tap", "tyro")
 )  # fmt: skip
 """Packages that read the command line, or let it be read."""
-_NAMING = frozenset(("click", "fire", "typer"))
+NAMING = frozenset(("click", "fire", "typer"))
 """Packages for which the file spells out each option, or has an argument of a function by its name."""
 _OF_WHOLE_KEYS = frozenset(("hydra", "omegaconf"))
 """Packages that read `key=value`, with the whole key: what the command does not set yet may go by a longer one."""
 _FROM_A_FILE = ("parse_yaml_file", "parse_json_file")
 """Methods of transformers' HfArgumentParser for a config file that stands alone."""
-_LIBRARIES = frozenset(
+LIBRARIES = frozenset(
     ("accelerate", "bitsandbytes", "datasets", "deepspeed", "numpy", "pandas", "peft", "torch", "transformers", "trl",
      "tqdm", "unsloth", "vllm", "wandb", "yaml")
 )  # fmt: skip
@@ -80,6 +81,22 @@ def _number(text: str) -> PythonValue:
 def _holders(tree: ast.Module) -> list[str]:
     """Names that hold what argparse read: `args = parser.parse_args()`."""
     return [names[0] for names, call in _options_read(tree) if called(call) in _INTO_ONE]
+
+
+def is_parsing(call: ast.Call) -> bool:
+    """Whether a call returns what a parser read."""
+    return called(call) in {*_INTO_CLASSES, *_INTO_ONE, *_OF_ONE_CLASS, *_FROM_A_FILE, "parse_dict"}
+
+
+def filled_classes(trees: Sequence[ast.Module]) -> frozenset[str]:
+    """The classes that parsers of these files fill."""
+    found: set[str] = set()
+    for tree in trees:
+        parsers = _parsers(tree)
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        found |= {name for call in calls for name in _filled(call, parsers)}
+        found |= {name for names in parsers.values() for name in names}
+    return frozenset(found)
 
 
 def _options_read(tree: ast.Module) -> Iterator[tuple[list[str], ast.Call]]:
@@ -162,17 +179,19 @@ def later_defaults(tree: ast.Module) -> frozenset[str]:
 def own_options(tree: ast.Module) -> frozenset[str] | None:
     """The options of the one argparse parser that reads the command; None where another one may read it, too."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    others = (*_INTO_CLASSES[:-1], *_OF_ONE_CLASS, "parse_known_args", "add_arguments", "add_subparsers")
+    others = (*_INTO_CLASSES[:-1], *_OF_ONE_CLASS, "parse_known_args", "add_arguments")
     alone = sum(called(call) == "ArgumentParser" for call in calls) == 1
-    if not alone or any(called(call) in others for call in calls):
+    added = [call for call in calls if called(call) == "add_argument"]
+    spelled_out = all(any(isinstance(arg, ast.Constant) for arg in call.args) for call in added)
+    if not alone or not spelled_out or any(called(call) in others for call in calls):
         return None
-    return frozenset(name for name, _, _ in _flags(tree))
+    return names_of(tree)
 
 
-def takes(tree: ast.Module, key: str, configured: bool) -> bool:
-    """Whether the file may take `--key value` from its command; `configured`: the command names a config file.
+def takes(tree: ast.Module, key: str, configured: bool) -> bool | None:
+    """Whether the file takes `--key value` from its command; `configured`: the command names a config file.
 
-    Unknown is yes where a module of which nothing is known may read the command.
+    None: nobody knows; a class or a module that is not read here may have it.
     """
     name = key.lstrip("-").replace("-", "_")
     own = own_options(tree)
@@ -182,17 +201,31 @@ def takes(tree: ast.Module, key: str, configured: bool) -> bool:
     if configured and any(called(call) in _FROM_A_FILE for call in calls):
         return False  # `if len(sys.argv) == 2`: a file, or options
     imported = {module.partition(".")[0] for module in _modules(tree)}
-    if imported & _NAMING:
+    if imported & NAMING:
         texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-        return f"--{key.lstrip('-')}" in texts or ("fire" in imported and name in arguments)
+        return not texts.isdisjoint((f"--{key.lstrip('-')}", f"--{name}", f"--{name.replace('_', '-')}")) or (
+            not imported.isdisjoint(("fire", "typer")) and name in arguments
+        )
+    defined = [call for call in calls if called(call).startswith("DEFINE_")]
+    if "absl" in imported and defined:
+        return name in {_text(call.args[0]) for call in defined if call.args}
     classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    filled = [_filled(call, {}) for call in calls if called(call) in _OF_ONE_CLASS]
-    if filled and all(one in classes for names in filled for one in names):
-        return any(field == name for names in filled for one in names for field, _ in _fields(one, classes))
-    if any(called(call) in {*_INTO_CLASSES, *_INTO_ONE, *_OF_ONE_CLASS} for call in calls):
+    filled = [one for call in calls if called(call) in _OF_ONE_CLASS for one in _filled(call, {})]
+    if filled and all(one in classes for one in filled):
+        return any(field == name for one in filled for field in _own_fields(classes[one]))
+    if any(name in _own_fields(classes[one]) for one in filled_classes([tree]) if one in classes):
         return True
-    return any(called(call).endswith("Parser") for call in calls) or any(map(_may_read, _modules(tree)))
+    read = any(called(call) in {*_INTO_CLASSES, *_INTO_ONE, *_OF_ONE_CLASS} for call in calls)
+    read = read or any(called(call).endswith("Parser") for call in calls) or any(map(_may_read, _modules(tree)))
+    return None if read else False
+
+
+def _own_fields(node: ast.ClassDef) -> list[str]:
+    """The fields of a class, with and without defaults."""
+    return [
+        each.target.id for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    ]
 
 
 def _modules(tree: ast.Module) -> Iterator[str]:
@@ -206,7 +239,7 @@ def _modules(tree: ast.Module) -> Iterator[str]:
 
 def _may_read(module: str) -> bool:
     top = module.partition(".")[0]
-    return top in _COMMAND_LINES or top not in sys.stdlib_module_names | _LIBRARIES | _OF_WHOLE_KEYS
+    return top in _COMMAND_LINES or top not in sys.stdlib_module_names | LIBRARIES | _OF_WHOLE_KEYS
 
 
 def _text(node: ast.expr | None) -> str:

@@ -185,6 +185,21 @@ class ShellEditor:
         self.comment(wanted, first.start)
         return True
 
+    def launcher_option(self, wanted: EditRequest) -> None:
+        """Change an option that stands before the program, where its literal decides nothing else."""
+        command, value = self.launch.command, wanted.value
+        start, end = self.launch.found.launcher
+        at = [i for i in range(start, end) if command.fields[i].text.partition(b"=")[0] == wanted.key.encode()]
+        fields = command.fields[at[-1]].pieces if at else ()
+        if at and joined(fields) == wanted.key.encode():
+            at, fields = [at[-1] + 1], command.fields[at[-1] + 1].pieces
+        else:
+            fields = cut(fields, len(wanted.key) + 1)
+        found = target(fields, self.reading.data) if at else None
+        shared = found is None or self.reading.shared(found.place, self.launch, (at[-1],))
+        if not isinstance(value, str) or shared or not self.replace_literal(fields, value, wanted, False):
+            raise EditRefused(say("{key} is an option of the launcher: change it by hand.", key=clean_line(wanted.key)))
+
     def write(self, place: ByteRange, new: bytes, wanted: EditRequest) -> None:
         self.changes.replace(place.doc, place.start, place.end, new, wanted.key)
         self.comment(wanted, place.start)
@@ -245,6 +260,22 @@ class ShellEditor:
         offset = len(lead)
         self.changes.replace(0, place.start, place.start, lead + new, wanted.key, (offset + low, offset + high))
         self.comment(wanted, start)
+
+    def in_own_call(self, wanted: EditRequest, value: Value) -> bool:
+        """Put an override among the words that this call alone hands to a command which several share: `run a=1`."""
+        marker, key = self.spelled(wanted.key)
+        before = [argument.fields[-1] for argument in self.launch.arguments if argument.key == key]
+        for index in range(len(self.launch.command.fields) - 1, max(before, default=0), -1):
+            home = self.launch.command.fields[index].home
+            if home is None or home in self.words or home.doc != 0 or home.context != "plain":
+                continue
+            if self.reading.shared(home, self.launch, (index,)):
+                return False
+            text, low, high = self.argument_text(marker, key, value, False, wanted.assigned)
+            self.changes.replace(0, home.end, home.end, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
+            self.comment(wanted, home.start)
+            return True
+        return False
 
     def refuse_where_it_counts_not(self, key: str) -> None:
         """Raises EditRefused where what stands last is no option, or is added to runs with configs of their own."""

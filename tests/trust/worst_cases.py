@@ -1,18 +1,21 @@
 """Each signature against a megabyte made to mislead it, by the whole scan.
 
-    python -m tests.trust.worst_cases [BYTES [pumped]]
+    python -m tests.trust.worst_cases [BYTES [repeated|pumped [SECONDS]]]
 
-Made of its own sample: cut short, without its last characters, its anchors, its words over and over, on one line and
-on many, with and without digits; "pumped": cut at each of its words, and one character over and over from there.
-Prints the slowest.
+All are tried short first; those that took longest go on to a longer text, as many as the time allows. Made of its own
+sample: cut short, without its last characters, its anchors, its words over and over, on one line and on many, with and
+without digits; "pumped": cut at each of its words, and one character over and over from there. Prints the slowest.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from advisor.crash.patterns import Catalogue, Ready
 from advisor.crash.scan import scan
@@ -24,6 +27,22 @@ PUMPED = (" ", "9", "a", ".", ":", "(", "\n", "\t")
 MOST_CUTS = 16
 SLOW = 2.0
 """Seconds of processor time; what takes longer is printed at once."""
+TOLD_EVERY = 60
+STEPS = ((50, 8), (10, 8), (1, 1))
+"""Part of the full size, and of how many texts one goes on to the next step: what is bad for its length shows early."""
+
+
+class Took(NamedTuple):
+    seconds: float
+    ready: Ready
+    number: int
+    how: str
+
+    def __lt__(self, other: tuple[object, ...]) -> bool:
+        return self.seconds < float(str(other[0]))
+
+    def __str__(self) -> str:
+        return f"{self.seconds:6.2f} s  {self.ready.signature.id}: {self.how}"
 
 
 def misleading(ready: Ready) -> Iterator[str]:
@@ -54,28 +73,40 @@ def pumped(ready: Ready, size: int) -> Iterator[tuple[str, str]]:
             yield f"{character!r} after {cut}", sample[:cut] + character * size
 
 
-def slowest(every: Catalogue, size: int, texts: Texts = repeated) -> list[tuple[float, str, str]]:
-    """(seconds of processor time, signature, how) of each signature's worst, the slowest first."""
-    found = []
-    for ready in every.ready:
-        times = []
-        for how, text in texts(ready, size):
+def slowest(every: Catalogue, size: int, texts: Texts = repeated, seconds: float = math.inf) -> list[Took]:
+    """The texts of full size that took longest, the slowest first, of those that were slow when they were short."""
+    ends = time.monotonic() + seconds
+    waiting = [(ready, number) for ready in every.ready for number, _ in enumerate(texts(ready, 1))]
+    tried: list[Took] = []
+    for part, kept in STEPS:
+        tried, told = [], time.monotonic()
+        for done, (ready, number) in enumerate(waiting, 1):
+            how, text = next(itertools.islice(texts(ready, size // part), number, None))
             begun = time.process_time()
             scan(text_source(text, "x"), every)
-            times.append((time.process_time() - begun, ready.signature.id, how))
-        found.append(max(times))
-        if max(times)[0] > SLOW:
-            print(f"{max(times)[0]:6.2f} s  {ready.signature.id}: {max(times)[2]}", flush=True)
-    return sorted(found, reverse=True)
+            tried.append(Took(time.process_time() - begun, ready, number, how))
+            if tried[-1].seconds > SLOW:
+                print(tried[-1], flush=True)
+            if (now := time.monotonic()) - told > TOLD_EVERY:
+                print(f"  {done} of {len(waiting)} of {size // part} bytes, {ends - now:.0f} s left", flush=True)
+                told = now
+            if now > ends:
+                break
+        print(
+            f"{len(tried)} of {len(waiting)} texts of {size // part} bytes, at most {max(tried).seconds:.2f} s",
+            flush=True,
+        )
+        waiting = [(one.ready, one.number) for one in sorted(tried, reverse=True)[: len(tried) // kept + 1]]
+    return sorted(tried, reverse=True)
 
 
-def main(size: str = "1000000", way: str = "repeated") -> None:
+def main(size: str = "1000000", way: str = "repeated", seconds: str = "1200") -> None:
     """Print the ten slowest."""
     every = Catalogue(load_knowledge().signatures)
-    found = slowest(every, int(size), pumped if way == "pumped" else repeated)
-    print(f"{len(found)} signatures, {size} bytes each way")
-    for took, name, how in found[:10]:
-        print(f"{took:6.2f} s  {name}: {how}")
+    found = slowest(every, int(size), pumped if way == "pumped" else repeated, float(seconds))
+    print(f"{len(every.ready)} signatures, {len(found)} texts of {size} bytes; the slowest:")
+    for one in found[:10]:
+        print(one)
 
 
 if __name__ == "__main__":

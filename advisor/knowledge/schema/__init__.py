@@ -41,6 +41,8 @@ from advisor.knowledge.schema.crash import (
     VersionMark,
 )
 from advisor.knowledge.schema.facts import (
+    Agreement,
+    ConfigFile,
     DataSetFact,
     GpuFact,
     KnobFact,
@@ -72,6 +74,7 @@ from advisor.knowledge.schema.framework import (
 __all__ = [
     "OWN_MARK",
     "Advisory",
+    "Agreement",
     "AlgorithmFact",
     "Allocation",
     "Answer",
@@ -79,6 +82,7 @@ __all__ = [
     "Case",
     "Cause",
     "CauseWords",
+    "ConfigFile",
     "Constraint",
     "CountName",
     "DataSetFact",
@@ -149,6 +153,7 @@ class Knowledge(Strict, frozen=True):
     data_sets: tuple[DataSetFact, ...] = ()
     starts: tuple[Start, ...] = ()
     allocations: tuple[Allocation, ...] = ()
+    config_files: tuple[ConfigFile, ...] = ()
     refused: tuple[str, ...] = ()
     """Files of a user's own knowledge that were left out, one sentence each: file, line and reason."""
     own_cases: tuple[str, ...] = ()

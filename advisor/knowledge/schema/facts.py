@@ -216,6 +216,34 @@ class RecipeFact(Strict, frozen=True):
     source: str = ""
 
 
+class Agreement(Strict, frozen=True):
+    """A key of a file beside the trainer's own settings that the trainer stops at unless both say the same."""
+
+    key: str
+    of: tuple[str, ...]
+    """The trainer's settings whose product it must be."""
+    processes: bool = False
+    """Times the processes of all nodes."""
+
+
+class ConfigFile(Strict, frozen=True):
+    """A kind of file beside a training's own config."""
+
+    id: str
+    program: str
+    """Who reads it."""
+    has: tuple[str, ...]
+    """What stands at the top of every such file."""
+    prefix: str = ""
+    """What stands before its keys where a launch names it."""
+    frameworks: tuple[str, ...] = ()
+    """Those whose trainer compares it with its own settings."""
+    agrees: tuple[Agreement, ...] = ()
+    replaces: str = ""
+    """The table of it whose values are options that its program gives other values."""
+    source: str = ""
+
+
 class Start(Strict, frozen=True, kw_only=True):
     """A starting script that a framework documents, for a run of which there is no script yet."""
 

@@ -1,0 +1,412 @@
+"""Refuses a change that the program would not get: one that nobody reads there, that it stops at or changes again.
+
+Asked is what stands between the words of a launch and the value that its program uses: the parser of its Python file
+and what that does to the options afterwards, hydra's own config and sweeps, files that must agree with the trainer.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from advisor.hostile import clean_line
+from advisor.knowledge.key_space import key_space
+from advisor.knowledge.schema import Agreement, ConfigFile, Framework, ModelFact
+from advisor.language import listed, say
+from advisor.machine.inventory import Machine
+from advisor.run.build import RunInputs, build_run
+from advisor.run.constraints import newly_stopped, no_effect
+from advisor.run.dialect import Recognised
+from advisor.run.natives import default_of, native
+from advisor.run.unknown_keys import has_key, longer_names
+from advisor.script.config_files import read_config, unreadable
+from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting
+from advisor.script.files import Files, load
+from advisor.script.keyed import read_keyed
+from advisor.script.launch import Launch, Script
+from advisor.script.python_demands import stopped_by
+from advisor.script.python_file import parsed, read_python, takes_option
+from advisor.script.python_later import changed_later
+from advisor.script.python_parser import refuses, spellings, takes_no_value
+from advisor.script.reader import FOLLOWED, module_file, read_again
+
+_OPEN = ("+", "~", *FOLLOWED)
+"""What a key begins with that says itself that it is new, or that belongs to another file."""
+DEEPEST = 150
+"""Nodes within nodes of a Python file that is asked; the deepest of a sample of upstream's has 40 (judgement)."""
+_RUNS_SEVERAL = ("-m", "--multirun")
+_SWEEPS = "hydra.sweeper.params"
+
+
+def program_of(script: Script, index: int) -> Document | None:
+    """The Python file that a launch of a shell script runs, where that is there and can be read."""
+    launch = script.launches[index]
+    file = module_file(launch, script.documents[0].path) if launch.program.endswith(".py") else None
+    try:
+        document = read_python(load(file, "python")).document if file is not None else None
+    except ScriptError:
+        return None
+    return document if document is not None and _depth(parsed(document.data)) <= DEEPEST else None
+
+
+def _depth(tree: ast.AST) -> int:
+    """How deep the nodes of a tree are nested."""
+    level, depth = [tree], 0
+    while level:
+        level, depth = [child for node in level for child in ast.iter_child_nodes(node)], depth + 1
+    return depth
+
+
+def as_its_program_spells(script: Script, index: int, key: str) -> str:
+    """A field of the program's options as the command gives it: `--ng` with `dest="generations"`, click's dashes."""
+    program, there = program_of(script, index), script.launches[index].effective()
+    names = spellings(parsed(program.data), key) if program is not None else ()
+    return next((name for name in names if name in there), names[0] if names else key)
+
+
+def is_switch(script: Script, index: int, key: str) -> bool:
+    """Whether an option of the launch's program takes no value."""
+    program = program_of(script, index)
+    return program is not None and takes_no_value(parsed(program.data), key)
+
+
+def in_its_file(
+    script: Script, index: int, wanted: EditRequest, found: Setting | None, framework: Framework | None
+) -> EditRequest:
+    """A change, in the launch's config file where the Python file that it runs takes no such option.
+
+    `found`: the setting in force, `framework`: None where it is unknown. Raises EditRefused where no file has the key:
+    it stands in the Python file, or goes by another name.
+    """
+    launch, given = script.launches[index], found is not None and found.origin == "command"
+    if wanted.kind != "setting" or wanted.in_file or given or wanted.key.startswith(_OPEN):
+        return wanted
+    program = program_of(script, index)
+    if found is not None and found.origin == "file" and launch.argv and framework is None:
+        rivals = {one.span.path for one in launch.settings if one.key == found.key and one.span is not None}
+        if len(rivals) > 1:
+            told = {"key": clean_line(wanted.key), "files": listed(clean_line(one) for one in sorted(rivals))}
+            raise EditRefused(say("{key} stands in {files}, and nothing tells which of them wins.", **told))
+        return replace(wanted, in_file=True)  # how its command would take it nobody knows
+    named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
+    if program is not None and _of_hydra(program):
+        return replace(wanted, assigned=True)
+    if program is None or takes_option(program, wanted.key, configured=named) is not False:
+        later = changed_later(program.path, native(wanted.key)) if program is not None and found is not None else None
+        return replace(wanted, in_file=later is not None and later.any_key)  # its config file wins over the command
+    if found is not None and found.origin == "file":
+        return replace(wanted, in_file=True)
+    bare = wanted.key.lstrip("-")
+    longer = [one for one in launch.effective() if one.lstrip("-").replace("-", "_").endswith(f".{bare}")]
+    if longer:
+        raise EditRefused(
+            say("{key} is no whole name here: {longer}?", key=clean_line(bare), longer=listed(longer[:3]))
+        )
+    names = {"script": clean_line(str(script.documents[0].path)), "file": clean_line(str(program.path))}
+    raise EditRefused(say("{script} runs {file}: that file has the settings and is the one to change.", **names))
+
+
+def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, files: Sequence[ConfigFile]) -> None:
+    """Refuse a key that the launch does not have yet, unless something says that it is read. Raises EditRefused."""
+    launch, framework, bare = script.launches[index], recognised.framework, native(key)
+    if key.startswith(_OPEN):
+        return
+    told = {"key": clean_line(key), "file": clean_line(str(script.documents[0].path))}
+    if longer := longer_names(framework, launch, bare):
+        raise EditRefused(say("{key} is no whole name here: {longer}?", longer=listed(longer), **told))
+    if not launch.argv and (other := _of_another(script.documents[0], files)) is not None:
+        raise EditRefused(
+            say("{file} is read by {program}, which takes no {key}: set it in the command.", program=other, **told)
+        )
+    known = framework is not None and has_key(framework, bare)
+    space = key_space(framework.framework) if framework is not None else None
+    if framework is not None and space is not None and not known and recognised.own_program:
+        stops = say("{framework} has no setting {key}, and would stop at it.", framework=framework.title, **told)
+        passes = say("{framework} has no setting {key}: it would have no effect.", framework=framework.title, **told)
+        raise EditRefused(stops if space.refuses else passes)
+    program = program_of(script, index)
+    if program is not None and _of_hydra(program):
+        keys = _hydra_keys(program, launch)
+        if bare in (keys or ()):
+            return
+        meant = [one for one in sorted(keys or ()) if one.endswith(f".{bare}")]
+        if meant:
+            raise EditRefused(say("{key} is no whole name here: {longer}?", longer=listed(meant[:3]), **told))
+        if known and keys is None and "." in bare:
+            return
+        if keys is not None:
+            what = clean_line(program.path.name)
+            raise EditRefused(
+                say(
+                    "The config of {program} has no {key}, and hydra stops at it: +{key} adds one.",
+                    program=what,
+                    **told,
+                )
+            )
+    elif known or (program is not None and takes_option(program, key)):
+        return
+    if launch.argv:
+        what = clean_line(launch.program) or told["file"]
+        raise EditRefused(
+            say("Nothing tells that {program} takes {key}: add it by hand if it does.", program=what, **told)
+        )
+    raise EditRefused(say("{file} has no {key}, and nothing tells that its program reads one.", **told))
+
+
+def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[EditRequest], recognised: Recognised,
+                  files: Sequence[ConfigFile]) -> None:  # fmt: skip
+    """Refuse what a launch would not be run with, though its words say so. Raises EditRefused."""
+    before, launch = script.launches[index], after.launches[index]
+    framework, settings = recognised.framework, [item for item in wanted if item.kind == "setting"]
+    program = program_of(script, index)
+    if (why := unreadable(before, script.documents[0].path.parent)) and settings:
+        raise EditRefused(why)
+    for item in settings:
+        if item.key.startswith(FOLLOWED) or item.value is None:
+            continue
+        _refuse_swept(script, before, item, program)
+        _refuse_type(framework, item)
+        if program is None:
+            continue
+        words = launch.argv if len(launch.argv) != len(before.argv) or item.key in before.effective() else ()
+        if words and (why := refuses(parsed(program.data), item.key, item.value, words)):
+            raise EditRefused(why)
+        numbers = [_options_of(one) for one in (before, launch)]
+        if (line := stopped_by(parsed(program.data), native(item.key).replace("-", "_"), *numbers)) is not None:
+            told = {"key": clean_line(item.key), "line": line, "file": clean_line(program.path.name)}
+            raise EditRefused(say("Line {line} of {file} stops the run with this {key}: change both by hand.", **told))
+        package = framework.package if framework is not None else ""
+        later = None if recognised.own_program else changed_later(program.path, native(item.key), {package})
+        if later is not None and not (later.any_key and _in_file(before, launch, item.key)):  # it loads that file
+            raise EditRefused(later.told(item.key))
+    for fact in files:
+        for item in settings:
+            _refuse_replaced(script, before, item.key, fact)
+        if framework is None or framework.framework in fact.frameworks:
+            _refuse_disagreement(script, before, launch, settings, framework, recognised.era, fact)
+
+
+def refuse_idle(
+    script: Script, after: Script, index: int, keys: Sequence[str], recognised: Recognised, models: Sequence[ModelFact]
+) -> tuple[str, ...]:
+    """Refuse a new key that nothing reads in this kind of training, and what breaks a demand of the framework's own
+    that held before: it would stop. Says of a key that has no effect here why. Raises EditRefused.
+    """
+    framework, before, launch = recognised.framework, script.launches[index], after.launches[index]
+    if framework is None:
+        return ()
+    old, new = (build_run(RunInputs(recognised, one, Machine(), models)) for one in (before, launch))
+    program, there = program_of(script, index), {*map(native, before.effective())}
+    told = {"framework": framework.title}
+    idle: list[str] = []
+    for key in map(native, keys):
+        fact = framework.settings.get(key)
+        own = program is not None and takes_option(program, key)
+        if fact is not None and key not in there and not own and not old.natives.reads(fact):
+            raise EditRefused(say("{framework} does not read {key} in this training.", key=clean_line(key), **told))
+        if why := no_effect(new, key):
+            idle.append(say("{key} has no effect here: {why}.", key=clean_line(key), why=why.rstrip(".")))
+    if stops := newly_stopped(old, new, [native(key) for key in keys]):
+        raise EditRefused(say("{framework} would stop: {why}. Change both together.", why=stops[0].rstrip("."), **told))
+    return tuple(idle)
+
+
+def why_unread(
+    index: int,
+    recognised: Recognised,
+    files: Sequence[ConfigFile],
+    script: Script,
+    wanted: Sequence[EditRequest],
+    rewrites: Sequence[Rewrite],
+) -> str:
+    """Why the program would not get a change, in a sentence; "" where nothing speaks against it."""
+    launch = script.launches[index]
+    if program_of(script, index) is None and not any(_beside(script, launch, fact) for fact in files if fact.agrees):
+        return ""
+    try:
+        refuse_unlike(script, read_again(script, rewrites), index, wanted, recognised, files)
+    except EditRefused as refusal:
+        return str(refusal)
+    return ""
+
+
+def _options_of(launch: Launch) -> dict[str, float]:
+    """The options of a launch that are numbers."""
+    found = {native(key).replace("-", "_"): _number(setting.text) for key, setting in launch.effective().items()}
+    return {key: number for key, number in found.items() if number is not None}
+
+
+def _in_file(before: Launch, after: Launch, key: str) -> bool:
+    """Whether a change was made in a config file, not in the command."""
+    setting = after.effective().get(key)
+    return before.argv == after.argv and setting is not None and setting.origin == "file"
+
+
+def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:
+    """The program whose file a YAML, JSON or TOML document is; None where it is none that is known."""
+    if document.kind in ("shell", "python"):
+        return None
+    try:
+        keyed = read_keyed(document)
+    except ScriptError:
+        return None
+    names = (*keyed.tables, *(entry.key for entry in keyed.entries))
+    top = {name.partition(".")[0].partition("[")[0] for name in names}
+    return next((fact.program for fact in files if top.issuperset(fact.has)), None)
+
+
+def _of_hydra(program: Document) -> ast.Call | None:
+    """The call of `hydra.main` by which a program gets its config."""
+    tree = parsed(program.data)
+    decorators = (d for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) for d in n.decorator_list)
+    return next((d for d in decorators if isinstance(d, ast.Call) and ast.unparse(d.func).endswith("hydra.main")), None)
+
+
+def _hydra_config(program: Document, launch: Launch) -> Document | None:
+    """The config that a program gets: what its command names, else its own call of `hydra.main`."""
+    call, given = _of_hydra(program), launch.effective()
+    told = (
+        {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)} if call is not None else {}
+    )
+    named = next((given[key].text for key in ("--config-name", "-cn") if key in given), "")
+    name = named or told.get("config_name")
+    if call is None or not isinstance(name, str):
+        return None
+    folder = program.path.parent / str(told.get("config_path") or "")
+    try:
+        return load(folder / (name if name.endswith((".yaml", ".yml")) else f"{name}.yaml"), "yaml")
+    except ScriptError:
+        return None
+
+
+def _hydra_keys(program: Document, launch: Launch) -> frozenset[str] | None:
+    """The keys of that config, with its tables; None where it is not there or is not well-formed."""
+    config = _hydra_config(program, launch)
+    try:
+        composed = read_config(Files([config]), 0, composed=True) if config is not None else None
+    except ScriptError:
+        return None
+    if composed is None or composed.notes:
+        return None
+    keys = [setting.key for setting in composed.settings]
+    return frozenset(key.rsplit(".", depth)[0] for key in keys for depth in range(key.count(".") + 1))
+
+
+def _refuse_swept(script: Script, launch: Launch, item: EditRequest, program: Document | None) -> None:
+    """Refuse a key that hydra's sweeper gives each run a value of its own."""
+    several = not launch.argv or not {*_RUNS_SEVERAL}.isdisjoint(map(str, launch.argv))
+    documents = [one for one in script.documents if one.kind == "yaml"]
+    config = _hydra_config(program, launch) if program is not None else None
+    swept: dict[str, str] = {s.key: s.text for s in launch.settings}
+    for document in [*documents, *([config] if config is not None else [])]:
+        try:
+            entries = read_keyed(document).entries
+        except ScriptError:
+            continue
+        swept |= {entry.key: str(entry.value) for entry in entries if entry.key.startswith("hydra.")}
+    several = several or swept.get("hydra.mode", "").upper() == "MULTIRUN"
+    bare = native(item.key)
+    here = f"{_SWEEPS}.{bare}" in swept or bare in swept.get(_SWEEPS, "").replace("{", " ").replace(":", " ").split()
+    if several and here:
+        raise EditRefused(say("{key} takes several values, one for each run: change it by hand.", key=clean_line(bare)))
+
+
+def _refuse_type(framework: Framework | None, item: EditRequest) -> None:
+    """Refuse a number that is not whole for a setting that counts something."""
+    fact = framework.settings.get(native(item.key)) if framework is not None else None
+    number = _number(item.value)
+    if fact is not None and fact.type == "int" and number is not None and number != int(number):
+        told = {"key": clean_line(item.key), "value": clean_line(str(item.value))}
+        raise EditRefused(say("{key} takes a whole number, which {value} is not.", **told))
+
+
+def _refuse_disagreement(
+    script: Script,
+    before: Launch,
+    after: Launch,
+    wanted: Sequence[EditRequest],
+    framework: Framework | None,
+    era: str,
+    fact: ConfigFile,
+) -> None:
+    """Refuse what a file beside the trainer's own settings contradicts, and contradicted not before."""
+    new, old = _beside(script, after, fact), _beside(script, before, fact)
+    asked = {item.key.lstrip("-").replace("-", "_") for item in wanted}
+    for rule in fact.agrees:
+        told = new.get(rule.key, "auto")
+        if told == "auto" or asked.isdisjoint({*rule.of, f"{fact.prefix}{rule.key}"}):
+            continue
+        product, was = _product(after, rule, framework, era), _product(before, rule, framework, era)
+        number, moved = _number(told), product != was or told != old.get(rule.key)
+        if product is not None and number is not None:
+            agrees = (
+                number == product if not rule.processes else product == was and number == _number(old.get(rule.key))
+            )
+        else:
+            agrees = not moved
+        if not agrees:
+            of = listed(clean_line(name) for name in rule.of)
+            names = {"fixed": clean_line(f"{fact.prefix}{rule.key}"), "value": clean_line(told), "key": of}
+            raise EditRefused(
+                say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **names)
+            )
+
+
+def _refuse_replaced(script: Script, launch: Launch, key: str, fact: ConfigFile) -> None:
+    """Refuse an option that the program of a file beside the trainer's replaces by values of its own."""
+    names = {native(key).replace("-", "_")}
+    for told, value in _beside(script, launch, fact).items() if fact.replaces else ():
+        if told.startswith(f"{fact.replaces}.") and value.lstrip("-").replace("-", "_") in names:
+            raise EditRefused(
+                say("{program} replaces {key} itself ({told}).", program=fact.program, key=clean_line(key), told=told)
+            )
+
+
+def _beside(script: Script, launch: Launch, fact: ConfigFile) -> Mapping[str, str]:
+    """What the launch's file of that kind says: followed, written as a dictionary, or named by a Python file."""
+    option, settings = fact.prefix.rstrip(":"), launch.effective()
+    heads = (fact.prefix, f"{option}.")
+    found = {
+        key.removeprefix(head): setting.text
+        for key, setting in settings.items()
+        for head in heads
+        if key.startswith(head)
+    }
+    name = settings.get(option)
+    if found or name is None or not name.text.endswith(".json"):
+        return found
+    try:
+        document = load(script.documents[0].path.parent / name.text, "json")
+        return {entry.key: str(entry.value) for entry in read_keyed(document).entries}
+    except ScriptError:
+        return found
+
+
+def _product(launch: Launch, rule: Agreement, framework: Framework | None, era: str) -> float | None:
+    """The product of the trainer's settings; None where one is not known."""
+    numbers = [*_numbers(launch, rule, framework, era)]
+    out = 1.0
+    for number in numbers:
+        if number is None:
+            return None
+        out *= number
+    return out
+
+
+def _numbers(launch: Launch, rule: Agreement, framework: Framework | None, era: str) -> Iterator[float | None]:
+    values = {native(key).replace("-", "_"): setting for key, setting in launch.effective().items()}
+    for name in rule.of:
+        setting, known = values.get(name), framework.settings.get(name) if framework is not None else None
+        yield _number(setting.text if setting is not None else default_of(known, era) if known is not None else None)
+
+
+def _number(value: object) -> float | None:
+    """A text as a number, a truth value as 0 or 1; None where it is neither."""
+    words = {"true": 1.0, "false": 0.0}
+    text = str(value).strip().lower()
+    try:
+        return words[text] if text in words else float(text.replace("_", ""))
+    except ValueError:
+        return None

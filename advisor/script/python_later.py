@@ -1,0 +1,366 @@
+"""Finds where a Python program, or a module beside it, may change an option once its command has been read.
+
+Followed are the names that hold the options: what a parser returned, what hydra hands to `main`, other names of the
+same object, and the parameters of functions of these files that are called with it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from advisor.hostile import clean_line
+from advisor.language import say
+from advisor.script.document import Document, ScriptError
+from advisor.script.files import is_file, load
+from advisor.script.python_calls import called
+from advisor.script.python_file import parsed
+from advisor.script.python_options import LIBRARIES, NAMING, filled_classes, is_parsing
+
+MOST_MODULES = 40
+"""Files that are read of one program (judgement)."""
+_SAME = ("copy", "deepcopy", "vars", "asdict", "dict", "structured", "create", "to_container")
+"""Functions that return what they are handed, or a copy of it."""
+_COPIES = ("replace", "evolve")
+_CHANGES = ("update", "setdefault", "merge_with", "clear", "__ior__")
+"""Methods that change many keys at once."""
+_OF_COMMAND = ("from_cli", "from_dotlist")
+
+
+class LaterChange(Struct, frozen=True):
+    """Where an option may get another value. `hands_to`: a function that is not here, which is handed the options."""
+
+    file: Path
+    line: int
+    any_key: bool = False
+    """It changes keys that only running it would tell."""
+    hands_to: str = ""
+
+    def told(self, key: str) -> str:
+        """Why the key is not changed in the command, in a sentence."""
+        names = {"file": clean_line(str(self.file.name)), "line": self.line, "key": clean_line(key)}
+        if self.hands_to:
+            what = clean_line(self.hands_to, 60)
+            return say(
+                "Line {line} of {file} hands its options to {name}, which is not here: {key} may not stay.",
+                name=what,
+                **names,
+            )
+        return say("{key} may be changed by line {line} of {file} while it runs: change it there.", **names)
+
+
+class _Module(Struct):
+    path: Path
+    tree: ast.Module
+    absent: dict[str, str] = field(default_factory=dict)
+    """Names that it imports of modules that are neither here nor of a library that is known."""
+
+
+def changed_later(file: Path, key: str, known: Collection[str] = ()) -> LaterChange | None:
+    """The first place of a program or of the modules beside it that may change an option of the command, a place that
+    names it before others. `known`: packages of which it is known what they do.
+    """
+    modules = _modules(file, frozenset(known))
+    if not modules:
+        return None
+    *way, last = key.lstrip("-").replace("-", "_").split(".")
+    places: list[LaterChange] = []
+    for module, node, holders in _holders(modules):
+        inside = {".".join([holder, *way]) for holder in holders} if way else holders
+        places += [LaterChange(module.path, line, any_key) for line, any_key in _changes(node, inside, last)]
+        places += [LaterChange(module.path, line, True) for line in _merged(node, holders)]
+        if (handed := _handed_away(module, node, holders)) is not None:
+            places.append(LaterChange(module.path, handed[0], True, handed[1]))
+    for module in modules:
+        places += [
+            LaterChange(module.path, line) for line in (*_of_arguments(module.tree, last), *_argv(module.tree, last))
+        ]
+    return min(places, key=lambda place: (place.any_key, place.file, place.line), default=None)
+
+
+def _modules(file: Path, known: frozenset[str]) -> list[_Module]:
+    """The program and what it imports of the files beside it, each parsed."""
+    found: dict[Path, _Module] = {}
+    wanted = [file]
+    while wanted and len(found) < MOST_MODULES:
+        path = wanted.pop(0)
+        if path in found:
+            continue
+        try:
+            document: Document = load(path, "python")
+            tree = _AsAttributes().visit(parsed(document.data))
+        except (ScriptError, SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        found[path] = module = _Module(path, tree)
+        for name, own in _imports(tree):
+            if name.partition(".")[0] in known:
+                continue
+            near = [path.parent, *([] if name.startswith(".") else [file.parent])]
+            here = [each for folder in near for each in _files(folder, name, own) if is_file(each)]
+            wanted += here
+            top = name.partition(".")[0]
+            if not here and top and top not in sys.stdlib_module_names | LIBRARIES:
+                module.absent[own or top] = name
+    return [*found.values()]
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Module and name of every import: (".b", "c") of `from .b import c`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((each.name, each.asname or "") for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (("." * node.level + (node.module or ""), each.asname or each.name) for each in node.names)
+
+
+def _files(folder: Path, name: str, own: str) -> Iterator[Path]:
+    """The files that may be meant by a module's name."""
+    bare = name.lstrip(".")
+    for _ in range(len(name) - len(bare) - 1):
+        folder = folder.parent
+    base = folder.joinpath(*bare.split(".")) if bare else folder
+    yield from (base.with_suffix(".py"), base / "__init__.py") if bare else ()
+    yield from (base / f"{own}.py",) if own.isidentifier() else ()
+
+
+class _AsAttributes(ast.NodeTransformer):
+    """`x["k"]`, `vars(x)` and `x.__dict__` spelled as attributes of x."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        match node.slice:
+            case ast.Constant(value=str(name)) if name.isidentifier():
+                return ast.copy_location(ast.Attribute(node.value, name, node.ctx), node)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id="vars"), args=[held]):
+                return held
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        return node.value if node.attr == "__dict__" else node
+
+
+_HoldingScope = tuple[_Module, ast.AST, set[str]]
+
+
+def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
+    """Each file and function in which names hold the options, with those names."""
+    functions: dict[str, list[tuple[_Module, ast.FunctionDef]]] = {}
+    classes = filled_classes([module.tree for module in modules])
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef):
+                functions.setdefault(node.name, []).append((module, node))
+            elif isinstance(node, ast.ClassDef):
+                inits = [made for made in node.body if isinstance(made, ast.FunctionDef) and made.name == "__init__"]
+                functions.setdefault(node.name, []).extend((module, made) for made in inits)
+                if node.name in classes:
+                    yield module, node, {"self"}
+    waiting: list[_HoldingScope] = []
+    for module in modules:
+        waiting.append((module, module.tree, set()))
+        defined = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef)]
+        called_back = [node for node in defined if node.name.startswith("on_") and "args" in _named(node)]
+        waiting += [(module, node, {"args"}) for node in called_back]  # transformers' TrainerCallback
+        mains = [node for node in defined if any("hydra.main" in ast.unparse(d) for d in node.decorator_list)]
+        waiting += [(module, node, {each.arg for each in node.args.args[:1]}) for node in mains]
+    seen: set[tuple[int, frozenset[str]]] = set()
+    while waiting and len(seen) < 20 * MOST_MODULES:
+        module, node, given = waiting.pop(0)
+        holders = _aliases(node, given)
+        mark = (id(node), frozenset(holders))
+        if not holders or mark in seen:
+            continue
+        seen.add(mark)
+        yield module, node, holders
+        for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
+            for other, function in functions.get(called(call), ()):
+                named = _named(function)
+                named = named[1:] if named[:1] in (["self"], ["cls"]) else named
+                handed = [*zip(named, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
+                taken = {name for name, value in handed if _is_one(value, holders)}
+                if taken:
+                    waiting.append((other, function, taken))
+
+
+def _named(function: ast.FunctionDef) -> list[str]:
+    return [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+
+
+def _of_arguments(tree: ast.Module, key: str) -> Iterator[int]:
+    """Lines of a function whose arguments are the program's options (click, fire, typer) that set one of them anew."""
+    imported = {name.partition(".")[0] for name, _ in _imports(tree)}
+    for node in ast.walk(tree) if imported & NAMING else ():
+        if isinstance(node, ast.FunctionDef) and key in [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]:
+            for each, tests in _under(node, ()):
+                match each:
+                    case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)) if (
+                        name == key
+                    ):
+                        if not any(_only_where_unset(test, key) for test in tests):
+                            yield each.lineno
+
+
+def _argv(tree: ast.Module, key: str) -> Iterator[int]:
+    """Lines that put the option into the command themselves, or have a parser read other words than the command's."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[target]) | ast.AugAssign(target=target) if "sys.argv" in ast.unparse(target):
+                pass
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=held))) if ast.unparse(held) == "sys.argv":
+                pass
+            case ast.Call(args=[ast.List(elts=[_, *_]), *_]) if is_parsing(node):
+                yield node.lineno
+                continue
+            case ast.Call(keywords=[ast.keyword(arg="args", value=ast.List(elts=[_, *_]))]) if is_parsing(node):
+                yield node.lineno
+                continue
+            case _:
+                continue
+        texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+        if any(isinstance(text, str) and text.lstrip("-").partition("=")[0].replace("-", "_") == key for text in texts):
+            yield node.lineno
+
+
+def _aliases(node: ast.AST, given: set[str]) -> set[str]:
+    """The names given, what parsers return, and what is set to either."""
+    holders = set(given)
+    sets = [each for each in ast.walk(node) if isinstance(each, ast.Assign) and len(each.targets) == 1]
+    for _ in range(4):
+        before = len(holders)
+        for each in sets:
+            value = each.value.value if isinstance(each.value, ast.Subscript) else each.value
+            same = isinstance(value, ast.Call) and called(value) in (*_SAME, *_COPIES)
+            inner = value.args[0] if same and isinstance(value, ast.Call) and value.args else value
+            parsing = isinstance(value, ast.Call) and (is_parsing(value) or called(value) in _OF_COMMAND)
+            merged = (
+                isinstance(value, ast.Call)
+                and called(value) == "merge"
+                and any(
+                    _is_one(one, holders) or (isinstance(one, ast.Call) and called(one) in _OF_COMMAND)
+                    for one in value.args
+                )
+            )
+            if parsing or merged or _is_one(inner, holders):
+                target = each.targets[0]
+                items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+                holders |= {ast.unparse(item) for item in items if isinstance(item, (ast.Name, ast.Attribute))}
+        if len(holders) == before:
+            break
+    return holders
+
+
+def _is_one(node: ast.AST | None, holders: set[str]) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in holders
+
+
+def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, bool]]:
+    """Lines that may set an attribute of one of the holders to something else than the command gave, and whether they
+    may set any.
+    """
+    for each, tests in _under(node, ()):
+        any_key = False
+        match each:
+            case ast.Assign(targets=targets, value=value):
+                hit = any(_is_key(one, holders, key) for one in targets) and not _keeps(value, key)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                hit = _is_key(target, holders, key) and not _keeps(value, key)
+            case ast.AugAssign(target=target):
+                hit = _is_key(target, holders, key)
+            case ast.Call(args=[held, name, *_]) if called(each) in ("setattr", "__setattr__", "update"):
+                told = name.value if isinstance(name, ast.Constant) else None
+                hit, any_key = _is_one(held, holders) and told in (None, key), told is None
+            case ast.Call(args=[held, *_], keywords=keywords) if called(each) in _COPIES:
+                hit = _is_one(held, holders) and any(
+                    k.arg in (None, key) and not _keeps(k.value, key) for k in keywords
+                )
+            case ast.Call(func=ast.Attribute(value=held, attr=method), args=args, keywords=keywords) if (
+                method in _CHANGES
+            ):
+                named = [name for one in args if isinstance(one, ast.Dict) for name in one.keys]
+                whole = [k.arg for k in keywords] + [k.value if isinstance(k, ast.Constant) else None for k in named]
+                whole += [None] * (not all(isinstance(one, ast.Dict) for one in args))
+                hit, any_key = _is_one(held, holders) and any(one in (None, key) for one in whole), key not in whole
+            case _:
+                hit = False
+        if hit and not any(_only_where_unset(test, key) for test in tests):
+            yield each.lineno, any_key  # type: ignore[attr-defined]
+
+
+def _under(node: ast.AST, tests: tuple[ast.expr, ...]) -> Iterator[tuple[ast.AST, tuple[ast.expr, ...]]]:
+    """What stands in a node, and the conditions under which it runs."""
+    for child in ast.iter_child_nodes(node):
+        inside = (*tests, node.test) if isinstance(node, ast.If) and child in node.body else tests
+        yield child, inside
+        yield from _under(child, inside)
+
+
+def _is_key(target: ast.expr, holders: set[str], key: str) -> bool:
+    return isinstance(target, ast.Attribute) and target.attr == key and _is_one(target.value, holders)
+
+
+def _reads(node: ast.expr, key: str) -> bool:
+    match node:
+        case ast.Attribute(attr=attr) | ast.Name(id=attr):
+            return attr == key
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=name), *_]):
+            return bool(name == key)
+    return False
+
+
+def _keeps(value: ast.expr, key: str) -> bool:
+    """Whether an expression is the option itself, or that with a value for where none was given."""
+    match value:
+        case ast.BoolOp(op=ast.Or(), values=[first, *_]):
+            return _reads(first, key)
+        case ast.IfExp(test=test, orelse=other) if _only_where_unset(test, key):
+            return _reads(other, key)
+        case ast.Call(func=ast.Name(id="int" | "float" | "str" | "bool"), args=[inner]):
+            return _reads(inner, key)
+    return _reads(value, key)
+
+
+def _only_where_unset(test: ast.expr, key: str) -> bool:
+    """Whether a condition holds only where an option was not given: `args.key is None`, `not args.key`."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.Is() | ast.Eq()], comparators=[ast.Constant(value=None)]):
+            return _reads(left, key)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _reads(operand, key)
+        case ast.BoolOp(op=ast.And(), values=values):
+            return any(_only_where_unset(one, key) for one in values)
+    return False
+
+
+def _merged(node: ast.AST, holders: set[str]) -> Iterator[int]:
+    """Lines that merge something else over what the command gave."""
+    for call in (each for each in ast.walk(node) if isinstance(each, ast.Call) and called(each) == "merge"):
+        of_command = [
+            _is_one(one, holders) or (isinstance(one, ast.Call) and called(one) in _OF_COMMAND) for one in call.args
+        ]
+        if any(of_command) and not of_command[-1]:
+            yield call.lineno
+
+
+def _handed_away(module: _Module, node: ast.AST, holders: set[str]) -> tuple[int, str] | None:
+    """Line and name of a function that nobody can read and that may change what it is handed: `args = fix(args)`."""
+    for each in ast.walk(node):
+        match each:
+            case ast.Expr(value=ast.Call() as call) | ast.Assign(targets=[ast.Name()], value=ast.Call() as call):
+                pass
+            case _:
+                continue
+        kept = isinstance(each, ast.Expr) or (isinstance(each, ast.Assign) and _is_one(each.targets[0], holders))
+        name = ast.unparse(call.func)
+        if kept and name.partition(".")[0] in module.absent and any(_is_one(one, holders) for one in call.args):
+            return each.lineno, name
+    return None

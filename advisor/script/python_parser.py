@@ -1,0 +1,194 @@
+"""Says why a Python program would not take an option where it stands in the command: by its own argparse parser."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from advisor.hostile import clean_line
+from advisor.language import listed, say
+from advisor.regex import regex
+from advisor.script.python_calls import called
+
+_REST = ("...", "A...")
+"""`nargs` of an argument that takes all that is left as it is (argparse.REMAINDER, PARSER)."""
+_GATHERS = ("append", "append_const", "extend", "count")
+"""Actions that add to what was given before."""
+_NUMBERS = {
+    "int": regex(r"\s*[-+]?\d+(?:_\d+)*\s*\Z"),
+    "float": regex(r"\s*[-+]?(?:(?:[\d_]+\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?|inf|nan)\s*\Z"),
+}
+
+
+class _ParserOption(Struct, frozen=True):
+    names: tuple[str, ...]
+    """Without dashes, as fields are spelled."""
+    owner: str
+    """The subcommand that has it; "": the program itself."""
+    call: ast.Call
+    dest: str
+    """The field that it fills, where that has another name."""
+
+    def told(self, name: str) -> ast.expr | None:
+        return next((keyword.value for keyword in self.call.keywords if keyword.arg == name), None)
+
+
+def refuses(tree: ast.Module, key: str, value: str | tuple[str, ...], words: Sequence[str | None]) -> str:
+    """Why a program stops at an option, or gathers it, in a sentence; "" where nothing speaks against it.
+
+    `words`: those of the command once the option stands in it.
+    """
+    name, owners = key.lstrip("-").replace("-", "_"), _owners(tree)
+    options = [*_options(tree, owners)]
+    named = [option for option in options if name in option.names]
+    mine = [at for at, word in enumerate(words) if word is not None and _bare(word) == name]
+    chosen = {owner: words.index(owner) for owner in owners.values() if owner and owner in words}
+    sub = min(chosen, key=lambda owner: chosen[owner], default="")
+    if not named:
+        return ""
+    told = {"key": clean_line(key), "command": clean_line(sub)}
+    here = [option for option in named if option.owner == sub] or [option for option in named if not option.owner]
+    if not here:
+        return say("{key} is an option of {other}, not of {command}.", other=clean_line(named[0].owner), **told)
+    if sub and not here[0].owner and any(at > chosen[sub] for at in mine):
+        return say("{key} is an option of the program itself: set it before {command}.", **told)
+    if any(
+        _text(option.told("nargs")) in _REST or _is_rest(option.told("nargs")) for option in options
+    ) and _behind_a_word(words, mine):
+        return say("The program takes what stands behind its own options as it is: set {key} before it.", **told)
+    return _refuses_value(here[-1], told["key"], value, len(mine))
+
+
+def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...], times: int) -> str:
+    if _text(option.told("action")) in _GATHERS and times > 1:
+        return say("{key} adds to what was given before: change it by hand.", key=key)
+    texts = (value,) if isinstance(value, str) else value
+    choices = option.told("choices")
+    kind = option.told("type")
+    match kind:
+        case ast.Call(args=[ast.List() | ast.Tuple() as choices]) if called(kind) == "Choice":
+            pass
+        case ast.Call() if called(kind) in ("IntRange", "FloatRange"):
+            ends = [*kind.args, *(k.value for k in kind.keywords if k.arg in ("min", "max"))]
+            low, high = [*(_constant(one) for one in ends), None, None][:2]
+            value_of = [_real(text) for text in texts]
+            if any(
+                n is not None and ((low is not None and n < low) or (high is not None and n > high)) for n in value_of
+            ):
+                return say("{key} takes one of {choices}.", key=key, choices=f"{low} … {high}")
+    if isinstance(choices, (ast.List, ast.Tuple, ast.Set)) and all(
+        isinstance(one, ast.Constant) for one in choices.elts
+    ):
+        known = [str(one.value) for one in choices.elts if isinstance(one, ast.Constant)]
+        if not set(texts) <= {*known}:
+            return say("{key} takes one of {choices}.", key=key, choices=listed(clean_line(one, 40) for one in known))
+    shape = _NUMBERS.get(kind.id) if isinstance(kind, ast.Name) else None
+    wrong = [text for text in texts if shape is not None and not shape.match(text)]
+    if wrong and isinstance(kind, ast.Name):
+        told = {"key": key, "kind": kind.id, "value": clean_line(wrong[0], 40)}
+        return say("{key} takes a number of type {kind}, which {value} is not.", **told)
+    count = option.told("nargs")
+    if isinstance(count, ast.Constant) and isinstance(count.value, int) and count.value != len(texts):
+        return say("{key} takes {count} values.", key=key, count=count.value)
+    return ""
+
+
+def names_of(tree: ast.Module) -> frozenset[str]:
+    """Every name by which an option of the file's parsers goes."""
+    return frozenset(name for option in _options(tree, _owners(tree)) for name in option.names)
+
+
+def takes_no_value(tree: ast.Module, key: str) -> bool:
+    """Whether an option is a switch of argparse or click."""
+    named = [option for option in _options(tree, {}) if _bare(key) in option.names]
+    actions = [_text(option.told("action")) for option in named]
+    flags = [option.told("is_flag") for option in named]
+    return "store_true" in actions or any(isinstance(one, ast.Constant) and one.value is True for one in flags)
+
+
+def spellings(tree: ast.Module, key: str) -> tuple[str, ...]:
+    """The options that fill a field, as the command gives them: "--micro-batch", where they are not called as it is."""
+    name = _bare(key)
+    found = [option for option in _options(tree, {}) if name in (option.dest, *option.names)]
+    words = [arg.value for option in found for arg in option.call.args if isinstance(arg, ast.Constant)]
+    flags = [word for word in words if isinstance(word, str) and word.startswith("-")]
+    return tuple(sorted(flags, key=lambda word: not word.startswith("--"))) if f"--{name}" not in flags else ()
+
+
+def _owners(tree: ast.Module) -> dict[str, str]:
+    """Name of a parser, a group or a function that is a command → the subcommand it belongs to."""
+    owners: dict[str, str] = {}
+    sets = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
+    for node in sorted(sets, key=lambda node: node.lineno):
+        call = node.value
+        assert isinstance(call, ast.Call)
+        parent = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        for target in node.targets:
+            if called(call) == "add_parser" and call.args:
+                owners[ast.unparse(target)] = _text(call.args[0])
+            elif called(call) in ("add_argument_group", "add_mutually_exclusive_group"):
+                owners[ast.unparse(target)] = owners.get(parent, "")
+    commands = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _decorated(node, "command")]
+    for function in commands if len(commands) > 1 else ():
+        named = [call.args for call in _decorated(function, "command") if isinstance(call, ast.Call)]
+        own = next((_text(args[0]) for args in named if args), "")
+        owners[f"def {function.name}"] = own or function.name.replace("_", "-")
+    return owners
+
+
+def _decorated(function: ast.FunctionDef, name: str) -> list[ast.expr]:
+    """The decorators of a function that go by a name: click's and typer's."""
+    return [each for each in function.decorator_list if ast.unparse(each).partition("(")[0].rpartition(".")[2] == name]
+
+
+def _options(tree: ast.Module, owners: dict[str, str]) -> Iterator[_ParserOption]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and called(node) == "add_argument":
+            owner = owners.get(ast.unparse(node.func.value), "") if isinstance(node.func, ast.Attribute) else ""
+            yield _option(node, owner)
+        elif isinstance(node, ast.FunctionDef):
+            told = (call for call in _decorated(node, "option") if isinstance(call, ast.Call))
+            yield from (_option(call, owners.get(f"def {node.name}", "")) for call in told)
+
+
+def _option(call: ast.Call, owner: str) -> _ParserOption:
+    words = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    dest = [_text(keyword.value) for keyword in call.keywords if keyword.arg == "dest"]
+    return _ParserOption(tuple(_bare(word) for word in words if word), owner, call, _bare(dest[0]) if dest else "")
+
+
+def _bare(word: str) -> str:
+    return word.partition("=")[0].lstrip("-").replace("-", "_")
+
+
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _is_rest(node: ast.expr | None) -> bool:
+    return node is not None and ast.unparse(node).rpartition(".")[2] in ("REMAINDER", "PARSER")
+
+
+def _behind_a_word(words: Sequence[str | None], mine: Sequence[int]) -> bool:
+    """Whether an option stands behind an argument that is neither an option nor, as far as can be seen, its value."""
+    loose = [
+        at
+        for at, word in enumerate(words)
+        if at and word is not None and not word.startswith("-") and not (words[at - 1] or "").startswith("-")
+        and not word.endswith(".py")
+    ]  # fmt: skip
+    program = next((at for at, word in enumerate(words) if word is not None and word.endswith(".py")), 0)
+    return any(program < other < at for at in mine for other in loose)
+
+
+def _constant(node: ast.expr) -> float | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) else None
+
+
+def _real(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
