@@ -144,6 +144,8 @@ def test_a_paste_that_ends_within_an_array_keeps_what_it_names(read: Read) -> No
     script = read("set -ex\nARGS=(\n  --a 1\n)\nCKPT_ARGS=(\n  --hf-checkpoint model/Q\n  --ref-load x\n")
     assert values(script.launches[0]) == {"--a": "1", "--hf-checkpoint": "model/Q", "--ref-load": "x"}
     assert "line 5: a parenthesis opens here and never closes" in script.notes[0]
+    script = read("ray stop --force\npkill -9 python\nset -ex\nCKPT_ARGS=(\n  --hf-checkpoint model/Q\n")
+    assert values(script.launches[0]) == {"--hf-checkpoint": "model/Q"}  # no option of the command above
 
 
 @pytest.mark.parametrize(
