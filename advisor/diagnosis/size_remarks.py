@@ -22,7 +22,7 @@ LOGITS, STATES = "logits-too-big", "states-too-big"
 _SHAPE = regex(
     r"\(\((?P<rows>(?:\d{1,9}, ?){1,2})(?P<words>\d{1,9})\),.{0,80}\btorch\.(?P<type>bfloat16|float16|float32)\b"
 )
-"""Shape and type in a call that torch.compile wrote: `empty_strided_cuda((65536, 65536), (65536, 1), torch.bfloat16)`."""
+"""Shape and type in torch.compile's code: `empty_strided_cuda((65536, 65536), (65536, 1), torch.bfloat16)`."""
 LARGE = 4 * GIB
 """Bytes of logits from which they are worth a word where the model is not known (judgement)."""
 A_THOUSAND = 1_000

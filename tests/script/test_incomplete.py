@@ -148,6 +148,16 @@ def test_a_paste_that_ends_within_an_array_keeps_what_it_names(read: Read) -> No
     assert values(script.launches[0]) == {"--hf-checkpoint": "model/Q"}  # no option of the command above
 
 
+def test_a_script_that_ends_before_its_command_hints_at_what_it_sets(read: Read) -> None:
+    text = '#!/bin/bash\nNNODES=1\nNGPUS_PER_NODE=4\nDATA=${DATA:-"$HOME/d"}\n'
+    hinted = read(text + 'MODEL_PATH=${MODEL_PATH:-"${DATA}/Q-7B"} # x\n').hinted
+    assert hinted is not None
+    assert values(hinted) == {"nnodes": "1", "ngpus_per_node": "4", "data": "./d", "model_path": "./d/Q-7B"}
+    assert "ends before the command" in hinted.notes[0]
+    assert read("#!/bin/bash\nA=1\nB=2\nls\n").hinted is not None
+    assert read("#!/bin/bash\nA=1\n").hinted is None
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
