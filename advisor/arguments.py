@@ -128,7 +128,7 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     add_list(about, "--machine", "FILE", say("machine file that `machine --format json` wrote; repeatable"))
     add_ray(about)
     about.add_argument("--gpus", metavar="8xA100-40GB", help=say("GPUs per node, e.g. 8xA100-40GB"))
-    about.add_argument("--nodes", type=int, metavar="N", help=say("number of identical nodes"))
+    about.add_argument("--nodes", metavar="N", help=say("number of identical nodes"))
     about.add_argument(
         "--host-ram", metavar="760GB", help=say("host RAM per node; GB is read as GiB, as free -g shows it")
     )

@@ -311,6 +311,7 @@ def state_of(
         text=text,
         program=launch.program if launch is not None else "",
         generates=bool(SAID_OF_ROLLOUTS & {*answers.items()}) or answers.get("phase") in OF_ROLLOUTS_ALONE,
+        project=recognised.project,
         unread=unread,
     )
     done = diagnose(inputs, knowledge, tree_answers(answers), predictor.measured.corrections)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.commands.inputs import sort_files
-from advisor.commands.streams import usable
+from advisor.commands.streams import tell, usable
 from advisor.config import read_config
 from advisor.exits import Refusal
 from advisor.hostile import clean_line
@@ -34,7 +35,7 @@ def asked_from(parsed: argparse.Namespace) -> SessionRequest:
         script=script,
         logs=logs,
         gpus=parsed.gpus,
-        nodes=parsed.nodes,
+        nodes=_nodes(parsed.nodes),
         host_ram=parsed.host_ram,
         shm=parsed.shm,
         libraries=tuple(parsed.lib),
@@ -50,6 +51,14 @@ def asked_from(parsed: argparse.Namespace) -> SessionRequest:
         record=record,
         ray=getattr(parsed, "ray", None),
     )
+
+
+def _nodes(text: str | None) -> int | None:
+    """ "2", "2 nodes" → 2; a word that counts nothing ("several") leaves the number of nodes unknown, and is told."""
+    counted = re.fullmatch(r"([-+]?\d{1,9})\s*(?:x\s*)?(?:nodes?)?", (text or "").strip(), re.IGNORECASE | re.ASCII)
+    if text is not None and counted is None:
+        tell(say("--nodes {text} is no number: the number of nodes counts as unknown", text=repr(clean_line(text, 40))))
+    return int(counted[1]) if counted is not None else None
 
 
 def launch_index(number: int | None) -> int | None:

@@ -29,9 +29,14 @@ _KEYS = 3_000
 _OVERRIDES = re.compile(r"Error executing job with overrides: (\[.*\])")
 _DEEPSPEED = re.compile(r"^ {0,4}([a-z_][\w.]{1,60}) \.{3,60} (.{0,200})$")
 _TRACED = re.compile(r"^\++ (?:\w+=\S* )*(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|swift|ray)\b")
-_PAIR = re.compile(r"^\s*([A-Za-z_][\w.]{0,60})=(.{0,400}?),?\s*\)?$")
-_CLASS = r"(?:\w{0,40}(?:Arguments|Config|Namespace)|args: ?\w{0,40})\("
+_PAIR = re.compile(r"^\s*([A-Za-z_][\w.]{0,60})=(.{0,400}?),?\s*\)?\}?$")
+_CLASS = r"(?:\w{0,40}(?:Arguments|Args|Config|Namespace)|args: ?\w{0,40})\("
 _ARGUMENTS = re.compile(rf"^(?:\[INFO:\w{{1,20}}\] )?{_CLASS}$")
+_WITHIN = re.compile(rf"^\{{?\s*(?:['\"]\w{{1,60}}['\"]: )?{_CLASS}(?P<pair>[A-Za-z_]\w{{0,60}}=.*)$")
+"""A block that begins on the line of its first pair, as pprint breaks it."""
+_PLAIN = r"'[^'\n]{0,300}'|-?[\d.]{1,20}(?:e-?\d{1,3})?|True|False"
+_ENTRY = re.compile(rf"^\{{?\s?['\"]([A-Za-z_]\w{{0,60}})['\"]: ({_PLAIN}),?\}}?$")
+"""A pair of a dictionary that pprint breaks over lines, at its first level."""
 _ON_ONE_LINE = re.compile(r"\b(\w{0,40}(?:Arguments|Config|Namespace)\([A-Za-z_]\w*=.*\))\s*$")
 _HYDRA = re.compile(r"^[+~]{0,2}([A-Za-z_][\w./@-]{0,200})=(.*)$", re.DOTALL)
 _ASKED = re.compile(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
@@ -85,7 +90,19 @@ def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         ):
             yield from flatten(held)
             index = max(end, index)
+        elif held is None and opens and "".join(line.text for line in lines[index + 1 : index + 2]).startswith(" '"):
+            yield from _entries(lines[index : index + _BLOCK_LINES])
         index += 1
+
+
+def _entries(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+    """The plain pairs of a printed dictionary that holds more than literals, or was cut."""
+    for line in lines:
+        if line.process == lines[0].process and line is not lines[0] and not line.text.startswith(" "):
+            return
+        if entry := _ENTRY.match(line.text):
+            value = _parsed(entry[2])
+            yield entry[1], _as_text(value)
 
 
 _MODEL_CONFIG = re.compile(r"^(?!.*(?i:critic|reward|generat)).*\b[A-Z]\w{1,40}Config \{\s*$")
@@ -163,11 +180,14 @@ def _argument_blocks(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
             yield from _keywords(whole[1])
         elif _ARGUMENTS.match(text):
             inside = line.process
+        elif begun := _WITHIN.match(text):
+            inside = line.process if (pair := _PAIR.match(begun["pair"])) else inside
+            yield from [(pair[1], pair[2].strip("'\""))] if pair else []
         elif inside is not None and line.process == inside:
             match = _PAIR.match(text)
             if match and not match[2].startswith("{"):  # what a file's name was read into is not the setting's text
                 yield match[1], match[2].strip("'\"")
-            elif text.startswith(")"):
+            if text.startswith(")") or (match and text.count(")") > text.count("(")):
                 inside = None
 
 

@@ -62,6 +62,8 @@ _ANOTHER = re.compile(r"process \d+ \w+\W*$", re.IGNORECASE)
 """torch's words for what another process holds, or this one in a container: nothing here tells which."""
 _AROUND, _MESSAGE = 200, 800
 """Characters before and after the first word of a message that belong to it."""
+_GOES_ON = re.compile(r"\s*(?:the )?(?:gpu|card|device|process|including|of (?:the|which))\b", re.IGNORECASE)
+"""How the line below begins, where a message was broken behind its first sentence."""
 _REACH = 48
 """Characters beside a size in which its word is looked for."""
 
@@ -71,7 +73,11 @@ def with_worded(find: Find) -> Find:
     if not find.signature.worded:
         return find
     begin = max(0, find.column - _AROUND)
-    told = worded_sizes(find.text[begin : find.column + _MESSAGE])
+    message = find.text[begin : find.column + _MESSAGE]
+    below = find.after[0].text if find.after else ""
+    if find.last_number == find.first.number and _GOES_ON.match(below):
+        message += "\n" + below
+    told = worded_sizes(message)
     return replace(find, fields={**told, **find.fields})
 
 

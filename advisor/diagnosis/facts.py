@@ -42,6 +42,7 @@ from advisor.diagnosis.state_facts import (
 from advisor.diagnosis.stated_facts import bound_facts, metrics_facts, stated_facts
 from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.schema import Project
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.beside import stands_apart
@@ -127,6 +128,8 @@ class DiagnosisInputs(Struct, frozen=True):
     """What the launch runs: a module, a file or words."""
     generates: bool = False
     """The user names a phase or a holder that only a run has which generates answers."""
+    project: Project | None = None
+    """The project whose tree the log or the script names."""
     unread: Unread | None = None
     """A missing file that would say how the states are sharded, also where no dialect takes its word."""
 
@@ -159,6 +162,10 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(row_facts(known.run))
     if (vendor := vendor_of(known.crash, known.machine, load_knowledge().gpus, known.text)) != "nvidia":
         facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))
+    if known.project is not None and known.run.framework == "unknown":
+        named = say("the log or the script names its tree")
+        facts["project"] = Fact(known.project.name, "log", named)
+        facts |= {"own_loop": Fact(True, "log", named)} if known.project.own_loop else {}
     facts.update(part_facts(known.run, known.crash, known.text, known.generates, facts))
     facts.update(_served(known))
     if _DEEPSPEED.search("\n".join((known.text, *(frame.file for frame in known.crash.frames)))):

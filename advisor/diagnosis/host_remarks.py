@@ -28,7 +28,7 @@ def host_remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, 
             limit=bound.because,
         )
     yield from _loading(known) if cause == LOADING else ()
-    yield from _explained(known.ledger, found)
+    yield from _explained(known.ledger, found) if not known.run.quoted else ()  # what was not seen may hold it
     yield from _whole_copies(known, facts)
     yield from _models(known.run, cause)
     yield from _gathered_to_save(known, cause)

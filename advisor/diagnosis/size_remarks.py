@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
@@ -13,10 +14,15 @@ from advisor.language import clauses, say
 from advisor.memory.attribution import ROUND, completes, scores_of, tried_bytes, usual_vocabularies
 from advisor.memory.cells import Match
 from advisor.memory.constants import BF16, FP32
+from advisor.regex import regex
 from advisor.run.run import Run
 from advisor.units import GIB, show_bytes, show_params
 
 LOGITS, STATES = "logits-too-big", "states-too-big"
+_SHAPE = regex(
+    r"\(\((?P<rows>(?:\d{1,9}, ?){1,2})(?P<words>\d{1,9})\),.{0,80}\btorch\.(?P<type>bfloat16|float16|float32)\b"
+)
+"""Shape and type in torch.compile's code: `empty_strided_cuda((65536, 65536), (65536, 1), torch.bfloat16)`."""
 LARGE = 4 * GIB
 """Bytes of logits from which they are worth a word where the model is not known (judgement)."""
 A_THOUSAND = 1_000
@@ -34,7 +40,9 @@ def size_remarks(known: DiagnosisInputs, facts: Facts, cause: str, made: Allocat
     yield from _beyond_any_card(facts)
     yield from as_scores(known, facts, None) if made is None else ()
     yield from _one_pass(known.run) if _in_a_pass(facts) else ()
-    yield from _in_tokens(known.run, known.attribution if _may_be_logits(facts) else [], cause)
+    printed = _as_printed(known) if made is not None and made.cause == LOGITS else ""
+    told = _in_tokens(known.run, known.attribution if _may_be_logits(facts) else [], cause)
+    yield from [printed] if printed else told
     yield from _as_weights(known, facts, cause)
 
 
@@ -119,6 +127,27 @@ def _one_pass(run: Run) -> Iterator[str]:
             "logits takes {least} to {size}, and loss and backward pass hold several.",
             **told,
         )
+
+
+def _as_printed(known: DiagnosisInputs) -> str:
+    """The shape that the failing line prints, where it is the size asked for; "" where it prints none."""
+    tried = tried_bytes(known.crash)
+    for shape in filter(None, (_SHAPE.search(frame.text) for frame in known.crash.frames)):
+        rows = prod(int(size) for size in shape["rows"].split(",") if size.strip())
+        width = FP32 if shape["type"] == "float32" else BF16
+        if rows * int(shape["words"]) * width == tried:
+            told = {
+                "tried": show_bytes(tried),
+                "rows": f"{rows:,}",
+                "words": f"{int(shape['words']):,}",
+                "bytes": width,
+            }
+            return say(
+                "The line prints the shape of the {tried}: {rows} tokens at once × {words} words of the vocabulary × "
+                "{bytes} bytes.",
+                **told,
+            )
+    return ""
 
 
 def _in_tokens(run: Run, matches: Sequence[Match], cause: str) -> Iterator[str]:

@@ -46,7 +46,7 @@ FACTS = frozenset({
     "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "modules.saved",
     "nothing_given", "numa.bound",
     "one_process", "optimizer.card_share", "other.full", "own_loop", "pass.small",
-    "phase", "pictures.unlimited", "platform",
+    "phase", "pictures.unlimited", "platform", "project",
     "predicts_words", "prequantised", "ran", "ran_with", "runs_tools",
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "rows_of_text",
     "samples.bind", "saves.sharded", "second_step", "sharded",
@@ -62,8 +62,8 @@ advisory.cause.CAUSE and advisory.clear.CAUSE."""
 NAMING_FACTS = frozenset({
     "algorithm", "attribution", "attribution.likely", "disk.holds", "ended", "era", "frame.cause", "frame.engine",
     "framework", "gpu.name", "host.held_by", "host.largest", "host.top_user", "in_vain", "ledger.largest", "memory",
-    "model", "other.full", "phase", "platform", "right_after", "signature", "stated.holder", "trainer", "trigger",
-    "updated", "vendor", "verdict",
+    "model", "other.full", "phase", "platform", "project", "right_after", "signature", "stated.holder", "trainer",
+    "trigger", "updated", "vendor", "verdict",
 })  # fmt: skip
 """Facts that are a name, never true or false: a condition says what they are to be."""
 SITUATION_WORDS = frozenset({"model", "gpu"})

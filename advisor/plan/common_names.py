@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from advisor.knowledge.schema import Knowledge, NewValue, Remedy
 from advisor.plan.situation import Situation
 from advisor.rules.tree import RuleValue
-from advisor.run.natives import Native, is_spelling, last_part
-from advisor.run.run import KnobValue
+from advisor.run.natives import Native, is_spelling, last_part, native
+from advisor.run.run import KnobSource, KnobValue
 from advisor.run.values import parse_value
 
 AGREED = 2 / 3
@@ -22,7 +22,7 @@ ROLES = {
 }
 """Models and passes beside the trained one, by what their settings have in their names: the rest is called alike."""
 _FRONTS = {**ROLES, "eval": re.compile(r"(?:^|[^a-z])(?:eval|val|valid|test)(?:uation|idation)?(?![a-z])")}
-_OFF = frozenset({"eager", "math", "naive", "never", "fp32", "float32", "fp16", "float16"})
+_OFF = frozenset({"eager", "math", "naive", "never", "fp32", "float32", "fp16", "float16", "32", "32-true", "no"})
 """Words by which a setting that is else a way to do a thing says that it is not done."""
 IN_PART, WHOLLY = frozenset({"selective", "selective_op", "partial"}), "full"
 """Words by which recomputing is on for some of it, and the one for all (torchtitan's activation_checkpoint.mode,
@@ -46,24 +46,33 @@ def names_of(knob: str, situation: Situation) -> list[str]:
 
 
 def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
-    """The setting of an unrecognised launch that bears a name of the remedy's knob, the most usual one of several."""
-    launch = situation.predictor.inputs.launch
-    if launch is None or remedy.knob is None or remedy.value is None:
+    """The setting of an unrecognised launch, or that its log prints, which bears a name of the remedy's knob; the most
+    usual one of several."""
+    inputs = situation.predictor.inputs
+    if remedy.knob is None or remedy.value is None:
         return None
+    set_here = inputs.launch.effective() if inputs.launch is not None else {}
+    own_names = {native(key) for key in set_here}
+    stated = [
+        *((one.key, one.text, one) for one in set_here.values() if one.resolved),
+        *((key, text, None) for key, text in inputs.log_settings.items() if key not in own_names),
+    ]
     role, names = remedy.knob.partition(".")[0], frozenset(names_of(remedy.knob, situation))
-    pattern = next((one.spelled for one in situation.knowledge.knobs if one.id == _trained(remedy.knob)), "")
+    known = next((one for one in situation.knowledge.knobs if one.id == _trained(remedy.knob)), None)
+    pattern = "|".join(filter(None, (known.spelled, known.by_word))) if known is not None else ""
     found: list[tuple[int, Native]] = []
-    for setting in launch.effective().values():
-        of_role = [name for name, spelled in _FRONTS.items() if spelled.search(setting.key.lower())]
-        if not setting.resolved or of_role != ([role] if role in _FRONTS else []):
+    for key, text, setting in stated:
+        of_role = [name for name, spelled in _FRONTS.items() if spelled.search(key.lower())]
+        if of_role != ([role] if role in _FRONTS else []):
             continue
-        own = last_part(setting.key)
-        partly = remedy.lever == "recompute" and setting.text.lower().strip("\"'") in IN_PART
-        spelled = is_spelling(setting.key, pattern) or (partly and own == "mode")
+        own = last_part(key)
+        partly = remedy.lever == "recompute" and text.lower().strip("\"'") in IN_PART
+        spelled = is_spelling(key, pattern) or (partly and own == "mode")
         ways = (own in names, own.endswith(tuple(f"_{name}" for name in names)), spelled)
-        value = _read(setting.text, remedy.value) if any(ways) else None
+        value = _read(text, remedy.value) if any(ways) else None
         if value is not None and (isinstance(value, bool) or not _means_another(own, value, remedy.knob, situation)):
-            found.append((ways.index(True), Native(setting.key, setting.text, value, "script", setting=setting)))
+            source: KnobSource = "log" if setting is None else "script"
+            found.append((ways.index(True), Native(key, text, value, source, setting=setting)))
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 

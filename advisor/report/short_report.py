@@ -236,7 +236,8 @@ def _asked_name(state: State, asked: DecidingQuestion | None) -> list[str]:
     """Which framework trains, where nobody knows it and the steps bear the usual names of settings."""
     of_settings = {one.id for one in state.knowledge.remedies if one.knob is not None}
     named = any(one.id in of_settings for one in state.plan.steps)
-    if state.run.framework != "unknown" or state.crash.platform not in ("cuda", "mps", "cpu") or not named:
+    own = state.situation is not None and "project" in state.situation.facts
+    if state.run.framework != "unknown" or own or state.crash.platform not in ("cuda", "mps", "cpu") or not named:
         return []
     place = "framework_host" if state.diagnosis.memory == "host" else "framework"
     if asked is not None and asked.step.question == place:

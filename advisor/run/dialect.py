@@ -86,7 +86,8 @@ def recognise(
     if found is not None and launch is not None and found[0].serves_others:
         found = _built_on_it(launch, {*stated, *log_marks}, frameworks) or found
     if found is None:
-        told_by, found = "log", _by_log(log_marks, log_settings, frameworks)
+        known_keys = {} if project is not None and project.own_loop else log_settings  # its names are its own
+        told_by, found = "log", _by_log(log_marks, known_keys, frameworks)
         found = None if found is not None and launch is not None and _of_its_own(found[0], launch) else found
     if found is None and (launch is None or not launch.program):
         told_by, found = "user", _by_packages(stated, frameworks)

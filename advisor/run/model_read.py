@@ -15,8 +15,14 @@ from advisor.run.run import Knob, ModelShape
 from advisor.run.shape import find_shape, match_alias, shape_by_count, shape_of, without_head
 from advisor.script.launch import Launch
 
-_OF_MODEL = regex(r"(?:^|[._-])(?:model|pretrain|base_model|policy|actor|llm)", re.IGNORECASE)
-_OF_ANOTHER = regex(r"critic|reward|\b(?:rm|ref)_|reference|teacher|draft|judge|value|tokenizer", re.IGNORECASE)
+_OF_MODEL = regex(
+    r"(?:^|[._-])(?:model|pretrain|base_model|policy|actor|llm|backbone|(?:checkpoint|ckpt)_(?:dir|path)$)",
+    re.IGNORECASE,
+)
+_OF_ANOTHER = regex(
+    r"critic|reward|\b(?:rm|ref)_|reference|teacher|draft|judge|value|tokenizer|save|out(?:put)?_|resume",
+    re.IGNORECASE,
+)
 
 _CACHED = regex(r"models--([\w.-]+?)--([\w.-]+)")
 """The folder of a model in the Hugging Face cache."""
@@ -33,6 +39,13 @@ def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFa
     if not ending and launch is not None:
         ending = _named_model(launch, models)
     return ending or _from_cache(printed) or hinted
+
+
+def closer_name(said: str, natives: Natives, launch: Launch | None, models: Sequence[ModelFact]) -> str:
+    """What the user calls the model; the launch's own name for it, where theirs is a part of that and says no size."""
+    own = model_name(natives, launch, models, "", "") if match_alias(said, models) is None else ""
+    letters = [re.sub(r"[\W_]", "", name).lower() for name in (said, own)]
+    return own if letters[0] in letters[1] and match_alias(own, models) is not None else said
 
 
 def _from_cache(path: str) -> str:

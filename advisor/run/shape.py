@@ -44,6 +44,8 @@ _SIZE_SPLIT = regex(r"(?<![\d.])(0)-(?=\d[bm](?![a-z0-9]))")
 """Within a size below 1B: "qwen2.5-0-5b" (a one may be of a version: "llama3-1-8b")."""
 _KIND_ATTACHED = regex(r"(?<=\d)(?=(?:vl|omni|coder|math|next)(?![a-z]))")
 """Between a version and its kind: "qwen2.5vl-7b"."""
+_STORED_AS = regex(r"(?<=.)-(?:bf16|fp16|fp32|bfloat16|float16|float32)\Z")
+"""At the end of a name: the type in which the same weights are stored."""
 _FAMILY = regex(r"[a-z]+")
 _USUAL_FAMILY = "qwen"
 SHARED_PART_OF_EXPERTS = 0.84
@@ -101,6 +103,7 @@ def match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:
     """The model whose most literal alias fits a component of `name`, the last component first; none of another size
     than the one that the component tells ("deepseek-v3-16b" is a small cousin of DeepSeek-V3)."""
     for part in map(_spelled, _components(name)):
+        part = _STORED_AS.sub("", part)
         size = size_in_name(part)
         fitting = [
             (len(alias.strip("*")), fact)

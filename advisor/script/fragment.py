@@ -95,7 +95,7 @@ def _without_prompts(data: bytes) -> bytes:
     for line in data.splitlines(keepends=True):
         mark = (_QUOTED if goes_on else _PROMPT).match(line)
         out.append(line if mark is None else line[mark.end() :].rjust(len(line)))
-        goes_on = line.rstrip().endswith(b"\\") and (mark is not None or goes_on)
+        goes_on = _goes_on(line) and (mark is not None or goes_on)
     return b"".join(out)
 
 
@@ -192,7 +192,7 @@ def _settings_alone(data: bytes) -> bytes | None:
     lines = data.splitlines(keepends=True)
     settings = [_SETTING.match(line) is not None for line in lines]
     for number, (line, below) in enumerate(pairwise(lines)):
-        goes_on = settings[number] and (line.rstrip().endswith(b"\\") or holds_values(below))
+        goes_on = settings[number] and (_goes_on(line) or holds_values(below))
         goes_on = goes_on and not below.lstrip().startswith(b"#")
         settings[number + 1] = settings[number + 1] or goes_on
     if not any(settings):
@@ -204,7 +204,8 @@ def _settings_alone(data: bytes) -> bytes | None:
     ]
     numbers = [number for number, own in enumerate(ours) if own]
     first, last = (numbers[0], numbers[-1]) if numbers else (len(lines), -1)
-    ends = {last, *(a for a, b in pairwise(numbers) if not settings[b])}
+    own = {number for number in numbers if not (settings[number] or followed[number] or _goes_on(lines[number]))}
+    ends = {last, *own, *(a for a, b in pairwise(numbers) if not settings[b])}
     """Lines behind which another command begins."""
     out: list[bytes] = []
     for number, line in enumerate(lines):
@@ -216,6 +217,10 @@ def _settings_alone(data: bytes) -> bytes | None:
         end = line[len(body) :] if number in ends else b" " * (len(line) - len(body))
         out.append(body.rstrip().removesuffix(b"\\").ljust(len(body)) + end)
     return b"".join(out)
+
+
+def _goes_on(line: bytes) -> bool:
+    return line.rstrip().endswith(b"\\")
 
 
 def _python_launch(document: Document) -> Launch | None:

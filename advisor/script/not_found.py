@@ -5,19 +5,35 @@ They are hints: what the script makes of them is not known.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from advisor.bash.state import TracedCommand
 from advisor.bash.text import joined, known
 from advisor.hostile import clean, clean_line
+from advisor.language import mark, say
+from advisor.regex import regex
 from advisor.script.arguments import read_arguments, shown
 from advisor.script.document import Setting
+from advisor.script.files import Files
 from advisor.script.launch import Launch, NotFound
 from advisor.script.launcher import is_training
-from advisor.script.shell import ShellReading
+from advisor.script.pasted import FEWEST
+from advisor.script.shell import ShellReading, read_shell
 
 _LONGEST = 1_000
+_REST = b"bash the-rest-of-it.sh\n"
+"""A command that inherits what the script has set."""
+_ASSIGNS = regex(rb"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=", re.MULTILINE)
+_OWN_DEFAULT = regex(
+    rb"^([ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=)(\$\{\2:-)(\"[^\"\n]*\"|[^\s\"'{}]*)\}(?=[ \t]*(?:#|$))", re.MULTILINE
+)
+"""A variable whose default the script tells: `MODEL=${MODEL:-Qwen/Qwen3-8B}`."""
+_HOME = regex(rb"\$HOME\b|\$\{HOME\}")
+_NO_COMMAND = mark("The script ends before the command that it prepares: its variables are read as hints.")
 _OF_LIBRARIES = ("CUDA_", "NCCL_", "PYTORCH_", "TORCH_", "HF_", "RAY_", "VLLM_", "WANDB_", "OMP_", "PYTHON", "PATH")
 """Beginnings of variables that nobody made up for a script of his own."""
 
@@ -48,6 +64,23 @@ def hinted_launch(reading: ShellReading, base: Path) -> Launch | None:
         missing=(file,),
         not_found=(NotFound("", file),),
     )
+
+
+def left_variables(files: Files, path: Path, positional: tuple[str, ...]) -> Launch | None:
+    """What a script that ends before its command sets for it, as hints; None where it sets hardly anything."""
+    data = _HOME.sub(lambda home: b"." + _nothing(len(home[0]) - 1), files.documents[0].data)
+    data = _OWN_DEFAULT.sub(lambda own: own[1] + _nothing(len(own[3])) + own[4] + b" ", data)
+    names = b" ".join(_ASSIGNS.findall(data))
+    text = b"\n".join((data, b"export _ " + names, _REST))
+    hinted = hinted_launch(read_shell(files, path, positional, instead=text), path.parent)
+    if hinted is None or len(hinted.settings) < FEWEST:
+        return None
+    return replace(hinted, hints=(), missing=(), not_found=(), notes=(say(_NO_COMMAND),))
+
+
+def _nothing(length: int) -> bytes:
+    """So many bytes that bash reads as nothing, inside of a string in double quotes and outside."""
+    return b'""' * (length // 2) if length % 2 == 0 else b'$""' + b'""' * ((length - 3) // 2)
 
 
 def _is_missing(command: TracedCommand, reading: ShellReading, base: Path) -> bool:

@@ -113,7 +113,7 @@ def _is_python(data: bytes) -> bool:
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     from advisor.bash.words import Unterminated
     from advisor.script.fragment import read_fragment, read_pasted
-    from advisor.script.not_found import hinted_launch
+    from advisor.script.not_found import hinted_launch, left_variables
     from advisor.script.pasted import engine_arguments
     from advisor.script.shell import other_commands, read_shell
 
@@ -146,6 +146,8 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         pasted = read_fragment(files, path, positional)
         pasted = pasted or (read_pasted(files.documents[0]) if hinted is None or not hinted.settings else None)
         launches = (pasted,) if pasted is not None else ()
+        if hinted is None and not launches and not any(one.found for one in reading.trace.commands):
+            hinted = left_variables(files, path, positional)
     others, hinted = other_commands(reading), None if launches else hinted
     return Script(tuple(files.documents), launches, tuple(notes), positional, others=others, hinted=hinted)
 

@@ -84,3 +84,13 @@ def test_a_persons_sentence_is_a_card_that_ran_full(text: str, phase: str) -> No
 )
 def test_words_of_the_host_or_of_advice_prove_no_card(text: str) -> None:
     assert judge(text + "\n").memory != "gpu"
+
+
+def test_a_message_broken_behind_its_first_sentence_keeps_its_sizes() -> None:
+    torch = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB.\n"
+    fields = (
+        judge(torch + "GPU has 79.25 GiB total, 6.5 GiB free, 72.5 GiB in use by this process.\n").evidence[0].fields
+    )
+    told = {name: fields[f"{name}_bytes"] / GIB for name in ("tried", "total", "free")}  # type: ignore[operator]
+    assert told == {"tried": 8, "total": 79.25, "free": 6.5}
+    assert "total_bytes" not in judge(torch + "| 0  A100  71680MiB / 81920MiB |\n").evidence[0].fields

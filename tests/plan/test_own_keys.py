@@ -71,3 +71,34 @@ def test_a_key_of_the_projects_own_is_the_lever(
 )
 def test_what_is_on_by_a_name_of_its_own_is_not_offered(tmp_path: Path, text: str, remedy: str) -> None:
     assert remedy not in steps(tmp_path, text)
+
+
+def test_what_a_log_prints_is_in_force_where_no_dialect_is_known(tmp_path: Path) -> None:
+    printed = "Namespace(lr=1, micro_batch_size=1, max_seq_length=2048, gradient_checkpointing=True)\n"
+    dumped = (
+        "{'out_dir': PosixPath('out'),\n 'precision': 'bf16-true',\n 'train': TrainArgs(save_interval=1000,\n"
+        "                    micro_batch_size=1,\n                    max_seq_length=2048)}\n"
+    )
+    for text, on in ((printed, "gradient-checkpointing"), (dumped, "bf16-compute")):
+        (tmp_path / "log").write_text(text + OOM)
+        plan = open_session(SessionRequest(None, logs=(tmp_path / "log",), gpus="8xA100-80GB")).plan
+        changes = {step.id: step.changes for step in plan.steps}
+        assert not {"lower-actor-micro-batch", on} & changes.keys(), text
+        (change,) = changes["shorten-sequences"]
+        assert (change.key, change.old, change.new) == ("max_seq_length", "2048", "1024")
+
+
+def test_a_project_of_its_own_loop_is_told_its_own_settings(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(OOM.replace("/w/train.py", "/w/torchtitan/torchtitan/train.py"))
+    session = open_session(SessionRequest(None, logs=(tmp_path / "log",), gpus="8xA100-80GB", model="Qwen2.5-7B"))
+    told = " ".join(step.title + step.example for step in session.plan.steps)
+    assert "--training.local_batch_size" in told
+    assert "TrainingArguments" not in told
+    assert "accelerate" not in told
+
+
+def test_a_name_without_a_size_is_the_one_of_the_launch(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("torchrun sft.py --checkpoint_dir c/meta-llama/Meta-Llama-3-8B --lr 1\n")
+    told = {said: open_session(SessionRequest(tmp_path / "run.sh", model=said)).run.model for said in ("Llama3", "T9")}
+    assert told["Llama3"] is not None
+    assert (told["Llama3"].parameters // 10**9, told["T9"]) == (8, None)

@@ -124,6 +124,9 @@ def test_an_unknown_name_with_a_size_gives_an_estimate_that_says_so() -> None:
 
 
 def test_a_cousin_of_another_size_is_not_the_model_that_has_its_name() -> None:
+    stored = match_alias("me/DeepSeek-R1-0528-BF16", MODELS)  # the type of the file is no other model
+    assert stored is not None
+    assert stored.name == "DeepSeek-V3"
     found = find_shape("deepseek-v3-16b", MODELS, nowhere)
     assert found is not None
     assert (found.basis, found.parameters) == ("estimated", 16_000_000_000)

@@ -144,6 +144,18 @@ def test_a_paste_that_ends_within_an_array_keeps_what_it_names(read: Read) -> No
     script = read("set -ex\nARGS=(\n  --a 1\n)\nCKPT_ARGS=(\n  --hf-checkpoint model/Q\n  --ref-load x\n")
     assert values(script.launches[0]) == {"--a": "1", "--hf-checkpoint": "model/Q", "--ref-load": "x"}
     assert "line 5: a parenthesis opens here and never closes" in script.notes[0]
+    script = read("ray stop --force\npkill -9 python\nset -ex\nCKPT_ARGS=(\n  --hf-checkpoint model/Q\n")
+    assert values(script.launches[0]) == {"--hf-checkpoint": "model/Q"}  # no option of the command above
+
+
+def test_a_script_that_ends_before_its_command_hints_at_what_it_sets(read: Read) -> None:
+    text = '#!/bin/bash\nNNODES=1\nNGPUS_PER_NODE=4\nDATA=${DATA:-"$HOME/d"}\n'
+    hinted = read(text + 'MODEL_PATH=${MODEL_PATH:-"${DATA}/Q-7B"} # x\n').hinted
+    assert hinted is not None
+    assert values(hinted) == {"nnodes": "1", "ngpus_per_node": "4", "data": "./d", "model_path": "./d/Q-7B"}
+    assert "ends before the command" in hinted.notes[0]
+    assert read("#!/bin/bash\nA=1\nB=2\nls\n").hinted is not None
+    assert read("#!/bin/bash\nA=1\n").hinted is None
 
 
 @pytest.mark.parametrize(

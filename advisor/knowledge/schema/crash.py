@@ -154,6 +154,8 @@ class Project(Strict, frozen=True):
     """Names of its tree and packages, as paths and scripts have them; (): `name` alone."""
     built_on: str = ""
     """The framework whose code it carries; "": its own."""
+    own_loop: bool = False
+    """Its trainer is none of transformers', so that no word of that one's settings fits."""
     source: str = ""
 
 

@@ -149,6 +149,8 @@ class KnobFact(Strict, frozen=True):
     says: str = ""
     spelled: str = ""
     """How launches without a dialect spell it: a regular expression over the last part of a key."""
+    by_word: str = ""
+    """As `spelled`, of keys that tell a switch by a word: `mixed_precision: bf16`."""
     counted: bool = True
     """False: nothing of the ledger depends on it; an estimate of a run that sets it says so."""
     not_in_force: NotInForce | None = None
