@@ -211,7 +211,7 @@ def asked_otherwise(state: State, asked: SessionRequest) -> State:
     asked = replace(asked, cards_named=asked.gpus != before.gpus)
     script = read_launches(asked.script, state.knowledge) if asked.script is not None else None
     same = (asked.logs, asked.record, asked.ray) == (before.logs, before.record, before.ray)
-    crash = state.crash if same else read_crash_of(asked, state.knowledge, silent)
+    crash = (state.logged or state.crash) if same else read_crash_of(asked, state.knowledge, silent)
     return _switched_as(state, _diagnosed(asked, state.knowledge, script, crash, silent))
 
 
@@ -239,14 +239,15 @@ def _switched_as(before: State, now: State) -> State:
 
 
 def _again(state: State, answers: dict[str, str]) -> State:
+    crash = state.logged or state.crash
     recognised, index = pick_launch(
         state.script,
-        state.crash,
+        crash,
         replace(state.asked, launch=state.launch_index if state.launch is not None else None),
         state.knowledge,
         state.machine.libraries,
     )
-    now = state_of(state.asked, state.knowledge, state.machine, state.script, index, recognised, state.crash, answers)
+    now = state_of(state.asked, state.knowledge, state.machine, state.script, index, recognised, crash, answers)
     return accept(now, state.asked.accept)
 
 

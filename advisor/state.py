@@ -137,6 +137,8 @@ class State(Struct, frozen=True):
     """What the plan is made for."""
     measured: Measured | None = None
     """What the record of `watch` says, where one was given."""
+    logged: Crash | None = None
+    """The crash as the logs alone prove it, from which the next answer starts; None: it is `crash`."""
 
     @property
     def plan(self) -> Plan:
@@ -205,6 +207,7 @@ def state_of(
     answers: dict[str, str],
 ) -> State:
     """From what was read and answered to the plan."""
+    logged = crash
     measured = measured_in(asked.record) if asked.record is not None else None
     host = machine.host.ceiling_bytes or crash.host_total_bytes
     crash = _settled(_died_all_the_same(with_phase(crash, measured), answers, host), answers)
@@ -274,7 +277,7 @@ def state_of(
     crash, died_at = (_where_due(one, seen_run) for one in (crash, died_at))
     roomy = with_room(machine, _least_card(seen_run, machine), knowledge.gpus)
     if roomy is not machine:
-        return state_of(asked, knowledge, roomy, script, index, recognised, crash, answers)
+        return state_of(asked, knowledge, roomy, script, index, recognised, logged, answers)
     by_size = told_by_size(seen_run, machine, died_at)
     if by_size is not None:
         user_told = "phase" in answers and not by_size.instead
@@ -346,7 +349,7 @@ def state_of(
         answers,
         situation,
     )
-    return replace(state, measured=measured)
+    return replace(state, measured=measured, logged=logged)
 
 
 def _least_card(run: Run, machine: Machine) -> int:
