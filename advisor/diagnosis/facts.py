@@ -391,7 +391,8 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     checkpointing = run.knobs.get("actor.gradient_checkpointing")
     if checkpointing is not None and isinstance(checkpointing.value, bool):
         add("gradient_checkpointing", checkpointing.value, checkpointing.key or checkpointing.note)
-    add("colocated", beside, say("the launch's topology"))
+    if beside or run.settings or run.recipe.answers == "given":  # of a launch that nobody saw nothing is known
+        add("colocated", beside, say("the launch's topology"))
     if (apart := stands_apart(run)) is not None:
         add("engine.apart", apart, say("how {framework} starts its engine", framework=run.title))
     full = run.knobs.get("actor.full_finetuning")
