@@ -89,7 +89,20 @@ def _offloaded(crash: Crash) -> dict[str, Fact]:
 
 _FSDP_ON = re.compile(r"(?:enable|use)_fsdp2?")
 _STAGE = re.compile(r"(?:zero_optimization\.stage|deepspeed_config\.zero_stage)$")
+_CHOOSES_FSDP = re.compile(r"distributed_type$|fsdp")
+"""Keys that stand for the stage where FSDP shards."""
 _OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}
+
+
+def by_fsdp_of(run: Run) -> str:
+    """What of the launch chooses FSDP where the framework may train with DeepSpeed as well; "" where nothing does."""
+    if run.mechanics.trainer != "deepspeed":
+        return ""
+    if run.unread is not None and run.unread.choice == "fsdp":
+        return f"{run.unread.key} {run.unread.file}"
+    stage = run.knobs.get("actor.zero_stage")
+    chosen = stage is not None and stage.value is not None and _CHOOSES_FSDP.search(stage.key)
+    return f"{stage.key} = {stage.value}" if stage is not None and chosen else ""
 
 
 def _in_file(run: Run) -> dict[str, Fact]:
