@@ -23,7 +23,8 @@ SLEEPS = 3
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:
-    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain, trigger, ran_before; each only where something tells."""
+    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain, trigger and ran_before; each only where
+    something tells."""
     facts: dict[str, Fact] = {}
     if crash.steps_done is not None:
         because = say("the log counts {count} done steps", count=crash.steps_done)

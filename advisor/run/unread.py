@@ -51,9 +51,8 @@ def unread_sharding(
         return _as_told(Unread(file.file, file.key, file.absent, choices=open_to), told)
     if by_name is not None and (answer is None or len(open_to) == 1):
         by: Literal["option", "name"] = "option" if len(open_to) == 1 else "name"
-        against = _against(by_name, frames)
-        named_so = Unread(file.file, file.key, file.absent, by_name.id, by_name.title, by, by_name.knobs, open_to, against)
-        return replace(named_so, settings=by_name.settings)
+        taken_for = Unread(file.file, file.key, file.absent, by_name.id, by_name.title, by, by_name.knobs, open_to)
+        return replace(taken_for, against=_against(by_name, frames), settings=by_name.settings)
     return Unread(file.file, file.key, file.absent, choices=open_to)
 
 
