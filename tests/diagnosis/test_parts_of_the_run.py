@@ -95,3 +95,29 @@ def test_a_dead_worker_of_the_preparation_has_steps_for_host_ram(line: str) -> N
     assert look.id == "ask-how-it-ended"
     assert {"fewer-prepare-workers", "prepare-once"} <= {step.id for step in steps}
     assert all(step.only_if and not step.selected for step in steps)
+
+
+@each(
+    ("log", "first"),
+    [
+        (
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n",
+            "ask-card-or-stack",
+        ),
+        (f"The same config worked fine two days ago.\n{CARD}", "look-what-differs"),
+        ("RuntimeError: CUDA error: an illegal memory access was encountered\n", "blocking-launch"),
+    ],
+)
+def test_what_is_at_hand_is_looked_at_first(log: str, first: str) -> None:
+    steps = [step.id for step in seen(log).plan.steps]
+    assert steps[0] == first
+    assert {"ask-card-or-stack": "matching-builds", "blocking-launch": "find-the-trigger"}.get(first, first) in steps
+
+
+@each("how", ["--config_file fsdp.yaml", "--use_fsdp"])
+def test_where_fsdp_shards_no_step_is_deepspeeds(how: str) -> None:
+    script = f"accelerate launch {how} sft.py --model_name_or_path Qwen/Qwen3-8B --packing true --output_dir o\n"
+    steps = seen(CARD, script, framework="trl", phase="actor_update").plan.steps
+    shown = " ".join(word for one in steps for word in (one.example, *(change.key for change in one.changes)))
+    assert steps
+    assert "deepspeed" not in shown
