@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in, settings_in_blocks
-from advisor.crash.evidence import Crash, Evidence, TopUser, stopped_without_a_word
+from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine, read_line
@@ -57,7 +57,7 @@ from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
 from advisor.crash.statements import A_PAGE, holder_said, libraries_now, phase_said, runs_told, statements_in
-from advisor.crash.tracebacks import NO_TRACE, Trace, trace_of, waiter_of
+from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.training_bar import training_bar
 from advisor.crash.unclear import why_unclear
 from advisor.crash.verdict import (
@@ -95,6 +95,8 @@ _SOURCE = 200
 """Characters kept of a source line."""
 _CODE = re.compile(r"^\s*(?:return |[\w.\[\], ]{1,80} = )?[\w.]{1,80}\(")
 """A statement that calls something, as a traceback quotes it."""
+_RAISED = re.compile(r"\s*[\w.]*(?:Error|Exception|Interrupt|Exit)\b")
+"""The line that ends a traceback."""
 _SAME_STEP = 1
 """Step counts after a save that may still be of the step that saved."""
 _NEAR_LINES = 30
@@ -379,7 +381,15 @@ class _CrashReader:
             return trace
         again = (one for one in self.run.placed if one.id == cause.id and one.place > cause.place)
         raised = (trace_of(one, self._lines_of(one)).frames for one in again)
-        return replace(trace, frames=next(filter(None, raised), ()))
+        return replace(trace, frames=next(filter(None, raised), ()) or self._cut_below(cause))
+
+    def _cut_below(self, cause: LogFind) -> tuple[Frame, ...]:
+        """The frames of the only traceback of a page, below its message: somebody pasted that first, and the traceback
+        without its last line."""
+        below = [line for line in self._lines_of(cause) if line.number > cause.find.last_number]
+        heads = sum(BEGIN in line.text for line in below)
+        ended = any(_RAISED.match(line.text) for line in below)
+        return () if heads != 1 or ended or len(self.text) > A_PAGE else trace_of(None, below).frames
 
     def _steps_done(self, trace: Trace) -> int | None:
         """The trainer's own count, else that of the bar without a title which is shown to be the training's: by the

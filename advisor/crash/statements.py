@@ -34,6 +34,7 @@ _NAME_GOES_ON = re.compile(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*
 _AT = re.compile(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 """A value behind the name of its setting."""
 FITTED, UPDATED = "fitted.", "updated."
+RAN_BEFORE = "ran_before"
 HOLDER = "holder."
 _DOUBTS = re.compile(
     r"(?ai)\b(?:maybe|perhaps|might|could|wonder\w*|suspect\w*|guess\w*|probably|should|try|is it|why)\b"
@@ -50,7 +51,8 @@ def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
     for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step",
     "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a
-    version with which it ran, and "updated.LIBRARY [NOW]" for one since which it does not."""
+    version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, and "ran_before" where the same
+    run worked at another time."""
     if not words or len(text) > A_PAGE:
         return frozenset()
     found = list(_told(text, words))
@@ -118,6 +120,8 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
+        if words.ran_before and re.search(words.ran_before, sentence):
+            yield RAN_BEFORE
         if not re.search(words.averted, sentence):
             yield from _began(sentence, words)
         yield from _versions(sentence, words)

@@ -47,7 +47,7 @@ TRACEBACK = "traceback"
 """The signature of a traceback's beginning."""
 _TASK_LINES, _CHAIN_LINES = 6, 60
 """Lines below a failure on which a Ray task is that of the failure; and, of the tasks that raised in turn, all."""
-_BEGIN = "Traceback (most recent call last)"
+BEGIN = "Traceback (most recent call last)"
 _FATAL = "(most recent call first):"
 """The faulthandler's heading of a thread: its frames stand below it, the innermost first."""
 _FAILING = "Current thread"
@@ -151,7 +151,7 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
             text = at_arrow if frame.line == arrow and at_arrow else below
             frames.append(replace(frame, text=clean_line(text.strip(), _TEXT)))
             at_arrow = ""
-        elif _BEGIN in line.text or (frames and not _continues(line)):
+        elif BEGIN in line.text or (frames and not _continues(line)):
             texts += [line.text] if _CHAIN.match(above) else []  # whose call the chain begins with
             break
         elif len(texts) < _TEXT_LINES:
@@ -173,7 +173,7 @@ def _trace_below(after: Sequence[LogLine], process: str) -> Trace:
         frame = frame_in(line)
         if frame is not None:
             frames.append(frame)
-        elif _BEGIN in line.text or (frames and not _continues(line)) or len(texts) >= _TEXT_LINES:
+        elif BEGIN in line.text or (frames and not _continues(line)) or len(texts) >= _TEXT_LINES:
             break
         else:
             texts.append(line.text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.statements import BEGAN, FIRST, HOLDER, IN_VAIN, SECOND, UPDATED
+from advisor.crash.statements import BEGAN, FIRST, HOLDER, IN_VAIN, RAN_BEFORE, SECOND, UPDATED
 from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean
 from advisor.language import listed, say
@@ -23,7 +23,8 @@ SLEEPS = 3
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:
-    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain, trigger; each only where something tells."""
+    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain, trigger and ran_before; each only where
+    something tells."""
     facts: dict[str, Fact] = {}
     if crash.steps_done is not None:
         because = say("the log counts {count} done steps", count=crash.steps_done)
@@ -48,6 +49,8 @@ def _told(crash: Crash) -> dict[str, Fact]:
     for place in ("gpu", "host"):
         if {"grows", f"grows.{place}"} & crash.statements:
             facts[f"{place}.grows"] = Fact(True, "log", because)
+    if RAN_BEFORE in crash.statements:
+        facts["ran_before"] = Fact(True, "log", because)
     tried = sorted(name.removeprefix(IN_VAIN) for name in crash.statements if name.startswith(IN_VAIN))
     if tried:
         facts["in_vain"] = Fact(" ".join(tried), "log", because)

@@ -29,7 +29,7 @@ from advisor.diagnosis.parts import part_facts
 from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.saved_modules import saved_facts
-from advisor.diagnosis.sharing_facts import sharing_facts, with_words
+from advisor.diagnosis.sharing_facts import by_fsdp_of, sharing_facts, with_words
 from advisor.diagnosis.state_facts import (
     copies_fill,
     cpu_adam_facts,
@@ -383,9 +383,11 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
 
     if run.framework == "unknown":
         return facts
-    facts["trainer"] = Fact(
-        run.mechanics.trainer, "script", say("how {framework} trains here", framework=run.framework)
-    )
+    by_fsdp = by_fsdp_of(run)
+    trainer = "fsdp" if by_fsdp else run.mechanics.trainer
+    facts["trainer"] = Fact(trainer, "script", by_fsdp or say("how {framework} trains here", framework=run.framework))
+    if by_fsdp:
+        add("sharded", True, by_fsdp)
     add("cpu_adam", run.mechanics.offload_lowers_update, say("how {framework} offloads", framework=run.framework))
     beside = run.topology.colocated and run.recipe.answers != "given"  # who is given answers has no engine
     sleeping = beside and run.is_on("rollout.sleeps", run.mechanics.engine_sleeps)
@@ -398,7 +400,8 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     checkpointing = run.knobs.get("actor.gradient_checkpointing")
     if checkpointing is not None and isinstance(checkpointing.value, bool):
         add("gradient_checkpointing", checkpointing.value, checkpointing.key or checkpointing.note)
-    add("colocated", beside, say("the launch's topology"))
+    if beside or run.settings or run.recipe.answers == "given":  # of a launch that nobody saw nothing is known
+        add("colocated", beside, say("the launch's topology"))
     if (apart := stands_apart(run)) is not None:
         add("engine.apart", apart, say("how {framework} starts its engine", framework=run.title))
     full = run.knobs.get("actor.full_finetuning")

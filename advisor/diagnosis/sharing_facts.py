@@ -89,7 +89,37 @@ def _offloaded(crash: Crash) -> dict[str, Fact]:
 
 _FSDP_ON = re.compile(r"(?:enable|use)_fsdp2?")
 _STAGE = re.compile(r"(?:zero_optimization\.stage|deepspeed_config\.zero_stage)$")
+_STAGE_WORDS = re.compile(
+    r"(?i)(?:(?:deepspeed|ds)[ _-]?)?zero(?:[ _-]?(?:optimization|stage|level))*"
+    r": ?\W*(?:(?:zero|stage)[ _-]*){0,2}([0-3])(?![.\d])"
+    r"|(?:deepspeed|ds)(?:[ _-]config)?: ?\W*(?:(?:deepspeed|zero|stage)[ _-]*){1,3}([0-3])(?![.\d])"
+)
+"""Key and value of a line: of DeepSpeed alone the value has to speak of a stage, or it is a version."""
+_OFFLOADED = re.compile(r"(?i)(?<!no )(?<!without )(?:cpu[ _-]?)?\boffload")
+_CHOOSES_FSDP = re.compile(r"distributed_type$|fsdp")
+"""Keys that stand for the stage where FSDP shards."""
 _OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}
+
+
+def by_fsdp_of(run: Run) -> str:
+    """What of the launch chooses FSDP where the framework may train with DeepSpeed as well; "" where nothing does."""
+    if run.mechanics.trainer != "deepspeed":
+        return ""
+    if run.unread is not None and run.unread.choice == "fsdp":
+        return f"{run.unread.key} {run.unread.file}"
+    stage = run.knobs.get("actor.zero_stage")
+    chosen = stage is not None and stage.value is not None and _CHOOSES_FSDP.search(stage.key)
+    return f"{stage.key} = {stage.value}" if stage is not None and chosen else ""
+
+
+def stage_in_words(run: Run) -> tuple[int, bool, Setting] | None:
+    """ZeRO's stage, whether something is offloaded, and the line that says so, of a list that a person wrote of the run
+    ("ZeRO stage: 2 (with CPU offload)"); None where none does."""
+    for one in run.settings if run.framework == "unknown" else ():
+        stage = _STAGE_WORDS.match(f"{one.key}: {one.text}") if one.resolved else None
+        if stage is not None:
+            return int(stage[1] or stage[2]), _OFFLOADED.search(one.text) is not None, one
+    return None
 
 
 def _in_file(run: Run) -> dict[str, Fact]:
@@ -105,6 +135,10 @@ def _in_file(run: Run) -> dict[str, Fact]:
     stage = next((one for one in run.settings if one.resolved and _STAGE.search(one.key)), None)
     if stage is not None:
         return {"trainer": fact("deepspeed", stage), "zero3": fact(stage.text == "3", stage)}
+    if worded := stage_in_words(run):
+        number, offloaded, line = worded
+        moved = {"knob.actor.optimizer_offload": fact(True, line)} if offloaded else {}
+        return {"trainer": fact("deepspeed", line), "zero3": fact(number == 3, line), **moved}
     if own := next(
         (one for name, one in stated.items() if _FSDP_ON.fullmatch(name) and one.text.lower() == "true"), None
     ):

@@ -11,6 +11,7 @@ from advisor.crash.evidence import Crash
 from advisor.diagnosis.card_facts import largest_card
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.model_facts import names_adapters
+from advisor.diagnosis.sharing_facts import stage_in_words
 from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import NEAR, tried_bytes
@@ -61,6 +62,8 @@ def sharing_of(run: Run, unread: Unread | None) -> Shared | None:
     moved = [run.is_on(name) for name in _OFFLOADS]
     if run.unsharded:
         return Shared(0)
+    if stage is None and (worded := stage_in_words(run)) is not None:
+        return Shared(worded[0], worded[1], worded[1] and worded[0] > 2)
     if stage is not None:
         return Shared(int(stage), moved[0] or moved[2], moved[1] or moved[2])
     sharded = run.framework != "unknown" and run.mechanics.trainer in ("fsdp", "megatron")

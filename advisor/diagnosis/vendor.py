@@ -57,7 +57,10 @@ has two of torch.cuda's figures (torch docs, torch.mps), and macOS's ps and top 
 
 
 _MARKS: Mapping[Vendor, re.Pattern[str]] = {
-    "ascend": re.compile(r"\btorch_npu\b|/Ascend/|\bAscend-?9\d|\bEL\d{4}\b|\bHCCL\b|\baclrt\w+|\bNPU out of memory"),
+    "ascend": re.compile(
+        r"\b(?:torch|vllm)[-_](?:npu|ascend)\b|(?m:^cann \d)|/Ascend/|\bAscend-?9\d|\bEL\d{4}\b|\bHCCL\b|\baclrt\w+"
+        r"|\bNPU out of memory"
+    ),
     "amd": re.compile(
         r"\bHIP (?:error|out of memory)|\bhipError\w+|/opt/rocm|\+rocm\d|_hip\.so|\bRCCL\b|\bHSA_STATUS\w+"
     ),

@@ -168,8 +168,8 @@ def at_engine_start(remedy: Remedy, situation: Situation) -> bool:
     of_trainer = remedy.relieves in ("pass", "states") and not (remedy.knob or "").startswith(OF_ROLLOUTS)
     if situation.phase != "rollout_init" or not of_trainer:
         return True
-    beside = situation.facts.get("colocated")
-    apart = _true("engine.apart", situation) or (beside is not None and beside.value is False)
+    run = situation.now.run
+    apart = _true("engine.apart", situation) or (run.framework != "unknown" and not run.topology.colocated)
     made = remedy.lever not in ("optimizer", "") or _true("by_deepspeed", situation)
     return remedy.relieves == "states" and made and not apart
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
@@ -34,17 +36,22 @@ def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
 
     Of a list those lead whose own condition (`leads_when`) holds; what the facts contradict is left out.
     """
-    failed, known = situation.predictor.crash.signature, situation.knowledge
-    by_line = (name for one in known.signatures.signatures if one.id == failed for name in one.remedies)
-    by_cause = (name for one in known.tree.causes if one.id == situation.cause for name in one.remedies)
-    by_id, facts = {remedy.id: remedy for remedy in situation.remedies}, situation.facts
-    names = dict.fromkeys((*by_line, *by_cause))
-    named = [by_id[name] for name in names if name in by_id]
-    useful = [remedy for remedy in named if all_hold(remedy.applies_when, facts) is not None]
+    known, facts = situation.knowledge, situation.facts
+    by_cause = [name for one in known.tree.causes if one.id == situation.cause for name in one.remedies]
+    useful = of_the_line(situation, by_cause)
     useful = [remedy for remedy in useful if remedy.id != ANY_EXCEPTION or len(useful) == 1]
     useful.sort(key=lambda remedy: not remedy.leads_when or all_hold(remedy.leads_when, facts) is None)
     steps = (in_words_of(situation.vendor, advice_step(remedy, situation)) for remedy in useful)
     return tuple(replace(step, rank=number) for number, step in enumerate(steps, 1))
+
+
+def of_the_line(situation: Situation, more: Sequence[str] = ()) -> list[Remedy]:
+    """What helps against the failure that the log shows, then `more`, without what the facts contradict."""
+    failed, known = situation.predictor.crash.signature, situation.knowledge
+    by_line = (name for one in known.signatures.signatures if one.id == failed for name in one.remedies)
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
+    named = [by_id[name] for name in dict.fromkeys((*by_line, *more)) if name in by_id]
+    return [remedy for remedy in named if all_hold(remedy.applies_when, situation.facts) is not None]
 
 
 def advice_step(remedy: Remedy, situation: Situation, named: str = "") -> PlanStep:

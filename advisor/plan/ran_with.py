@@ -7,6 +7,7 @@ from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
 
+from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import SettingFact
 from advisor.language import listed, say, sentences
 from advisor.memory.ledger import difference
@@ -27,6 +28,8 @@ from advisor.words import when
 
 RESTORE = "restore-versions"
 """The remedy that goes back to what ran, whatever changed."""
+LOOK = "look-what-differs"
+"""The remedy that looks for what is not the run's: who else is on the card, before what changed in it."""
 MOST_DEFAULTS = 4
 """Defaults that changed, each a step of its own: the largest savings first."""
 
@@ -39,7 +42,10 @@ def back_steps(situation: Situation) -> list[PlanStep]:
     change.
     """
     if not situation.ran_with:
-        return [advice_step(one, situation) for one in situation.remedies if one.id == RESTORE and updated(situation)]
+        named = (RESTORE,) if updated(situation) else (LOOK, RESTORE) if _same_as_before(situation) else ()
+        fitting = (one for one in situation.remedies if all_hold(one.applies_when, situation.facts) is not None)
+        by_id = {one.id: one for one in fitting if one.id in named}
+        return [advice_step(by_id[name], situation) for name in named if name in by_id]
     then = _then(situation)
     changed = sorted(_changed_defaults(situation, then), key=lambda one: -one.saves.get(situation.fullest, 0))
     versions = [_version(name, old, situation, then) for name, old in situation.ran_with.items()]
@@ -54,6 +60,11 @@ def updated(situation: Situation) -> bool:
         return True
     told = situation.facts.get("answer.ever_ran")
     return told is not None and told.value == "versions"
+
+
+def _same_as_before(situation: Situation) -> bool:
+    """Whether the same run worked at another time on a card, and no setting is blamed."""
+    return situation.place == "gpu" and "ran_before" in situation.facts and "trigger" not in situation.facts
 
 
 def _then(situation: Situation) -> BuiltRun:

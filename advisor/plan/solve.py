@@ -25,7 +25,7 @@ from advisor.plan.applicable import (
     of_years_later,
 )
 from advisor.plan.as_in_case import beside, case_steps
-from advisor.plan.by_hand import advice_step, where_shared
+from advisor.plan.by_hand import advice_step, of_the_line, where_shared
 from advisor.plan.host_holders import holders_of
 from advisor.plan.in_force import acting_step
 from advisor.plan.named_by_message import named_by_message
@@ -58,7 +58,7 @@ OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encod
 """Causes that are a version's fault, whichever it is."""
 WITNESSES = (
     *("ask-who-killed", "ask-the-dead-worker", "ask-what-is-full", "ask-the-last-line", "ask-how-it-ended"),
-    *("look-at-limits", "ask-which-call"),
+    *("look-at-limits", "ask-which-call", "ask-card-or-stack"),
 )
 """Remedies that tell first what it was: who killed the process, what refused it memory, or which call asked for it."""
 FEW = 3
@@ -127,7 +127,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     newer = [step for step in (newer_step(situation) if few else None,) if step is not None]
     chosen = together([*picked.own.values(), *picked.companions])
     case, leading = beside(_of_cases(situation, cause, chosen), holders.steps)
-    asked = [advice_step(remedy, situation) for remedy in _witness(situation, cause)]
+    unproven = of_the_line(situation) if cause.memory == "unknown" else []  # which cause it was is open
+    asked = [advice_step(remedy, situation) for remedy in (*_witness(situation, cause), *unproven)]
     mending = [step for step in (mending_step(situation),) if step is not None]
     first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *_back(situation, cause), *_raising(situation)]
     names = {step.id for step in (*first, *versions.confirmed)}

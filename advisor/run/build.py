@@ -34,7 +34,7 @@ from advisor.run.shape import without_head
 from advisor.run.topology import decided_by, read_topology, too_few
 from advisor.run.uncounted import uncounted
 from advisor.run.unknown_keys import by_name_note, read_by_name, unknown_keys, unknown_note
-from advisor.run.unread import doubts_of, taken
+from advisor.run.unread import doubts_of, taken, with_settings
 from advisor.run.version_notes import newer_than_read, title_of, version_notes
 from advisor.script.launch import Launch
 
@@ -172,6 +172,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     short = (told for told in (too_few(topology, inputs.machine), wide, hints.said) if told)
     told_first = (*cut, *idle_cards(launch, topology, inputs.counts, inputs.machine), *short)
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
+    natives = with_settings(natives, unread)
     knobs = {**knobs, **of_file}
     knobs = {**knobs, **quantised(name, shape, knobs)}
     knobs = {**by_hint(hints, knobs), **trained_part(inputs.counts, shape), **knobs}

@@ -146,6 +146,8 @@ class Unread(Struct, frozen=True):
     """Ids of what such a file can choose."""
     against: str = ""
     """A frame of the log's traceback that speaks against the choice: "operations.py convert_to_fp32"."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Keys of the file that mark the choice."""
 
 
 class Run(Struct, frozen=True):

@@ -51,8 +51,8 @@ def unread_sharding(
         return _as_told(Unread(file.file, file.key, file.absent, choices=open_to), told)
     if by_name is not None and (answer is None or len(open_to) == 1):
         by: Literal["option", "name"] = "option" if len(open_to) == 1 else "name"
-        against = _against(by_name, frames)
-        return Unread(file.file, file.key, file.absent, by_name.id, by_name.title, by, by_name.knobs, open_to, against)
+        taken_for = Unread(file.file, file.key, file.absent, by_name.id, by_name.title, by, by_name.knobs, open_to)
+        return replace(taken_for, against=_against(by_name, frames), settings=by_name.settings)
     return Unread(file.file, file.key, file.absent, choices=open_to)
 
 
@@ -66,7 +66,7 @@ def accelerates_own(launch: Launch | None, known: Sequence[Sharding]) -> Unread 
 
 
 def _as_told(unread: Unread, told: Sharding) -> Unread:
-    return replace(unread, choice=told.id, title=told.title, told_by="user", knobs=told.knobs)
+    return replace(unread, choice=told.id, title=told.title, told_by="user", knobs=told.knobs, settings=told.settings)
 
 
 def suggested_by(missing: NotFound, known: Sequence[Sharding]) -> Sharding | None:
@@ -106,6 +106,15 @@ def taken(
         for name, value in unread.knobs.items()
         if value is not None and not _told(name, knobs, natives, unread)
     }
+
+
+def with_settings(natives: Natives, unread: Unread | None) -> Natives:
+    """The settings with what marks what is taken for the missing file: without FSDP's mark DeepSpeed's keys would act
+    there, and its own would not."""
+    marks = unread.settings if unread is not None else {}
+    unset = {key: natives.values[key] for key in marks if key in natives.values and not natives.values[key].given}
+    told = {key: replace(one, text=marks[key], value=marks[key], source="assumed") for key, one in unset.items()}
+    return replace(natives, values={**natives.values, **told}) if told else natives
 
 
 def _why(unread: Unread) -> str:

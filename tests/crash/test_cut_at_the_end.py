@@ -31,6 +31,16 @@ def test_a_source_line_among_those_of_other_ranks_names_the_phase() -> None:
     assert (crash.verdict, crash.phase) == ("unclear", "checkpoint")
 
 
+@each(("end", "phase"), [("", "actor_update"), ("KeyError: 'labels'\n", "unknown")])
+def test_a_cut_traceback_below_its_message_is_that_of_the_message(end: str, phase: str) -> None:
+    frame = '  File "{}", line 9, in {}\n    {}\n'.format
+    below = frame("finetune/own.py", "main", "train(model)") + frame("finetune/own.py", "train", "logits = model(ids)")
+    below += '  File "/v/site-packages/torch/nn/modules/module.py", line 1501, in _call_impl\n'
+    message = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 12.00 MiB\n"
+    crash = judge(f"{message}\nGlobal seed set to 1337\nTraceback (most recent call last):\n{below}{end}")
+    assert (crash.memory, crash.phase) == ("gpu", phase)
+
+
 def test_a_few_words_that_many_messages_have_tell_nothing() -> None:
     assert judge(STEPS + "\nRuntimeError: CUDA").verdict == "unclear"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from advisor.diagnosis.sharing_facts import stage_in_words
 from advisor.report.short_report import short_report
 from advisor.session import SessionRequest, State, open_session
 from tests.loops import each
@@ -13,9 +14,9 @@ from tests.loops import each
 CARD = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.20 GiB. GPU 0 has a total capacity of 39.39 GiB of which 500.00 MiB is free.\n"
 
 
-def seen(log: str, script: str = "", **answers: str) -> State:
+def seen(log: str, script: str = "", name: str = "run.sh", **answers: str) -> State:
     with TemporaryDirectory() as folder:
-        run, logs = Path(folder) / "run.sh", Path(folder) / "run.log"
+        run, logs = Path(folder) / name, Path(folder) / "run.log"
         logs.write_text(log)
         run.write_text(script)
         return open_session(SessionRequest(run if script else None, logs=(logs,), gpus="2xA100-40GB", answers=answers))
@@ -95,3 +96,43 @@ def test_a_dead_worker_of_the_preparation_has_steps_for_host_ram(line: str) -> N
     assert look.id == "ask-how-it-ended"
     assert {"fewer-prepare-workers", "prepare-once"} <= {step.id for step in steps}
     assert all(step.only_if and not step.selected for step in steps)
+
+
+@each(
+    ("log", "first"),
+    [
+        (
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n",
+            "ask-card-or-stack",
+        ),
+        (f"The same config worked fine two days ago.\n{CARD}", "look-what-differs"),
+        ("RuntimeError: CUDA error: an illegal memory access was encountered\n", "blocking-launch"),
+    ],
+)
+def test_what_is_at_hand_is_looked_at_first(log: str, first: str) -> None:
+    steps = [step.id for step in seen(log).plan.steps]
+    assert steps[0] == first
+    assert {"ask-card-or-stack": "matching-builds", "blocking-launch": "find-the-trigger"}.get(first, first) in steps
+
+
+@each("how", ["--config_file fsdp.yaml", "--use_fsdp"])
+def test_where_fsdp_shards_no_step_is_deepspeeds(how: str) -> None:
+    script = f"accelerate launch {how} sft.py --model_name_or_path Qwen/Qwen3-8B --packing true --output_dir o\n"
+    steps = seen(CARD, script, framework="trl", phase="actor_update").plan.steps
+    shown = " ".join(word for one in steps for word in (one.example, *(change.key for change in one.changes)))
+    assert steps
+    assert "deepspeed" not in shown
+
+
+@each(
+    ("line", "told"),
+    [
+        ("ZeRO stage: 2 (with CPU offload)", (2, True)),
+        ("DeepSpeed: ZeRO-3", (3, False)),
+        ("DeepSpeed: 0.15.4", ()),
+        ("stage: 1.5", ()),
+    ],
+)
+def test_the_stage_that_a_person_lists_is_known(line: str, told: tuple[int, bool] | tuple[()]) -> None:
+    run = seen(CARD, f"Model: Qwen3-8B\nGPUs: 2x A100\n{line}\nMicro batch size: 2\n", name="run.yaml").run
+    assert (stage_in_words(run) or ())[:2] == told

@@ -111,6 +111,8 @@ class Sharding(Strict, frozen=True):
     title: str
     knobs: dict[str, Scalar]
     """What it comes to, in knobs; those it does not name stay as they are."""
+    settings: dict[str, str] = {}
+    """Keys of accelerate's file that mark it."""
     named: tuple[str, ...] = ()
     """Regexes over a file's name in lower case that suggest it; the first entry that fits wins."""
     files: tuple[str, ...] = ()
