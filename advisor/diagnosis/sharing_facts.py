@@ -89,12 +89,15 @@ def _offloaded(crash: Crash) -> dict[str, Fact]:
 
 _FSDP_ON = re.compile(r"(?:enable|use)_fsdp2?")
 _STAGE = re.compile(r"(?:zero_optimization\.stage|deepspeed_config\.zero_stage)$")
+_OFFLOADS = re.compile(r"zero_optimization\.offload_optimizer\.device$")
+_TO_HOST = ("cpu", "nvme")
 _OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}
 
 
 def _in_file(run: Run) -> dict[str, Fact]:
     """What accelerate's file says of FSDP (huggingface/accelerate@v1.7.0 docs, FSDP), or DeepSpeed's of its stage
-    (deepspeedai/DeepSpeed@v0.16.4 deepspeed/runtime/zero/config.py), where no dialect reads it."""
+    and of where its optimizer lies (deepspeedai/DeepSpeed@v0.16.4 deepspeed/runtime/zero/config.py), where no dialect
+    reads it."""
     if run.framework != "unknown":
         return {}
 
@@ -104,7 +107,14 @@ def _in_file(run: Run) -> dict[str, Fact]:
     stated = {last_part(one.key): one for one in run.settings if one.resolved}
     stage = next((one for one in run.settings if one.resolved and _STAGE.search(one.key)), None)
     if stage is not None:
-        return {"trainer": fact("deepspeed", stage), "zero3": fact(stage.text == "3", stage)}
+        moved = next((one for one in run.settings if one.resolved and _OFFLOADS.search(one.key)), None)
+        there = moved is not None and moved.text in _TO_HOST
+        return {
+            "trainer": fact("deepspeed", stage),
+            "zero3": fact(stage.text == "3", stage),
+            "cpu_adam": fact(True, stage),
+            **({"knob.actor.optimizer_offload": fact(True, moved)} if moved is not None and there else {}),
+        }
     if own := next(
         (one for name, one in stated.items() if _FSDP_ON.fullmatch(name) and one.text.lower() == "true"), None
     ):

@@ -35,6 +35,19 @@ def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFa
     return ending or _from_cache(printed) or hinted
 
 
+def fuller_name(said: str, stated: str, models: Sequence[ModelFact]) -> str:
+    """The model's name as it is known best: what the user calls it, but for the launch's own words where they go on
+    from that ("Qwen2.5-coder", in "/models/Qwen2.5-Coder-32B-Instruct") and only they tell its size."""
+    goes_on = said != stated and _letters(said) in _letters(stated)
+    return (
+        stated if said and goes_on and not find_shape(said, models) and find_shape(stated, models) else said or stated
+    )
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
+
+
 def _from_cache(path: str) -> str:
     """ "…/hub/models--Qwen--Qwen3-8B/snapshots/…" → "Qwen/Qwen3-8B"; any other path as it is."""
     cached = _CACHED.search(path)

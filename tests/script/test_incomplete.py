@@ -144,6 +144,9 @@ def test_a_paste_that_ends_within_an_array_keeps_what_it_names(read: Read) -> No
     script = read("set -ex\nARGS=(\n  --a 1\n)\nCKPT_ARGS=(\n  --hf-checkpoint model/Q\n  --ref-load x\n")
     assert values(script.launches[0]) == {"--a": "1", "--hf-checkpoint": "model/Q", "--ref-load": "x"}
     assert "line 5: a parenthesis opens here and never closes" in script.notes[0]
+    (launch,) = read("set -ex\nCKPT_ARGS=(\n  # more\n").launches
+    assert launch.partial
+    assert "line 2: a parenthesis opens here and never closes" in launch.notes[0]
 
 
 @pytest.mark.parametrize(
