@@ -304,6 +304,7 @@ def grounds(
     of_pass = of_pass or (cause.id in GUESSED and situation.now.built.natives.framework is None)
     shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
     shown = [name for name in shown if not (of_pass and _another_method(remedies[name])) and name not in little]
+    shown.sort(key=lambda name: remedies[name].results == "changed" and "idle_cards" in situation.facts)
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
     beside = () if cause.counted else cause.remedies[:OWN]  # what no sum counts, its own list knows best

@@ -12,7 +12,7 @@ from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.cells import Place
 from advisor.memory.fit import finding_clause, worst_of_each_place
-from advisor.memory.ledger import peak_rises
+from advisor.memory.ledger import implausible, peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.applicable import (
@@ -52,6 +52,7 @@ from advisor.plan.vendor import in_words_of
 from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
+from advisor.units import show_bytes
 from advisor.words import sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
@@ -497,6 +498,13 @@ def _shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool
     """
     if not after.ledger.gpu:
         return ""  # what is missing is told where the sums would be
+    if (peak := after.ledger.peak("gpu")) is not None and implausible(after.run, after.ledger):
+        return say(
+            "Counted with defaults for what was not seen, lengths above all, a card of {room} would hold {size}: these "
+            "are not the run's",
+            size=show_bytes(peak.expected),
+            room=show_bytes(after.ledger.gpu_capacity or 0),
+        )
     worst = worst_of_each_place(after.fit)
     # the size of the place that did not run out decides nothing where no change moves anything there
     other: Place = "host" if situation.place == "gpu" else "gpu"

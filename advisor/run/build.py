@@ -173,8 +173,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     told_first = (*cut, *idle_cards(launch, topology, inputs.counts, inputs.machine), *short)
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     knobs = {**knobs, **of_file}
-    knobs = {**knobs, **quantised(name, shape, knobs)}
     knobs = {**by_hint(hints, knobs), **trained_part(inputs.counts, shape), **knobs}
+    knobs = {**knobs, **quantised(name, shape, knobs)}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(
