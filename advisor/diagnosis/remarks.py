@@ -367,7 +367,8 @@ def _states_there(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[
     """What the states take of a card at the least, where nothing decides between them and the pass; of a model whose
     size nobody knows, how large one may be."""
     run, adapters = known.run, facts.get("lora")
-    if cause not in UNDECIDED or (adapters is not None and adapters.value is True):
+    undecided = cause in UNDECIDED or "nothing_given" in facts
+    if not undecided or (adapters is not None and adapters.value is True):
         return
     if (least := facts.get("states.least_share")) is not None:
         yield sentence(least.because)

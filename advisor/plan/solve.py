@@ -498,13 +498,6 @@ def _shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool
     """
     if not after.ledger.gpu:
         return ""  # what is missing is told where the sums would be
-    if (peak := after.ledger.peak("gpu")) is not None and implausible(after.run, after.ledger):
-        return say(
-            "Counted with defaults for what was not seen, lengths above all, a card of {room} would hold {size}: these "
-            "are not the run's",
-            size=show_bytes(peak.expected),
-            room=show_bytes(after.ledger.gpu_capacity or 0),
-        )
     worst = worst_of_each_place(after.fit)
     # the size of the place that did not run out decides nothing where no change moves anything there
     other: Place = "host" if situation.place == "gpu" else "gpu"
@@ -516,6 +509,14 @@ def _shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool
         or ((moved or one.place == situation.place) and not (one.place == "gpu" and situation.rows_unknown))
     ]
     against = [] if after.run.quoted else against  # nor a sum of settings that nobody saw
+    peak = after.ledger.peak("gpu")
+    if against and peak is not None and not after.fit.of_defaults and implausible(after.run, after.ledger):
+        return say(
+            "Counted with defaults for what was not seen, lengths above all, a card of {room} would hold {size}: these "
+            "are not the run's",
+            size=show_bytes(peak.expected),
+            room=show_bytes(after.ledger.gpu_capacity or 0),
+        )
     if after.fit.verdict != "does_not_fit":
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
