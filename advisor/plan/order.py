@@ -309,7 +309,7 @@ def grounds(
     shown = [one.id for one in usual if one.relieves != "rows" or of_text or _endless(one, situation)]
     shown = [name for name in shown if not (of_pass and _another_method(remedies[name])) and name not in little]
     shown.sort(key=lambda name: remedies[name].results == "changed" and "idle_cards" in situation.facts)
-    if not cause.counted:  # what no sum counts, its own list knows best
+    if not cause.counted and cause.memory == "gpu":  # what no sum counts, its own list knows best
         shown = [name for name in shown if name in cause.remedies]
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
