@@ -50,6 +50,7 @@ from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.otherwise import Otherwise
 from advisor.memory.predict import printed_threshold
+from advisor.run.default_bits import adapters_by_default, default_bits
 from advisor.run.run import Knob, Run, Unread
 from advisor.script.pasted import ENGINE_CALL
 from advisor.units import GIB, show_bytes
@@ -405,7 +406,10 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
     if (apart := stands_apart(run)) is not None:
         add("engine.apart", apart, say("how {framework} starts its engine", framework=run.title))
     full = run.knobs.get("actor.full_finetuning")
-    add("lora", run.trains_adapters, full.note if full and full.source == "log" else say("the launch's settings"))
+    if full is None and default_bits(run):
+        add("lora", True, say("{framework} packs the weights by default", framework=run.title))
+    elif full is not None or not adapters_by_default(run):  # else nobody knows
+        add("lora", run.trains_adapters, full.note if full and full.source == "log" else say("the launch's settings"))
     add("sleep", sleeping, say("the launch's settings"))
     level = run.number("rollout.sleep_level")
     kept = (run.mechanics.sleep_level if level is None else level) == 1

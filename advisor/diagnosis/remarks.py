@@ -68,6 +68,7 @@ def remarks(
     host = tuple(host_remarks(known, facts, found, cause))
     return (
         *_nearly_full(crash),
+        *_alone(run, facts),
         *(host if cause == LOADING else ()),  # copies in numbers: they are the cause
         *ledger.doubts,
         *(_made(known, made, facts, cause) if made is not None and made.leads else ()),  # else its cause has said it
@@ -237,6 +238,25 @@ def _nearly_full(crash: Crash) -> Iterator[str]:
     )
 
 
+def _alone(run: Run, facts: Facts) -> Iterator[str]:
+    """That what shares states out among processes has one process here, on one of several cards or on the only one."""
+    memory, alone, idle = facts.get("memory"), facts.get("one_process"), facts.get("idle_cards")
+    if memory is None or memory.value != "gpu" or alone is None or alone.value is not True:
+        return
+    shares = run.knobs.get("actor.zero_stage")
+    if idle is not None:
+        yield say(
+            "{because}: states are shared out among processes alone, so each card needs one of its own.",
+            because=sentence(idle.because).rstrip("."),
+        )
+    elif shares is not None and shares.source != "default" and (as_number(shares.value) or 0) >= 1 and shares.key:
+        yield say(
+            "{because}: {key} has nobody to share weights, gradients and optimizer with.",
+            because=sentence(alone.because).rstrip("."),
+            key=shares.key,
+        )
+
+
 def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     """What the weights take of a card that loads them whole, and of each that shares them: one number decides."""
     run, phase, card = known.run, facts.get("phase"), known.ledger.gpu_capacity or known.machine.gpu_bytes
@@ -347,7 +367,8 @@ def _states_there(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[
     """What the states take of a card at the least, where nothing decides between them and the pass; of a model whose
     size nobody knows, how large one may be."""
     run, adapters = known.run, facts.get("lora")
-    if cause not in UNDECIDED or (adapters is not None and adapters.value is True):
+    undecided = cause in UNDECIDED or "nothing_given" in facts
+    if not undecided or (adapters is not None and adapters.value is True):
         return
     if (least := facts.get("states.least_share")) is not None:
         yield sentence(least.because)

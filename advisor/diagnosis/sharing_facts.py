@@ -98,6 +98,8 @@ _STAGE_WORDS = re.compile(
 _OFFLOADED = re.compile(r"(?i)(?<!no )(?<!without )(?:cpu[ _-]?)?\boffload")
 _CHOOSES_FSDP = re.compile(r"distributed_type$|fsdp")
 """Keys that stand for the stage where FSDP shards."""
+_OFFLOADS = re.compile(r"zero_optimization\.offload_optimizer\.device$")
+_TO_HOST = ("cpu", "nvme")
 _OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}
 
 
@@ -124,7 +126,8 @@ def stage_in_words(run: Run) -> tuple[int, bool, Setting] | None:
 
 def _in_file(run: Run) -> dict[str, Fact]:
     """What accelerate's file says of FSDP (huggingface/accelerate@v1.7.0 docs, FSDP), or DeepSpeed's of its stage
-    (deepspeedai/DeepSpeed@v0.16.4 deepspeed/runtime/zero/config.py), where no dialect reads it."""
+    and of where its optimizer lies (deepspeedai/DeepSpeed@v0.16.4 deepspeed/runtime/zero/config.py), where no dialect
+    reads it."""
     if run.framework != "unknown":
         return {}
 
@@ -134,11 +137,18 @@ def _in_file(run: Run) -> dict[str, Fact]:
     stated = {last_part(one.key): one for one in run.settings if one.resolved}
     stage = next((one for one in run.settings if one.resolved and _STAGE.search(one.key)), None)
     if stage is not None:
-        return {"trainer": fact("deepspeed", stage), "zero3": fact(stage.text == "3", stage)}
+        moved = next((one for one in run.settings if one.resolved and _OFFLOADS.search(one.key)), None)
+        there = moved is not None and moved.text in _TO_HOST
+        return {
+            "trainer": fact("deepspeed", stage),
+            "zero3": fact(stage.text == "3", stage),
+            "cpu_adam": fact(True, stage),
+            **({"knob.actor.optimizer_offload": fact(True, moved)} if moved is not None and there else {}),
+        }
     if worded := stage_in_words(run):
         number, offloaded, line = worded
-        moved = {"knob.actor.optimizer_offload": fact(True, line)} if offloaded else {}
-        return {"trainer": fact("deepspeed", line), "zero3": fact(number == 3, line), **moved}
+        host = {"knob.actor.optimizer_offload": fact(True, line)} if offloaded else {}
+        return {"trainer": fact("deepspeed", line), "zero3": fact(number == 3, line), **host}
     if own := next(
         (one for name, one in stated.items() if _FSDP_ON.fullmatch(name) and one.text.lower() == "true"), None
     ):

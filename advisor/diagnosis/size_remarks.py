@@ -155,12 +155,12 @@ def _in_tokens(run: Run, matches: Sequence[Match], cause: str) -> Iterator[str]:
     logits are the cause and no pass of the run as it was seen has so many."""
     of_logits = next((match for match in matches if match.of_logits and not match.matches), None)
     if run.model is not None and (exact := [one for one in matches if one.of_logits and not one.matches and one.round]):
-        yield _exactly(exact, run.model.vocab)
+        yield _exactly(exact, run.model.vocab, run)
         return
     if run.model is not None and not run.settings:
         inverse = [one for one in matches if one.of_logits and not one.matches]
         if inverse and cause == LOGITS:
-            yield _exactly(inverse, run.model.vocab)
+            yield _exactly(inverse, run.model.vocab, run)
         return
     bounds = run.is_on("actor.dynamic_batch")
     budget = run.knobs.get("actor.tokens_per_gpu") if bounds else None
@@ -178,16 +178,25 @@ def _in_tokens(run: Run, matches: Sequence[Match], cause: str) -> Iterator[str]:
         )
 
 
-def _exactly(found: Sequence[Match], words: int) -> str:
+def _exactly(found: Sequence[Match], words: int, run: Run) -> str:
     """That a size is of the logits of so many tokens, a round number where it is one; fp32 first, as losses compute."""
     step = ROUND if all(one.round for one in found) else 1
     ways = sorted(((FP32 if one.shape.startswith("fp32") else BF16), one.tokens) for one in found)[::-1]
-    each = [
-        say("{tokens:,} tokens in {bytes} bytes", tokens=-(-tokens // step) * step, bytes=width)
-        for width, tokens in ways
-    ]
+    each = [_of_rows(-(-tokens // step) * step, width, run) for width, tokens in ways]
     told = {"tried": show_bytes(found[0].bytes), "words": f"{words:,}", "ways": clauses(each)}
     return say("The {tried} asked for is the size of logits over the {words} words of this model: {ways}.", **told)
+
+
+def _of_rows(tokens: int, width: int, run: Run) -> str:
+    """Tokens of a pass, and how long its rows then are where several are set."""
+    batch, told = run.knobs.get("actor.micro_batch"), {"tokens": tokens, "bytes": width}
+    known = batch is not None and batch.source in ("script", "log") and not run.is_on("actor.dynamic_batch")
+    if known and batch is not None and isinstance(batch.value, (int, float)) and batch.value > 1:
+        rows = int(batch.value)
+        return say(
+            "{tokens:,} tokens in {bytes} bytes ({rows} rows of {each:,})", **told, rows=rows, each=tokens // rows
+        )
+    return say("{tokens:,} tokens in {bytes} bytes", **told)
 
 
 def _as_weights(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:

@@ -45,6 +45,8 @@ MOST_DOCUMENTED = 2
 """Remedies of a case that come before the others: what else helps keeps its place."""
 NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
 """Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
+LONG_ROW = "long-sequence"
+"""The cause that a cap on rows of text removes."""
 SHOWN = {"batch-too-big": "frame.attention", "logits-too-big": "frame.logits"}
 """Cause → frames that show it by themselves: then nothing has to be guessed either."""
 
@@ -302,11 +304,16 @@ def grounds(
     # where a pass is too big, no other method comes before what costs no results
     of_pass = cause.id in SHOWN or holder_of(cause, situation) in ("pass", "rows")
     of_pass = of_pass or (cause.id in GUESSED and situation.now.built.natives.framework is None)
-    shown = [one.id for one in usual if one.relieves != "rows" or _endless(one, situation)]
+    seen = situation.facts.get("images")
+    of_text = cause.id == LONG_ROW and not (seen is not None and seen.value is True)
+    shown = [one.id for one in usual if one.relieves != "rows" or of_text or _endless(one, situation)]
     shown = [name for name in shown if not (of_pass and _another_method(remedies[name])) and name not in little]
+    shown.sort(key=lambda name: remedies[name].results == "changed" and "idle_cards" in situation.facts)
+    if not cause.counted and cause.memory == "gpu":  # what no sum counts, its own list knows best
+        shown = [name for name in shown if name in cause.remedies]
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
-    beside = () if cause.counted else cause.remedies[:OWN]  # what no sum counts, its own list knows best
+    beside = () if cause.counted else cause.remedies[:OWN]
     names = dict.fromkeys((back, *situation.led, *leading, *beside, *shown, *alike))
     own = {name: place for place, name in enumerate(cause.remedies)}
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")

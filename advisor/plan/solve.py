@@ -12,7 +12,7 @@ from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.cells import Place
 from advisor.memory.fit import finding_clause, worst_of_each_place
-from advisor.memory.ledger import peak_rises
+from advisor.memory.ledger import implausible, peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.applicable import (
@@ -52,6 +52,7 @@ from advisor.plan.vendor import in_words_of
 from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import squeezed, ways_out
 from advisor.run.natives import native
+from advisor.units import show_bytes
 from advisor.words import sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
@@ -509,6 +510,14 @@ def _shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool
         or ((moved or one.place == situation.place) and not (one.place == "gpu" and situation.rows_unknown))
     ]
     against = [] if after.run.quoted else against  # nor a sum of settings that nobody saw
+    peak = after.ledger.peak("gpu")
+    if against and peak is not None and not after.fit.of_defaults and implausible(after.run, after.ledger):
+        return say(
+            "Counted with defaults for what was not seen, lengths above all, a card of {room} would hold {size}: these "
+            "are not the run's",
+            size=show_bytes(peak.expected),
+            room=show_bytes(after.ledger.gpu_capacity or 0),
+        )
     if after.fit.verdict != "does_not_fit":
         said = after.run.doubts  # each face tells these at the head of its plan
         doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)

@@ -136,6 +136,8 @@ def verdict(state: State) -> str:
         ran_out = _oom(told, state.diagnosis.phase) if state.diagnosis.phase != "unknown" else _alone(told)
         return sentences((ran_out, _by_you(state)))
     if not state.asked.logs:
+        if state.situation is not None and "nothing_given" in state.situation.facts:
+            return say("No log was given, so no crash is proven.")
         return say("No log was given, so no crash is proven; below is what the script asks of the machine.")
     if not crash.evidence:
         return say("Nothing in the log proves a crash for want of memory.")

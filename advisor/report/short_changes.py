@@ -204,10 +204,15 @@ def _further(step: PlanStep) -> str:
 
 
 def _no_way_out(step: PlanStep, state: State) -> bool:
-    """Whether another way than the chosen steps, which suffice by the count, is none by the count, and nobody reports
-    it to be one."""
+    """Whether another way than the chosen steps, which suffice by the count of a whole launch, is none by the count,
+    and nobody reports it to be one."""
     fit = state.plan.fit
-    if state.planned_for is None or (fit.verdict != "fits" and fit.fits_beside is None) or step.documented:
+    if (
+        state.planned_for is None
+        or state.run.quoted
+        or (fit.verdict != "fits" and fit.fits_beside is None)
+        or step.documented
+    ):
         return False
     alone = enough_alone(step, state.planned_for)
     return alone is False or (alone is None and step.kind != "setting")

@@ -24,7 +24,7 @@ from advisor.run.general import Cards, cards_of, unsharded_by
 from advisor.run.hints import hints_of
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
-from advisor.run.model_read import another_model, closer_name, critic_shape, model_name, model_shape
+from advisor.run.model_read import another_model, critic_shape, fuller_name, model_name, model_shape
 from advisor.run.natives import Natives, RunScope, gpus_of, native
 from advisor.run.recipe import UNKNOWN as NO_METHOD
 from advisor.run.recipe import recipe_of
@@ -151,8 +151,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         topology = replace(topology, model_parallel=ways)
     elif mechanics.trainer == "fsdp" and (ways := _sizes(natives, inputs.knobs, ("tensor",))) > 1:
         topology = replace(topology, model_parallel=ways)
-    said = closer_name(inputs.model_name, natives, launch, inputs.models) if inputs.model_name else ""
-    name = said or model_name(natives, launch, inputs.models, inputs.printed_model, hints.model) or None
+    stated = model_name(natives, launch, inputs.models, inputs.printed_model, hints.model)
+    name = fuller_name(inputs.model_name or "", stated, inputs.models) or None
     whole = base_parameters(inputs.counts)
     found = partial(model_shape, name or "", inputs.models, inputs.printed_config, whole)
     shape = inputs.tables.once(("shape", name), found)
@@ -174,8 +174,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     unread, of_file = taken(inputs.unread, knobs, natives, mechanics)
     natives = with_settings(natives, unread)
     knobs = {**knobs, **of_file}
-    knobs = {**knobs, **quantised(name, shape, knobs)}
     knobs = {**by_hint(hints, knobs), **trained_part(inputs.counts, shape), **knobs}
+    knobs = {**knobs, **quantised(name, shape, knobs)}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
     run = Run(

@@ -41,11 +41,17 @@ def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFa
     return ending or _from_cache(printed) or hinted
 
 
-def closer_name(said: str, natives: Natives, launch: Launch | None, models: Sequence[ModelFact]) -> str:
-    """What the user calls the model; the launch's own name for it, where theirs is a part of that and says no size."""
-    own = model_name(natives, launch, models, "", "") if match_alias(said, models) is None else ""
-    letters = [re.sub(r"[\W_]", "", name).lower() for name in (said, own)]
-    return own if letters[0] in letters[1] and match_alias(own, models) is not None else said
+def fuller_name(said: str, stated: str, models: Sequence[ModelFact]) -> str:
+    """The model's name as it is known best: what the user calls it, but for the launch's own words where they go on
+    from that ("Qwen2.5-coder", in "/models/Qwen2.5-Coder-32B-Instruct") and only they tell its size."""
+    goes_on = said != stated and _letters(said) in _letters(stated)
+    return (
+        stated if said and goes_on and not find_shape(said, models) and find_shape(stated, models) else said or stated
+    )
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def _from_cache(path: str) -> str:

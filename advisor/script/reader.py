@@ -112,7 +112,7 @@ def _is_python(data: bytes) -> bool:
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     from advisor.bash.words import Unterminated
-    from advisor.script.fragment import read_fragment, read_pasted
+    from advisor.script.fragment import read_fragment, read_pasted, unread
     from advisor.script.not_found import hinted_launch, left_variables
     from advisor.script.pasted import engine_arguments
     from advisor.script.shell import other_commands, read_shell
@@ -128,6 +128,8 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         cut_off = data[at : at + 1] == b"(" or b"\n" not in data[at:].strip()  # a paste that ends in an array or a line
         pasted = read_fragment(files, path, positional) if apostrophe or cut_off else None
         pasted = pasted or read_pasted(files.documents[0])
+        if pasted is None and data[at : at + 1] == b"(":
+            return unread(path, problem)
         if pasted is None:
             raise ScriptError(problem) from error
         return Script(tuple(files.documents), (pasted,), () if apostrophe else (problem,), positional)

@@ -49,6 +49,10 @@ def test_the_hooks_of_backward_are_the_update(name: str) -> None:
     assert judge(frames(f"deepspeed/runtime/zero/stage3:{name}") + OOM).phase == "actor_update"
 
 
+def test_actions_that_ppo_scores_with_gradients_are_its_update() -> None:
+    assert judge(frames("rl4lms/ppo:train", "rl4lms/policy:evaluate_actions") + OOM).phase == "actor_update"
+
+
 def test_a_module_that_moves_to_the_card_is_being_loaded_where_nothing_else_is_known() -> None:
     moving = ("torch/nn/modules/module:_apply", "torch/nn/modules/module:convert")
     assert judge(frames(*moving) + OOM).phase == "model_load"

@@ -11,6 +11,7 @@ OOM = (
 )
 CLONE = f"UserWarning: Failed to clone() tensor with name _fsdp_wrapped_module.a on rank 0. Error: {OOM}\n"
 DS = f'  "stage3_max_live_parameters": 1.0e+09,\n  "steps_per_print": inf\ntorch.OutOfMemoryError: {OOM}\n'
+JSON = '{"zero_optimization": {\n"stage": 2,\n"offload_optimizer": {\n"device": "cpu"\n},\n"overlap_comm": true,\n'
 FILE = "distributed_type: FSDP\nfsdp_config:\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n  fsdp_version: 2\n"
 
 
@@ -38,6 +39,10 @@ def test_what_is_on_is_not_offered(tmp_path: Path) -> None:
         "words": "save-sharded",
         "accelerate's file": "save-in-parts",
     }
+
+
+def test_what_a_pasted_json_of_deepspeed_offloads_is_not_offered(tmp_path: Path) -> None:
+    assert "cpu-optimizer" not in steps(tmp_path, "", JSON, memory="gpu")
 
 
 def test_weights_of_a_run_that_was_not_seen_are_packed_as_its_framework_packs_them(tmp_path: Path) -> None:

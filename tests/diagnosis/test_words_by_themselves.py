@@ -28,6 +28,8 @@ def test_the_drivers_short_message_is_a_cause_of_its_own(tmp_path: Path) -> None
     assert state.diagnosis.cause == "driver-refused"
     assert {"look-at-card", "unpinned-loaders"} <= {step.id for step in state.plan.steps[:3]}
     assert "The card ran full" not in short_report(state)
+    tuned = seen(tmp_path, "RuntimeError: CUDA error: out of memory\n", "4xL40S-48GB", framework="llamafactory")
+    assert "higher-zero-stage" not in {step.id for step in tuned.plan.steps[:4]}
     with_sizes = "CUDA error: out of memory\nCUDA out of memory. Tried to allocate 2.00 GiB.\n"
     assert seen(tmp_path, with_sizes).diagnosis.cause != "driver-refused"
     assert seen(tmp_path, NOTEBOOK).diagnosis.cause == "pinned-memory"

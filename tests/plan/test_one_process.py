@@ -69,9 +69,19 @@ def test_a_log_that_counts_one_process_leaves_the_other_cards_idle(tmp_path: Pat
         "All distributed processes registered. Starting with 1 processes\n"
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.60 GiB.\n"
     )
-    several, one = (open_session(SessionRequest(None, (log,), gpus=gpus)) for gpus in ("8xA100-80GB", "A100-80GB"))
+    boxes = ("8xA100-80GB", "A100-80GB")
+    several, one = (open_session(SessionRequest(None, (log,), gpus=gpus, model="Llama-2-70b")) for gpus in boxes)
     assert several.plan.steps[0].id == "process-per-card"
+    assert any("each card needs one of its own" in remark for remark in several.diagnosis.remarks)
     assert "process-per-card" not in [step.id for step in one.plan.steps]
+
+
+def test_what_shards_over_one_process_shares_with_nobody_and_adam_in_8_bits_is_left(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(f'torchrun --nproc_per_node=1 {OPTIONS.rstrip()} --fsdp "full_shard auto_wrap"\n')
+    state = open_session(SessionRequest(script, gpus="1xA100-80GB", answers={"memory": "gpu"}))
+    assert any("fsdp has nobody to share" in remark for remark in state.diagnosis.remarks)
+    assert "optimizer-8bit" in [step.id for step in state.plan.steps]
 
 
 def test_a_log_of_more_ranks_than_the_launch_starts_is_believed(tmp_path: Path) -> None:

@@ -41,6 +41,29 @@ LOADING = "Loading checkpoint shards:  25%|##5       | 1/4 [00:10<00:30, 10.2s/i
 STEPS = "{'loss': 1.2, 'epoch': 0.1}\n  2%|2  | 20/1000 [10:00<5:00:00, 30s/it]\n{'loss': 1.2, 'epoch': 0.1}\n"
 
 
+CUT = """step 683/3710 =========================
+▶ Taking a training step...
+Traceback (most recent call last):
+  File "/opt/nemo-rl/nemo_rl/algorithms/sft.py", line 455, in sft_train
+"""
+
+
+def test_a_step_late_in_the_run_that_ends_without_its_error_line_points_to_the_longest_samples(
+    planned: Planned,
+) -> None:
+    late, first = (planned(NOTHING, CUT.replace("683", step), "--answer", "framework=nemo-rl") for step in ("683", "1"))
+    assert "longest-first" in late
+    assert "longest-first" not in first
+
+
+def test_rows_that_are_packed_to_one_length_lose_nothing_by_a_filter(planned: Planned) -> None:
+    config = "tokenizer:\n  max_seq_len: 1024\ndataset:\n  packed: true\nbatch_size: 1\nepochs: 1\n"
+    on = ("--answer", "framework=torchtune", "--answer", "memory=gpu")
+    packed, apart = (planned(text, "", *on) for text in (config, config.replace("true", "false")))
+    assert not {"length-filter", "longest-first"} & packed.keys()
+    assert {"length-filter", "longest-first"} <= apart.keys()
+
+
 @pytest.mark.parametrize(
     ("before", "host", "card"),
     [

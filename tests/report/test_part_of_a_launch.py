@@ -79,3 +79,20 @@ def test_a_sum_at_defaults_that_nobody_could_have_started_is_not_told(
     changes = text.partition("Change")[2].partition("It rests on")[0]
     assert "GiB gpu" not in changes
     assert "the count of" not in text
+
+
+def test_a_sum_that_no_card_could_hold_is_told_as_one_of_defaults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.log").write_text(
+        "Unsloth - 2x faster free finetuning | Num GPUs = 1\n"
+        "Batch size per device = 2 | Gradient Accumulation steps = 4\nNumber of trainable parameters = 41,943,040\n"
+        '  File "/x/accelerate/utils/operations.py", line 781, in _convert_to_fp32\n'
+        "OutOfMemoryError: CUDA out of memory. Tried to allocate 9.47 GiB. GPU 0 has a total capacity of 14.75 GiB of "
+        "which 3.78 GiB is free. Process 2116 has 10.95 GiB memory in use.\n"
+    )
+    words = ("--log", str(tmp_path / "a.log"), "--gpus", "T4", "--model", "unsloth/llama-3-8b-bnb-4bit")
+    text = " ".join(tell(["diagnose", *words, "--answer", "framework=unsloth"], capsys)[1].split())
+    assert "these are not the run's" in text
+    assert "19,806 tokens in 4 bytes (2 rows of 9,903)" in text
+    assert "too much on each card" not in text

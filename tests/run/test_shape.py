@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from advisor.knowledge.schema import ModelFact
 from advisor.run.config_file import CONFIG_LIMIT, local_config, read_config, shape_in
 from advisor.run.geometry import kv_bytes_per_token, parameters_of, vision_parameters
+from advisor.run.model_read import fuller_name
 from advisor.run.shape import find_shape, match_alias, size_in_name
 from tests.loops import each
 from tests.measured.published import ledger_of
@@ -344,3 +345,16 @@ def test_the_ledger_says_that_a_shape_was_not_read(model: str, told: bool) -> No
     run = {"framework": "ms-swift", "program": "swift sft", "model": model, "gpus": "8xA100-80GB"}
     ledger = ledger_of({**run, "settings": {"max_length": 2048}})
     assert any("config.json" in each for each in ledger.assumed) == told
+
+
+@each(
+    ("said", "stated", "kept"),
+    [
+        ("Qwen2.5-coder", "/m/Qwen2.5-Coder-32B-Instruct", "/m/Qwen2.5-Coder-32B-Instruct"),
+        ("Qwen2.5-7B", "/m/Qwen2.5-7B-Instruct", "Qwen2.5-7B"),
+        ("mine", "/m/Qwen2.5-7B", "mine"),
+        ("", "/m/x", "/m/x"),
+    ],
+)
+def test_a_name_without_a_size_is_taken_as_the_launch_goes_on_from_it(said: str, stated: str, kept: str) -> None:
+    assert fuller_name(said, stated, MODELS) == kept

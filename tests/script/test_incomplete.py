@@ -156,6 +156,9 @@ def test_a_script_that_ends_before_its_command_hints_at_what_it_sets(read: Read)
     assert "ends before the command" in hinted.notes[0]
     assert read("#!/bin/bash\nA=1\nB=2\nls\n").hinted is not None
     assert read("#!/bin/bash\nA=1\n").hinted is None
+    (launch,) = read("set -ex\nCKPT_ARGS=(\n  # more\n").launches
+    assert launch.partial
+    assert "line 2: a parenthesis opens here and never closes" in launch.notes[0]
 
 
 @pytest.mark.parametrize(
