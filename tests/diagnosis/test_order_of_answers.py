@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from advisor import session
 from advisor.session import SessionRequest, State
 from tests.diagnosis.test_likely_phase import LOG, SCRIPT
 from tests.replacing import replace
+from tests.stories.told import RUNS
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +54,13 @@ def test_an_answer_that_is_taken_back_leaves_no_trace(opened: State) -> None:
         there = session.answer(state, name, choice)
         assert told(there) != before
         assert told(session.answer(there, name, None)) == before
+
+
+def test_a_phase_that_a_size_moves_goes_back_with_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(RUNS / "logic-rl", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    asked = SessionRequest(Path("stage1.sh"), (Path("stage1.log"),), gpus="4xA100-80GB", planned=False)
+    begun = session.answer(session.open_session(asked), "framework", "prime-rl")
+    moved = session.answer(begun, "phase", "rollout_generate")
+    assert moved.crash.phase != begun.crash.phase
+    assert session.answer(moved, "phase", None).crash == begun.crash
