@@ -499,9 +499,11 @@ def _no_plan(predictor: Predictor) -> Plan:
 
 def _planned(situation: Situation, done: Diagnosed, script: Script | None, index: int) -> tuple[Plan, Situation]:
     """The plan with its places, made anew without whatever it chose and no file can carry."""
-    put = _placing(situation, script, index)
+    put, proven_otherwise = _placing(situation, script, index), situation.predictor.crash.verdict == "not_oom"
+    own = elsewhere(situation) if proven_otherwise else ()  # memory by the user's word alone: the log's own goes first
     for _ in range(MOST_PLANS):
         plan = make_plan(situation, done.cause)
+        plan = replace(plan, steps=(*own, *plan.steps))
         now = put(plan)
         lost = {one.id for one, other in zip(plan.steps, now.steps, strict=True) if one.selected and not other.selected}
         if not lost:

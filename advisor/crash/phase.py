@@ -31,6 +31,8 @@ _DONE = " 100%|"
 """A bar at its end: its phase is over, and nothing says which came next."""
 _BAR = re.compile(r"(?:^|\r)\s*\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[")
 """A bar without words in front: transformers' Trainer draws one for training and one for each evaluation."""
+_LOOP = re.compile(r"^_?inner_training_loop$|^train(?:ing)?_step$")
+"""Functions of a training loop (transformers): the model is loaded by then, whatever was printed last."""
 _LOGGED = "{'loss': "
 _TRAINS = re.compile(r"(?:^|\r)\W*(?:[Tt]rain(?:ing)?|Epoch|Episode)\b[^|]{0,80}?\b(?P<percent>\d{1,3})%\|")
 _EVALUATES = re.compile(
@@ -86,7 +88,7 @@ def phase_of(
     among, _ = open_phases(cause, trace, rules)  # a hint may choose among these phases, not overrule them
     hints = [] if among else [_by_frames(cause, trace, rules.frames), _by_driver(driver, rules)]
     hints.append(_by_largest(users, rules))
-    if last is not None:
+    if last is not None and not (last[1] == "model_load" and any(_LOOP.search(one.function) for one in trace.frames)):
         hints.append((last[1], mark_words(last)))
     return next((hint for hint in hints if (hint[0] in among if among else hint[0] != "unknown")), _UNKNOWN)
 

@@ -35,6 +35,7 @@ _AT = re.compile(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[
 """A value behind the name of its setting."""
 FITTED, UPDATED = "fitted.", "updated."
 RAN_BEFORE = "ran_before"
+BEHIND = "behind."
 HOLDER = "holder."
 _DOUBTS = re.compile(
     r"(?ai)\b(?:maybe|perhaps|might|could|wonder\w*|suspect\w*|guess\w*|probably|should|try|is it|why)\b"
@@ -51,8 +52,8 @@ def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
     for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step",
     "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a
-    version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, and "ran_before" where the same
-    run worked at another time."""
+    version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, "behind.PHASE" of one that was over
+    right before, and "ran_before" where the same run worked at another time."""
     if not words or len(text) > A_PAGE:
         return frozenset()
     found = list(_told(text, words))
@@ -120,6 +121,8 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
+        if _FAILS.search(sentence):
+            yield from (f"{BEHIND}{phase}" for phase, named in words.behind.items() if re.search(named, sentence))
         if words.ran_before and re.search(words.ran_before, sentence):
             yield RAN_BEFORE
         if not re.search(words.averted, sentence):

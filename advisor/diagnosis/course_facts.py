@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.statements import BEGAN, FIRST, HOLDER, IN_VAIN, RAN_BEFORE, SECOND, UPDATED
+from advisor.crash.statements import BEGAN, BEHIND, FIRST, HOLDER, IN_VAIN, RAN_BEFORE, SECOND, UPDATED
 from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean
 from advisor.language import listed, say
@@ -49,6 +49,9 @@ def _told(crash: Crash) -> dict[str, Fact]:
     for place in ("gpu", "host"):
         if {"grows", f"grows.{place}"} & crash.statements:
             facts[f"{place}.grows"] = Fact(True, "log", because)
+    behind = [name.removeprefix(BEHIND) for name in crash.statements if name.startswith(BEHIND)]
+    if len(behind) == 1 and crash.preceded is None and crash.phase not in behind:
+        facts["right_after"] = Fact(behind[0], "log", because)
     if RAN_BEFORE in crash.statements:
         facts["ran_before"] = Fact(True, "log", because)
     tried = sorted(name.removeprefix(IN_VAIN) for name in crash.statements if name.startswith(IN_VAIN))

@@ -9,6 +9,7 @@ import pytest
 
 from advisor.report.memory_section import memory_section
 from advisor.session import SessionRequest, State, open_session
+from tests.loops import each
 
 WAKE = (
     "(Engine pid=7) Traceback (most recent call last):\n"
@@ -83,3 +84,49 @@ def test_sums_by_which_the_steps_before_could_not_have_run_are_not_shown(
     assert state.ran is not shown
     assert bool(memory_section(state)) is shown
     assert ("ledger.largest" in state.situation.facts) is shown
+
+
+WORDS = [
+    ("It trains fine for epoch 0, then the model saves but epoch 1 fails due to OOM.", "checkpoint"),
+    ("Training runs for 500 steps and CUDA runs out of memory right after an evaluation.", "validation"),
+    ("By removing the checkpoint saving it works, else cuda OOM at step 40.", "checkpoint"),
+    ("跑了 200 步，保存模型后显存 OOM。", "checkpoint"),
+    ("CUDA out of memory at step 500.", None),
+]
+
+
+def test_words_say_what_was_over_right_before(tmp_path: Path) -> None:
+    @each(("words", "phase"), WORDS)
+    def checked(words: str, phase: str | None) -> None:
+        (tmp_path / "run.log").write_text(f"{words}\n{ON_CARD}")
+        state = open_session(SessionRequest(None, (tmp_path / "run.log",), gpus="8xA100-80GB"))
+        assert state.situation is not None
+        told = state.situation.facts.get("right_after")
+        assert (told and told.value) == phase
+        assert (state.diagnosis.cause == "save-left-buffers") is (phase is not None)
+
+    checked()
+
+
+ON_CARD = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.10 GiB. GPU 3 has a total capacity of 79.15 GiB of which 0.50 GiB is free.\n"
+
+
+def test_inside_a_training_loop_the_model_is_loaded(tmp_path: Path) -> None:
+    bar = "Loading checkpoint shards: 100%|####| 4/4 [00:07<00:00]\n"
+    loop = '  File "/x/transformers/trainer.py", line 2241, in _inner_training_loop\n    loss = self.one()\n'
+    for frames, phase in ((loop, "unknown"), ("", "model_load")):
+        (tmp_path / "run.log").write_text(f"{bar}Traceback (most recent call last):\n{frames}{ON_CARD}")
+        assert open_session(SessionRequest(None, (tmp_path / "run.log",))).crash.phase == phase
+
+
+def test_what_the_log_shows_goes_before_memory_that_only_the_user_names(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text("OSError: libbitsandbytes_cpu.so: cannot open shared object file: No such file\n")
+    asked = SessionRequest(None, (tmp_path / "run.log",), gpus="4xA100-80GB", answers={"memory": "gpu"})
+    state = open_session(asked)
+    assert state.crash.verdict == "not_oom"
+    assert [step.id for step in state.plan.steps[:2]] == ["matching-builds", "lower-actor-micro-batch"]
+
+
+def test_one_who_does_not_think_so_tells_no_shortage(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text("I don't think this is due to OOM because it only took up 56G on the GPU.\n")
+    assert open_session(SessionRequest(None, (tmp_path / "run.log",))).crash.verdict == "unclear"

@@ -221,6 +221,8 @@ class StatementWords(Strict, frozen=True):
     """The same run worked at another time, or works now and then."""
     phases: dict[Phase, str] = {}
     """Phase → how a sentence says that it died then."""
+    behind: dict[Phase, str] = {}
+    """Phase → how a sentence says that it died once that was over, or does not die without it."""
     filled: dict[str, str] = {}
     """Memory → how a sentence says that a run filled it."""
     numbered: str = ""
