@@ -6,6 +6,8 @@ import re
 
 from msgspec import Struct
 
+from advisor.regex import regex
+
 _STARTS: tuple[tuple[str, re.Pattern[bytes], re.Pattern[bytes], str], ...] = (
     (
         "docker run",
@@ -23,7 +25,7 @@ _STARTS: tuple[tuple[str, re.Pattern[bytes], re.Pattern[bytes], str], ...] = (
 )  # fmt: skip
 """Commands that start another one under a limit: name, pattern, its option, and the unit where none is written (docker
 run, systemd.resource-control and srun manuals). A container that is detached serves something else."""
-_TIED = re.compile(rb"\s--memory-swap[= ]\s*\d")
+_TIED = regex(rb"\s--memory-swap[= ]\s*\d")
 """Docker starts nothing whose memory and swap together are less than its memory (docker run manual)."""
 
 

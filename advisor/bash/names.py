@@ -23,8 +23,8 @@ _ASSIGNED = regex(
 )
 
 
-_COUNTED = re.compile(rb"\b([A-Za-z_]\w*)[ \t]*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)=)")
-_READ = re.compile(rb"(?:^|[\s;&|])(?:read|mapfile|readarray)[ \t]([^\n;|&<]*)", re.MULTILINE)
+_COUNTED = regex(rb"\b([A-Za-z_]\w*)[ \t]*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)=)")
+_READ = regex(rb"(?:^|[\s;&|])(?:read|mapfile|readarray)[ \t]([^\n;|&<]*)", re.MULTILINE)
 
 
 def set_in_rounds(loop: bytes) -> frozenset[bytes]:

@@ -37,7 +37,7 @@ _MAX_STARS = 6
 _PATTERN = regex(rb"[#%/]?(?:\\.|\\\Z|[^\\/])*", re.DOTALL)
 """The pattern of `${x/p/new}`."""
 _NOT_KNOWN = mark("arithmetic on values that are not known")
-_DRAWN = re.compile(
+_DRAWN = regex(
     rb"\b(?:S?RANDOM|SLURM_ARRAY_TASK_ID|SLURM_(?:NODE|PROC|LOCAL)ID|JOB_COMPLETION_INDEX"
     rb"|(?:OMPI_COMM_WORLD|PMI|NODE|MACHINE|GROUP)_RANK)\b"
 )

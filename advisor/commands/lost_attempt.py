@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from advisor.commands.retry_choice import RunDeath
 from advisor.commands.watched_run import script_of
 from advisor.hostile import clean_line, readable
 from advisor.redact import redact_words
+from advisor.regex import regex
 from advisor.watch.attempts import attempts_of
 from advisor.watch.listing import ListedRecord, list_records, settings_of, written_at
 from advisor.watch.record_files import SAMPLES, rank
@@ -21,7 +21,7 @@ from advisor.watch.request import WatchRequest
 
 _PATIENCE = 3.0
 """Seconds after which a record that does not change has no watcher."""
-_NUMBER = re.compile(r"(?:-\d+)*")
+_NUMBER = regex(r"(?:-\d+)*")
 
 
 class LostAttempt(Struct, frozen=True):

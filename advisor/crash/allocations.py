@@ -7,30 +7,31 @@ from collections.abc import Sequence
 from typing import Literal
 
 from advisor.crash.evidence import Frame
+from advisor.regex import regex
 
 Made = Literal["weights", "logits", ""]
-GATHER = re.compile(r"all_?gather|GatheredParameters|summon_full_params|_unshard|full_tensor", re.IGNORECASE)
+GATHER = regex(r"all_?gather|GatheredParameters|summon_full_params|_unshard|full_tensor", re.IGNORECASE)
 """Functions that collect sharded weights (DeepSpeed, FSDP, DTensor)."""
-GATHERED = re.compile(
+GATHERED = regex(
     r"(?:numel\w*|partition_s\w*) \* [\w.]*(?:world_size|num_partitions)|"
     r"\b(?:_?get_)?_?all_gather\w*\(|\b_?unshard\(|summon_full_params\(|\bfull_tensor\("
 )
 """Source lines that make the buffer of a gather: a shard's elements times the ranks (torch's FSDP, DeepSpeed)."""
-LOADS = re.compile(
+LOADS = regex(
     r"^(?:from_pretrained|_?load_pretrained_model\w*|_load_state_dict_into_\w+|load_checkpoint_in_model|load_state_dict)$"
 )
 """Functions that load weights before there is an optimizer (torch, transformers, accelerate)."""
-LOGITS = re.compile(
+LOGITS = regex(
     r"^(?:\w*log_?softmax|softmax|logsumexp|entropy_from_logits\w*|cross_entropy\w*|\w*logits_to_log_?probs\w*|"
     r"\w*log_?probs?_from_logits\w*|\w*vocab_parallel_\w+|gather_logprobs\w*|_?calculate_log_probs\w*)$"
 )
 """Functions that go over the whole vocabulary (torch, verl, OpenRLHF, TRL, slime, AReaL, NeMo-RL)."""
-CALLS = re.compile(r"\b(?!softmax\b)(\w+)\(")
-CALLED = re.compile(r"\blogits\b(?:\[[^]]*\])?\.(?:float|to|exp|clone|contiguous|softmax|log_softmax|div_?)\(")
+CALLS = regex(r"\b(?!softmax\b)(\w+)\(")
+CALLED = regex(r"\blogits\b(?:\[[^]]*\])?\.(?:float|to|exp|clone|contiguous|softmax|log_softmax|div_?)\(")
 """What the innermost source line calls, where the call itself has no frame, and a whole copy of the logits in it."""
-ONE_ROW = re.compile(r"\b(?:row_logits?|logits?_row)\b|\bfor (\w+) in logits\b")
+ONE_ROW = regex(r"\b(?:row_logits?|logits?_row)\b|\bfor (\w+) in logits\b")
 """Source lines that go over a batch's logits row by row (TRL selective_log_softmax, verl logprobs_from_logits_v2)."""
-ATTENTION = re.compile(r"\battn_\w+|\bscores?\b.*softmax", re.IGNORECASE)
+ATTENTION = regex(r"\battn_\w+|\bscores?\b.*softmax", re.IGNORECASE)
 """A softmax of attention goes over tokens, not over words."""
 NEAREST = 2
 """Innermost frames among which one of them stands where it is what failed."""

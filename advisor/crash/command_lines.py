@@ -14,6 +14,7 @@ from itertools import islice
 from msgspec import Struct
 
 from advisor.crash.lines import LogLine
+from advisor.regex import regex
 from advisor.script.launcher import find_launcher, is_other_work
 
 _MOST_WORDS = 800
@@ -27,7 +28,7 @@ _STARTS = (
     "python", "torchrun", "deepspeed", "accelerate", "swift", "megatron", "llamafactory", "axolotl", "trl", "ray",
 )  # fmt: skip
 """What stands in the first words of a command that starts a training."""
-_BEHIND = re.compile(
+_BEHIND = regex(
     r"\bcmd = (?!\[)"  # deepspeed launcher/runner.py
     r"|\brun sh: `"  # ms-swift cli/main.py
     r"|\bRunning entrypoint for job [\w.-]{1,80}: "  # ray job_manager.py
@@ -35,12 +36,12 @@ _BEHIND = re.compile(
     r"|^(?:\([\w.-]{1,40}\) ?)?(?:[\w.-]{1,60}@[\w.-]{1,60}[: ][^#$%>]{0,120})?[#$%] ?(?=[\w./])"  # a prompt
     r"|^!(?=\w)"  # a notebook's cell
 )
-_WORD = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*(,|\]|\Z)""")
-_LIST = re.compile(r"\[(?=['\"])")
-_COMMAND = re.compile(rf"""['"][\w./~ -]{{0,200}}(?:{"|".join(_STARTS)})""")
+_WORD = regex(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*(,|\]|\Z)""")
+_LIST = regex(r"\[(?=['\"])")
+_COMMAND = regex(rf"""['"][\w./~ -]{{0,200}}(?:{"|".join(_STARTS)})""")
 """The first word of a list that is a command."""
-_PROMPTS_ON = re.compile(r"^> ?")
-_RANK_OPTION = re.compile(r"--local[_-]rank(?:=.*)?")
+_PROMPTS_ON = regex(r"^> ?")
+_RANK_OPTION = regex(r"--local[_-]rank(?:=.*)?")
 
 
 _OF_A_LAUNCHER = ("exits with return code", "returned non-zero exit status", "died with <Signals.")

@@ -19,6 +19,7 @@ from typing import Any
 from advisor.crash.command_lines import commands_in, words_of
 from advisor.crash.lines import LogLine
 from advisor.crash.printed_lists import listed_settings
+from advisor.regex import regex
 from advisor.script.document import Document
 from advisor.script.pasted import blocks_in, variables_in
 from advisor.script.sentences import named_in_sentences
@@ -26,31 +27,31 @@ from advisor.script.sentences import named_in_sentences
 _LITERAL_LIMIT = 200_000
 _BLOCK_LINES = 1_500
 _KEYS = 3_000
-_OVERRIDES = re.compile(r"Error executing job with overrides: (\[.*\])")
-_DEEPSPEED = re.compile(r"^ {0,4}([a-z_][\w.]{1,60}) \.{3,60} (.{0,200})$")
-_TRACED = re.compile(r"^\++ (?:\w+=\S* )*(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|swift|ray)\b")
-_PAIR = re.compile(r"^\s*([A-Za-z_][\w.]{0,60})=(.{0,400}?),?\s*\)?\}?$")
+_OVERRIDES = regex(r"Error executing job with overrides: (\[.*\])")
+_DEEPSPEED = regex(r"^ {0,4}([a-z_][\w.]{1,60}) \.{3,60} (.{0,200})$")
+_TRACED = regex(r"^\++ (?:\w+=\S* )*(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|swift|ray)\b")
+_PAIR = regex(r"^\s*([A-Za-z_][\w.]{0,60})=(.{0,400}?),?\s*\)?\}?$")
 _CLASS = r"(?:\w{0,40}(?:Arguments|Args|Config|Namespace)|args: ?\w{0,40})\("
-_ARGUMENTS = re.compile(rf"^(?:\[INFO:\w{{1,20}}\] )?{_CLASS}$")
-_WITHIN = re.compile(rf"^\{{?\s*(?:['\"]\w{{1,60}}['\"]: )?{_CLASS}(?P<pair>[A-Za-z_]\w{{0,60}}=.*)$")
+_ARGUMENTS = regex(rf"^(?:\[INFO:\w{{1,20}}\] )?{_CLASS}$")
+_WITHIN = regex(rf"^\{{?\s*(?:['\"]\w{{1,60}}['\"]: )?{_CLASS}(?P<pair>[A-Za-z_]\w{{0,60}}=.*)$")
 """A block that begins on the line of its first pair, as pprint breaks it."""
 _PLAIN = r"'[^'\n]{0,300}'|-?[\d.]{1,20}(?:e-?\d{1,3})?|True|False"
-_ENTRY = re.compile(rf"^\{{?\s?['\"]([A-Za-z_]\w{{0,60}})['\"]: ({_PLAIN}),?\}}?$")
+_ENTRY = regex(rf"^\{{?\s?['\"]([A-Za-z_]\w{{0,60}})['\"]: ({_PLAIN}),?\}}?$")
 """A pair of a dictionary that pprint breaks over lines, at its first level."""
-_ON_ONE_LINE = re.compile(r"\b(\w{0,40}(?:Arguments|Config|Namespace)\([A-Za-z_]\w*=.*\))\s*$")
-_HYDRA = re.compile(r"^[+~]{0,2}([A-Za-z_][\w./@-]{0,200})=(.*)$", re.DOTALL)
-_ASKED = re.compile(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
+_ON_ONE_LINE = regex(r"\b(\w{0,40}(?:Arguments|Config|Namespace)\([A-Za-z_]\w*=.*\))\s*$")
+_HYDRA = regex(r"^[+~]{0,2}([A-Za-z_][\w./@-]{0,200})=(.*)$", re.DOTALL)
+_ASKED = regex(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
 _BANNER_KEYS = {
     "instantaneous batch size per device": "per_device_train_batch_size",
     "batch size per device": "per_device_train_batch_size",
     "gradient accumulation steps": "gradient_accumulation_steps",
 }
-_BANNER = re.compile(rf"(?i)\b({'|'.join(_BANNER_KEYS)}) = ([1-9]\d{{0,5}})(?=\s*(?:\||$))")
+_BANNER = regex(rf"(?i)\b({'|'.join(_BANNER_KEYS)}) = ([1-9]\d{{0,5}})(?=\s*(?:\||$))")
 """transformers trainer.py _inner_training_loop, unsloth models/_utils.py; the keys are TrainingArguments'."""
-_IN_PERSON = re.compile(r"^(?=.{0,200}(?:\bI(?:['’](?:m|ve))? |\b[Ww]e(?:['’](?:re|ve))? |\b[Mm]y |我))[^\[({|+/\\]")
+_IN_PERSON = regex(r"^(?=.{0,200}(?:\bI(?:['’](?:m|ve))? |\b[Ww]e(?:['’](?:re|ve))? |\b[Mm]y |我))[^\[({|+/\\]")
 """A sentence in the first person, which no library prints."""
-_BEGINS = re.compile(rf"{_IN_PERSON.pattern}|(?=(?:\S+ ){{6}})[A-Za-z`][^\[({{|/\\:]{{30}}")
-_GOES_ON = re.compile(r"[A-Za-z\u4e00-\u9fff`-](?:[^\[({|+/\\]{0,40} |[^\[({|+/\\]{0,40}\Z)")
+_BEGINS = regex(rf"{_IN_PERSON.pattern}|(?=(?:\S+ ){{6}})[A-Za-z`][^\[({{|/\\:]{{30}}")
+_GOES_ON = regex(r"[A-Za-z\u4e00-\u9fff`-](?:[^\[({|+/\\]{0,40} |[^\[({|+/\\]{0,40}\Z)")
 """A line of words."""
 _CHINESE, _A_FEW = re.compile(r"[\u4e00-\u9fff]"), 4
 """Characters that a person's line has: what trains prints none (judgement)."""
@@ -105,7 +106,7 @@ def _entries(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
             yield entry[1], _as_text(value)
 
 
-_MODEL_CONFIG = re.compile(r"^(?!.*(?i:critic|reward|generat)).*\b[A-Z]\w{1,40}Config \{\s*$")
+_MODEL_CONFIG = regex(r"^(?!.*(?i:critic|reward|generat)).*\b[A-Z]\w{1,40}Config \{\s*$")
 _WIDTHS = ("hidden_size", "n_embd", "d_model", "n_embed")
 
 
@@ -137,7 +138,7 @@ def _balanced(lines: Sequence[LogLine], index: int) -> tuple[int, str]:
     return (index if depth > 0 else len(lines) - 1), "\n".join(parts)
 
 
-_STRINGS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_STRINGS = regex(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 
 
 def _depth(text: str) -> int:

@@ -12,6 +12,7 @@ import re
 from msgspec import Struct
 
 from advisor.hostile import clean
+from advisor.regex import regex
 
 SEGMENT_LIMIT = 1 << 16
 """Bytes looked at of one physical line (or of one `\\r` redraw)."""
@@ -56,24 +57,24 @@ _BY_FIRST = {
     first: tuple(regex for openings, regex in _PREFIXES if first in openings)
     for first in sorted({character for openings, _ in _PREFIXES for character in openings})
 }
-_COLOUR = re.compile("\x1b\\[[0-9;]{0,16}m")
-_MARKDOWN = re.compile(
+_COLOUR = regex("\x1b\\[[0-9;]{0,16}m")
+_MARKDOWN = regex(
     r"(?<!\*)\*\*(?!\*)|(?<!\S)\*(?=\w)|(?<=\w)\*(?!\S)|\\(?=[_*<>~|`\[\]])|`(?=\d)|(?<=[\dB])`"
     r"|(?<!^)</?(?:b|i|em|strong|code|pre|p)>",
     re.IGNORECASE,
 )
 """Marks of a web page's text field inside a pasted message: bold, escapes, tags, and sizes set as code."""
-_HTML_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
+_HTML_BREAK = regex(r"<br ?/?>", re.IGNORECASE)
 _MARKED = ("*", "\\", "<", "`")
-_REPEATED = re.compile(r" *\[repeated (\d{1,6})x across cluster\](?: \(Ray deduplicates.*)?$")
-_VISIBLE_ESCAPE = re.compile(r"\^\[\[[0-9;]{0,12}m")
-_BAR = re.compile(
+_REPEATED = regex(r" *\[repeated (\d{1,6})x across cluster\](?: \(Ray deduplicates.*)?$")
+_VISIBLE_ESCAPE = regex(r"\^\[\[[0-9;]{0,12}m")
+_BAR = regex(
     r"[^|]{0,80}?\b\d{1,3}%\|[^|]{0,300}\| {0,4}[\d.]{1,20}[kMG]?/[\d.]{1,20}[kMG]? "
     r"\[[^][]{0,200}(?:/s|s/it)[^][]{0,200}\] ?(?=\S)"
 )
 """A tqdm bar to which something is glued: it ends without a line break, so what comes next stands behind it."""
-_CODE = re.compile(rb"(?:\x1b|\^\[)\[[0-?]{0,32}[ -/]{0,4}[@-~]")
-_SPLIT = re.compile(rb"[\r\n]+")
+_CODE = regex(rb"(?:\x1b|\^\[)\[[0-?]{0,32}[ -/]{0,4}[@-~]")
+_SPLIT = regex(rb"[\r\n]+")
 
 
 class LogLine(Struct, frozen=True):

@@ -23,23 +23,24 @@ from advisor.knowledge.schema import (
     VersionMark,
 )
 from advisor.redact import redact
+from advisor.regex import regex
 from advisor.units import GIB, read_size
 from advisor.words import Phase, Platform
 
-_WHEEL = re.compile(r"site-packages/(?P<name>[A-Za-z][\w.]{1,60})-(?P<version>\d[\w.+]{0,30})\.(?:dist-info|egg)")
+_WHEEL = regex(r"site-packages/(?P<name>[A-Za-z][\w.]{1,60})-(?P<version>\d[\w.+]{0,30})\.(?:dist-info|egg)")
 _WHEEL_WITHIN = ("site-packages/",)
-_LISTED_VERSION = re.compile(
+_LISTED_VERSION = regex(
     r"\s*(?:[-*+|]\s*)?(?:\[(?:pip3?|conda)\]\s*)?[`*]*(?P<name>[A-Za-z][\w.-]{1,40})[`*]*(?:\s(?:version|info))?"
     r"(?:\s?\([^)]{0,20}\))?(?:==|\s*[:|]\s*|\s*\.{3,60}\s*|\s{2,})[`*v]*(?P<version>\d{1,4}\.\d[\w.+]{0,25})"
     r"(?:[\s,`*|@(].{0,80})?$"
 )
 """A line of `pip list`, `pip freeze`, `conda list`, of the `env` commands of transformers, accelerate and others, of
 `ds_report`, of torch's collect_env, or of a table."""
-_BESIDE_OTHERS = re.compile(
+_BESIDE_OTHERS = regex(
     r"(?<![\w/.@-])(?P<name>[A-Za-z][A-Za-z_-]{1,20})[`*]*(?:\s+version)?\s*(?:==|[=:@\s])\s*[`*]?v?"
     r"(?P<version>\d{1,4}\.\d[\w.+]{0,25})(?![\w%])"
 )
-_NOT_WHAT_RUNS = re.compile(r"(?i)[<>!~]=|\brequires?\b|\bbut you have\b|\bincompatible\b|\b(?:from|to) v?\d")
+_NOT_WHAT_RUNS = regex(r"(?i)[<>!~]=|\brequires?\b|\bbut you have\b|\bincompatible\b|\b(?:from|to) v?\d")
 """A line that tells which version there should be, or was."""
 _LONGEST_LIST = 600
 """Characters of a line that lists versions."""
@@ -47,7 +48,7 @@ _CARD = r"(?:RTX )?(?:GH|PRO |[ABHLTPV])\d{1,4}[GS]?|RTX \d{4}"
 _SAID = r"(?:RTX )?(?:GH|[ABHPV])\d{2,4}[GS]?|T4|L4|L[24]0S?|RTX ?\d{4}"
 """As people say it beside a number or an article: no T5, no V1."""
 _FORM = r"(?:[- ](?:SXM\d?|PCIe|PCIE|HBM3e?|NVL|Ti|Ada|\d{2,3} ?G(?:B|iB)?(?![A-Za-z0-9_])))"
-_GPU = re.compile(
+_GPU = regex(
     rf"\b(?:NVIDIA |Tesla |GeForce ){{1,2}}(?P<named>(?:{_CARD}){_FORM}{{0,4}})\b"
     r"|\b(?P<quadro>Quadro RTX A?\d{4})\b"  # not the "RTX 6000" of two later generations
     rf"|\b(?P<bare>(?:{_CARD}){_FORM}{{1,4}})\b"
@@ -56,7 +57,7 @@ _GPU = re.compile(
     rf"(?P<said>(?:{_SAID}){_FORM}{{0,4}})s?\b(?!\.\d)"
     rf"|[张块卡] ?(?P<zh>(?:{_SAID}|[2-5]0[6-9]0){_FORM}{{0,4}})"
 )
-_DAY = re.compile(r"\b(20[12]\d)[-/](0[1-9]|1[0-2])[-/](0[1-9]|[12]\d|3[01])[T ]\d\d:\d\d:\d\d")
+_DAY = regex(r"\b(20[12]\d)[-/](0[1-9]|1[0-2])[-/](0[1-9]|[12]\d|3[01])[T ]\d\d:\d\d:\d\d")
 """A time beside it tells the day of a line from one in a data set or in the name of a file."""
 _TIMES = tuple(f"{sign}{model}" for sign in ("x", "x ", "X", "X ", "×", "× ", "*", "* ") for model in "ABGHLTPVR")
 _SIZES = ("0G", "1G", "2G", "4G", "6G", "8G")
@@ -68,19 +69,19 @@ _GPU_WITHIN = (
     *("NVIDIA", "Tesla", "GeForce", "Quadro", "SXM", "PCI", "HBM", "NVL", "Ti", "Ada", "GB", "RTX", "张", "块", "卡"),
     *(*_SIZES, *_TIMES, *_CHIPS),
 )
-_ROW = re.compile(r"^\s*(?P<pid>\d{1,10})\s+(?P<mem>\d{1,6}\.\d{1,4})\s+(?P<command>\S.{0,300})$")
-_SHAPE = re.compile(r"torch\.Size\(\[([\d, ]{1,80})\]\)")
-_DTYPE = re.compile(r"\btorch\.(float64|float32|int64|int32|bfloat16|float16|uint8|int8)\b")
+_ROW = regex(r"^\s*(?P<pid>\d{1,10})\s+(?P<mem>\d{1,6}\.\d{1,4})\s+(?P<command>\S.{0,300})$")
+_SHAPE = regex(r"torch\.Size\(\[([\d, ]{1,80})\]\)")
+_DTYPE = regex(r"\btorch\.(float64|float32|int64|int32|bfloat16|float16|uint8|int8)\b")
 _ITEM = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "bfloat16": 2, "float16": 2, "uint8": 1, "int8": 1}
 _HEADER = "MEM(GB)"
-_TITLE = re.compile(r"\bTop (\d{1,3}) memory users")
+_TITLE = regex(r"\bTop (\d{1,3}) memory users")
 _TITLE_LINES = 12
 """Lines above the first row in which title and head of its table stand."""
 _ROWS = 12
-_LISTED = re.compile(r"Process(\d{1,10})has(\d[\d.]*(?:bytes|[KMGTPE]iB))memoryinuse")
-_NAMED = re.compile(r"(\S.*?) ?pid=(\d{1,10})")
+_LISTED = regex(r"Process(\d{1,10})has(\d[\d.]*(?:bytes|[KMGTPE]iB))memoryinuse")
+_NAMED = regex(r"(\S.*?) ?pid=(\d{1,10})")
 """A label is a chain: "RolloutRayActor pid=7 EngineCore_DP0 pid=12"."""
-_ENGINE = re.compile(r"LLM(?:Ray)?Actor|RolloutRayActor|vllm|sglang|EngineCore", re.IGNORECASE)
+_ENGINE = regex(r"LLM(?:Ray)?Actor|RolloutRayActor|vllm|sglang|EngineCore", re.IGNORECASE)
 """Ray classes of OpenRLHF and Open-Reasoner-Zero; verl's, slime's and NeMo-RL's servers; vLLM's own processes."""
 _KINDS: dict[str, ReadingKind] = {
     "allocated_bytes": "allocated",
@@ -155,7 +156,7 @@ def counts_in(text: str, marks: Sequence[LogCount]) -> dict[CountName, int]:
     return {count: number for count, number in found.items() if number > 0}
 
 
-_TOTAL = re.compile(r"Total train batch size \(w\. parallel[^)\n]{0,60}\) = ([1-9]\d{0,6})\b")
+_TOTAL = regex(r"Total train batch size \(w\. parallel[^)\n]{0,60}\) = ([1-9]\d{0,6})\b")
 """transformers trainer.py _inner_training_loop: samples of a step over all processes."""
 _DIGITS = 7
 """Digits of a batch at most."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
@@ -11,6 +10,7 @@ from advisor.crash.config_dump import is_launch
 from advisor.crash.finds import FAILURES, LogFind
 from advisor.crash.lines import LogLine
 from advisor.crash.verdict import SAID, Judgement, judge
+from advisor.regex import regex
 
 STEPS_OF_A_RUN = 3
 """So many different steps, and nothing that failed: the run was going on."""
@@ -18,12 +18,12 @@ _COUNTS = ("step", "step_", "epoch", "done", "iteration")
 """Groups of the mark "training-step" that only a trainer counts up; a bare progress bar may be anybody's."""
 _SESSION = "Started a local Ray instance"
 _AGAIN = "will restart worker group"
-_DRIVER = re.compile(r"^(?P<name>TaskRunner|main_task|Runner) pid=(?P<pid>\d+)")
-_STEP = re.compile(r"(?:^|\s)step:(?P<step>\d{1,9}) - ")
+_DRIVER = regex(r"^(?P<name>TaskRunner|main_task|Runner) pid=(?P<pid>\d+)")
+_STEP = regex(r"(?:^|\s)step:(?P<step>\d{1,9}) - ")
 _APART = 20
 """Lines that lie at least between two runs: a loop that starts several processes at once starts one run."""
-_OPENS = re.compile(r"^\[(?:prompt|response|completion)\]")
-_CLOSES = re.compile(r"^\[(?:response|completion|ground_truth|score|reward|accuracy)\]")
+_OPENS = regex(r"^\[(?:prompt|response|completion)\]")
+_CLOSES = regex(r"^\[(?:response|completion|ground_truth|score|reward|accuracy)\]")
 _SAMPLE = 300
 """Lines that a printed sample may have."""
 

@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from advisor.crash.literals import trigger_set
 from advisor.knowledge.schema import Signature, Signatures
+from advisor.regex import regex
 from advisor.units import read_size
 
 _SIZE = r"\d{1,20}(?:\.\d{1,20})? ?(?:bytes|[KMGTPE]i?B)"
 _NUM = r"\d{1,20}(?:\.\d{1,20})?"
-_BLANK = re.compile(r"(\[(?:\\.|[^\]\\])*\]|\\.)| \??")
+_BLANK = regex(r"(\[(?:\\.|[^\]\\])*\]|\\.)| \??")
 """A character class or an escaped character, which stays, or a blank of a pattern."""
 FieldValue = int | float | str
 _ANYWHERE = 1 << 20

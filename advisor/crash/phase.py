@@ -19,25 +19,24 @@ from advisor.crash.tracebacks import NO_TRACE, Trace
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import FrameRule, FrameTier, Progress
 from advisor.language import say
+from advisor.regex import regex
 from advisor.words import Phase, both
 
 _TIERS = {tier: rank for rank, tier in enumerate(get_args(FrameTier))}
-_CRITIC = re.compile(r"\bCritic(?:Model|Ray|Worker)\w*")
+_CRITIC = regex(r"\bCritic(?:Model|Ray|Worker)\w*")
 _LOOKED_BACK = 4_000
 """Lines before a failure in which its last progress line is looked for."""
 _QUOTED = 120
 """Characters of a text that are quoted as proof."""
 _DONE = " 100%|"
 """A bar at its end: its phase is over, and nothing says which came next."""
-_BAR = re.compile(r"(?:^|\r)\s*\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[")
+_BAR = regex(r"(?:^|\r)\s*\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[")
 """A bar without words in front: transformers' Trainer draws one for training and one for each evaluation."""
-_LOOP = re.compile(r"^_?inner_training_loop$|^train(?:ing)?_step$")
+_LOOP = regex(r"^_?inner_training_loop$|^train(?:ing)?_step$")
 """Functions of a training loop (transformers): the model is loaded by then, whatever was printed last."""
 _LOGGED = "{'loss': "
-_TRAINS = re.compile(r"(?:^|\r)\W*(?:[Tt]rain(?:ing)?|Epoch|Episode)\b[^|]{0,80}?\b(?P<percent>\d{1,3})%\|")
-_EVALUATES = re.compile(
-    r"(?i)(?:^|\r)\W*(?:eval|val(?:id)?|test)\w*\b[^|]{0,60}?\b(?P<percent>\d{1,3})%\||\{'eval_\w+': "
-)
+_TRAINS = regex(r"(?:^|\r)\W*(?:[Tt]rain(?:ing)?|Epoch|Episode)\b[^|]{0,80}?\b(?P<percent>\d{1,3})%\|")
+_EVALUATES = regex(r"(?i)(?:^|\r)\W*(?:eval|val(?:id)?|test)\w*\b[^|]{0,60}?\b(?P<percent>\d{1,3})%\||\{'eval_\w+': ")
 _SUMMED_UP = "{'train_runtime': "
 """Bars with a title, of training and of evaluation; what transformers' Trainer prints when all steps are over."""
 _GO_ON: tuple[Phase, ...] = ("model_load", "rollout_init")

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from advisor.crash.lines import LogLine
+from advisor.regex import regex
 
 _VALUE = r"(?P<value>[^\s=:]\S{0,300}|\[[^\n]{0,300}\]|'[^'\n]{0,300}'|\"[^\"\n]{0,300}\")"
 """One word, or what brackets or quotes hold: a sentence is no setting."""
 _KEY = r"(?P<key>[a-z_][a-z\d_./-]{0,80})"
-_YAML = re.compile(rf"^(?P<indent> {{0,40}}){_KEY} {{0,40}}:(?: +{_VALUE})?,?\s*$")
+_YAML = regex(rf"^(?P<indent> {{0,40}}){_KEY} {{0,40}}:(?: +{_VALUE})?,?\s*$")
 """One line of YAML, or of an aligned list: a key, and a value or a section below it."""
-_ITEM = re.compile(r"^ {0,40}- ")
-_TABLE = re.compile(rf"^(?:wandb: ?)?\s*[|│┃║]\s*{_KEY}\s*[|│┃║]\s*{_VALUE}\s*[|│┃║]\s*$")
-_POINT = re.compile(rf"^(?:wandb: ?)?\s*(?:[-*•+] )?{_KEY} ?(?:=|:|->) ?{_VALUE}\s*$")
+_ITEM = regex(r"^ {0,40}- ")
+_TABLE = regex(rf"^(?:wandb: ?)?\s*[|│┃║]\s*{_KEY}\s*[|│┃║]\s*{_VALUE}\s*[|│┃║]\s*$")
+_POINT = regex(rf"^(?:wandb: ?)?\s*(?:[-*•+] )?{_KEY} ?(?:=|:|->) ?{_VALUE}\s*$")
 _LEAST = 3
 """Lines in a row that make a list; fewer are sentences."""
-_METRICS = re.compile(r"^-?\d+\.\d{4,}$")
+_METRICS = regex(r"^-?\d+\.\d{4,}$")
 """Values of results."""
 _QUOTES = "'\""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from advisor.crash.evidence import TopUser
 from advisor.crash.lines import LogLine
 from advisor.redact import redact
+from advisor.regex import regex
 from advisor.units import KIB, MIB, read_size, show_bytes
 
 _HELD = {"rss": KIB, "res": KIB}
@@ -15,14 +16,14 @@ _HELD = {"rss": KIB, "res": KIB}
 _PAGE = 4 * KIB
 """The unit of rss in the kernel's list, which also has total_vm (mm/oom_kill.c dump_tasks; pages of 4 KiB)."""
 _NAMES = ("command", "cmd", "args", "name")
-_HEAD = re.compile(r"\[?\s*pid\s*\]?", re.IGNORECASE)
-_STAMPED = re.compile(r"^.*?(?=\[\s*(?:pid|\d+)\s*\])", re.IGNORECASE)
+_HEAD = regex(r"\[?\s*pid\s*\]?", re.IGNORECASE)
+_STAMPED = regex(r"^.*?(?=\[\s*(?:pid|\d+)\s*\])", re.IGNORECASE)
 """What the kernel's log writes before a row."""
 _ROWS, _LINES, _LONG = 12, 60, 14
 """Rows that are told, lines that are looked at, digits of a number that is no size."""
 _LEAST = 256 * MIB
 """Processes that hold less say nothing of a full node (judgement)."""
-_SMI = re.compile(
+_SMI = regex(
     r"^\|\s{1,8}(?P<gpu>\d{1,2})\s+(?:(?:N/A|\d+)\s+){0,2}(?P<pid>\d{1,8})\s+(?:C|G|C\+G|M\+C)\s+(?P<name>\S.{0,200}?)\s+"
     r"(?P<used>\d{1,7})\s?MiB\s*\|"
 )

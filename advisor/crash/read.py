@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -79,6 +78,7 @@ from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import clauses, listed, mark, say
 from advisor.machine.ram_words import ram_in_sentences, ram_listed
 from advisor.redact import redact
+from advisor.regex import regex
 from advisor.script.sentences import words_in
 from advisor.words import Memory, Phase, both
 
@@ -87,15 +87,15 @@ STILL = 3 * 3600.0
 (judgement)."""
 _EVIDENCE = 40
 """Pieces of evidence that are given."""
-_TABLE_COMMAND = re.compile(r"\bray logs raylet\.out -ip [0-9A-Za-z.:-]{3,64}")
+_TABLE_COMMAND = regex(r"\bray logs raylet\.out -ip [0-9A-Za-z.:-]{3,64}")
 """Ray names it where it tells of killed workers."""
 _LOOP = ("train", "_inner_training_loop", "training_step")
 """Functions of transformers' Trainer between which its bar moves on (transformers@v4.57.1 trainer.py)."""
 _SOURCE = 200
 """Characters kept of a source line."""
-_CODE = re.compile(r"^\s*(?:return |[\w.\[\], ]{1,80} = )?[\w.]{1,80}\(")
+_CODE = regex(r"^\s*(?:return |[\w.\[\], ]{1,80} = )?[\w.]{1,80}\(")
 """A statement that calls something, as a traceback quotes it."""
-_RAISED = re.compile(r"\s*[\w.]*(?:Error|Exception|Interrupt|Exit)\b")
+_RAISED = regex(r"\s*[\w.]*(?:Error|Exception|Interrupt|Exit)\b")
 """The line that ends a traceback."""
 _SAME_STEP = 1
 """Step counts after a save that may still be of the step that saved."""

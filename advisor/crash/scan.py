@@ -30,6 +30,7 @@ from advisor.crash.verdict import ENDS
 from advisor.crash.window import ByteWindow
 from advisor.knowledge.schema import Signature
 from advisor.language import say
+from advisor.regex import regex
 
 CHUNK = 256 << 10
 """Bytes read and searched at a time, once a log has shown that it is long."""
@@ -54,7 +55,7 @@ _UNBROKEN = 16
 _ALIKE, _SHAPES = 3, 4_096
 """Lines that read alike and were looked at in vain before the next ones are not; how many such."""
 _ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
-_NUMBER = re.compile(r"\d+")
+_NUMBER = regex(r"\d+")
 _LEAST_REST = 24
 """Characters of a message that break off at the end of a log and still tell which one it was: three words or more."""
 _LAST_LINES = 12

@@ -10,34 +10,35 @@ from functools import cache
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import StatementWords
 from advisor.language import say
+from advisor.regex import regex
 from advisor.words import Phase
 
 A_PAGE = 32_000
 """Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
 A_NOTE = 400
 """Characters up to which every sentence is about the failure (judgement)."""
-_SENTENCE = re.compile(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
+_SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 IN_VAIN = "in_vain."
-_FAILS = re.compile(
+_FAILS = regex(
     r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory"
     r"|\b(?:crash|die[sd]?\b|dying|abort|kill|fail|error|happen|occur|stops?\b)"
     r"|报错|崩|挂了|挂掉|被杀|溢出|失败"
 )
-_FUNCTION = re.compile(r"(?<![\w./=-])(?:\w+(?:\.|::))*(_?[a-z]\w*_\w+)(?:\(\))?(?![\w./(\[-]|\s*=)", re.ASCII)
+_FUNCTION = regex(r"(?<![\w./=-])(?:\w+(?:\.|::))*(_?[a-z]\w*_\w+)(?:\(\))?(?![\w./(\[-]|\s*=)", re.ASCII)
 """A function as people name one: not a path, an option, or what is set to a value."""
 _QUOTED = 80
 """Characters of the words that are quoted."""
 SHARED = "shared."
 FIRST, SECOND = "first_step", "second_step"
 BEGAN = "began."
-_NAME_GOES_ON = re.compile(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
-_AT = re.compile(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
+_NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
+_AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 """A value behind the name of its setting."""
 FITTED, UPDATED = "fitted.", "updated."
 RAN_BEFORE = "ran_before"
 BEHIND = "behind."
 HOLDER = "holder."
-_DOUBTS = re.compile(
+_DOUBTS = regex(
     r"(?ai)\b(?:maybe|perhaps|might|could|wonder\w*|suspect\w*|guess\w*|probably|should|try|is it|why)\b"
     r"|\?|？|可能|也许|是不是|难道"
 )
@@ -52,15 +53,15 @@ def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
     for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step",
     "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a
-    version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, "behind.PHASE" of one that was over
-    right before, and "ran_before" where the same run worked at another time."""
+    version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, "behind.PHASE" of one that
+    was over right before, and "ran_before" where the same run worked at another time."""
     if not words or len(text) > A_PAGE:
         return frozenset()
     found = list(_told(text, words))
     return frozenset((*found, *_since(text, found)))
 
 
-_BARE_FITTED = re.compile(
+_BARE_FITTED = regex(
     r"(?ai)(?<![\w.])v?(\d{1,4}(?:\.\d{1,5}){1,3})(?!\w|\.\d) (?:still |just )?"
     r"(?:works?|worked|is fine|was fine|(?:runs|ran) (?:fine|well)|had no|has no|正常)\b"
 )

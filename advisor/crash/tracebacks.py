@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -12,32 +11,31 @@ from advisor.crash.evidence import Frame
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
 from advisor.hostile import clean_line
+from advisor.regex import regex
 
-_FRAME = re.compile(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})')
+_FRAME = regex(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})')
 """Python's form, and the one of its faulthandler, which has no comma."""
-_HALF = re.compile(r"^\W{0,4}line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})\s*$")
+_HALF = regex(r"^\W{0,4}line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,120})\s*$")
 """The end of a frame whose file was cut off."""
-_NOTEBOOK = re.compile(
+_NOTEBOOK = regex(
     r"(?:File )?(?P<file>(?:/|~|[A-Z]:\\)[^\s:]{1,400}\.py):(?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})"
 )
 """IPython's form, and rich's with its frame around it."""
-_AT_BLANK = re.compile(r":\d{1,7}(?: in)?$")
+_AT_BLANK = regex(r":\d{1,7}(?: in)?$")
 """What of a frame's head has a blank behind it."""
 _HEAD_LINES = 8
 """Lines over which rich breaks the head of a frame."""
-_OLD_NOTEBOOK = re.compile(
-    r"^\[?(?P<file>(?:/|~)[^\s:\]]{1,400}\.py)(?:\]\(\S{0,200}\))? in (?P<function>[\w.<>]{1,120})\("
-)
+_OLD_NOTEBOOK = regex(r"^\[?(?P<file>(?:/|~)[^\s:\]]{1,400}\.py)(?:\]\(\S{0,200}\))? in (?P<function>[\w.<>]{1,120})\(")
 """IPython's form of old, whose line number stands on an arrow below it."""
-_ARROW = re.compile(r"^[\s│]*(?:-{2,8}>|❱) ?\[?(?P<line>\d{1,7})\b")
+_ARROW = regex(r"^[\s│]*(?:-{2,8}>|❱) ?\[?(?P<line>\d{1,7})\b")
 """Where IPython and rich point at the line that failed."""
-_BOXED = re.compile(r"^\s*│ (?P<inside>.*?) ?│\s*$")
-_CHAIN = re.compile(r"^\s*(?:→|↳|⟶|└─*>?|[-=]{1,3}>) ?")
-_CALLED = re.compile(_CHAIN.pattern + r".{0,200}?(?P<function>[\w.<>]{1,120})(?:\(\))? +"
+_BOXED = regex(r"^\s*│ (?P<inside>.*?) ?│\s*$")
+_CHAIN = regex(r"^\s*(?:→|↳|⟶|└─*>?|[-=]{1,3}>) ?")
+_CALLED = regex(_CHAIN.pattern + r".{0,200}?(?P<function>[\w.<>]{1,120})(?:\(\))? +"
                      r"\((?P<file>[^\s:()]{1,200}\.py):(?P<line>\d{1,7})\b")  # fmt: skip
 """One of a person's chain of calls, "→ caller → function (file.py:12)", the outermost above."""
-_RAY_TASK = re.compile(r"\bray::(?P<task>[\w.:<>]{1,160})")
-_CALL_NAMED = re.compile(
+_RAY_TASK = regex(r"\bray::(?P<task>[\w.:<>]{1,160})")
+_CALL_NAMED = regex(
     r"\b(?:running|executing|calling|invoking) (?:(?P<owner>[A-Za-z]\w{1,80})'s )?(?:function|method|task)"
     r" ['\"`]?(?P<call>[A-Za-z_][\w.]{1,80})"
 )
@@ -63,7 +61,7 @@ _TEXT_LINES = 12
 """Source lines kept next to the frames."""
 
 
-_GLUED = re.compile(r"^\s*(?P<source>\S[^\n]{0,300}?)\s{2,}(?:\w+\.)*\w*Error\b")
+_GLUED = regex(r"^\s*(?P<source>\S[^\n]{0,300}?)\s{2,}(?:\w+\.)*\w*Error\b")
 """A source line with the error below it on the same line: a traceback pasted without its line breaks."""
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from advisor.crash.lines import LogLine, glued_bar
+from advisor.regex import regex
 
-_BAR = re.compile(r"^\s*\d+%\|[^|]{0,200}\| ?(?P<done>\d+)/(?P<total>\d+)(?![^\]]{0,80} examples/s)")
-_TOTAL = re.compile(r"Total optimization steps ?= ?(?P<total>\d[\d,]*)")
+_BAR = regex(r"^\s*\d+%\|[^|]{0,200}\| ?(?P<done>\d+)/(?P<total>\d+)(?![^\]]{0,80} examples/s)")
+_TOTAL = regex(r"Total optimization steps ?= ?(?P<total>\d[\d,]*)")
 """transformers@v4.57.1 trainer.py (_inner_training_loop): the total of its bar."""
-_BEGINS = re.compile(r"\*{3,} ?Running training\b|\bStarting trainer\b")
+_BEGINS = regex(r"\*{3,} ?Running training\b|\bStarting trainer\b")
 """transformers trainer.py; axolotl@v0.4.0 train.py: the next bar is the training's."""
-_REPORTS = re.compile(r"\{['\"]loss['\"]: ")
+_REPORTS = regex(r"\{['\"]loss['\"]: ")
 """transformers trainer.py (log) prints the loss between two counts of the training's bar."""
-_LONG = re.compile(r"\[\d{1,4}:\d\d:\d\d<")
+_LONG = regex(r"\[\d{1,4}:\d\d:\d\d<")
 """tqdm prints hours where more than one has passed: of one bar alone that is the training (judgement)."""
 _NEAR = 3
 """Lines between a loss and the bar beside it."""

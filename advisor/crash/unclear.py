@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from advisor.crash.lines import LogLine
@@ -12,11 +11,12 @@ from advisor.crash.verdict import Judgement
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.redact import redact
+from advisor.regex import regex
 from advisor.words import PHASE_TITLES
 
 _QUOTED = 100
 """Characters of a line that are quoted."""
-_FAILS = re.compile(
+_FAILS = regex(
     r"(?i)(?a:\boom\b)|\bout[- ]of[- ]memory\b|\b(?:return|exit)[ _]?(?:code|status)\W{1,4}-?[1-9]|"
     r"(?<!\b0 )(?<!\bno )\b(?:errors?|exception|fatal|abort(?:ed)?(?![ _]requests?\b)|crash(?:ed|es)?|killed)\b|"
     r"\b\w+(?:Error|Exception)\b|报错|错误|崩溃|异常|失败"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from advisor.crash.finds import FAILURES, WRAPPER, LogFind
 from advisor.crash.holders import contradicts
 from advisor.crash.tracebacks import TRACEBACK, Trace
 from advisor.knowledge.schema import Signature
+from advisor.regex import regex
 from advisor.words import Memory, Phase, Verdict
 
 KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "kernel-oom-cut", "systemd-oom"))
@@ -45,7 +45,7 @@ SAID = frozenset(("oom-words", "oom-said", *TOLD))
 """Words that memory ran out, in which nothing tells the memory."""
 _NO_SPACE, _DISK = "enospc", "enospc-disk"
 """What a disk and /dev/shm print alike, and what only a disk does."""
-_WRITES_FILES = re.compile(
+_WRITES_FILES = regex(
     r"(?:^|/)(?:fsspec/implementations/local|pyarrow|datasets/(?:builder|arrow_\w+|arrow_dataset|utils/file_utils)|"
     r"huggingface_hub|shutil|ray/_private/external_storage|safetensors/(?:torch|numpy)|torch/(?:serialization|distributed/checkpoint/\w+)|"
     r"logging/(?:__init__|handlers)|deepspeed/runtime/checkpoint_engine/\w+)"

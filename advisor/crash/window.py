@@ -5,14 +5,14 @@ A line here is what stands between newlines or carriage returns; carriage return
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from advisor.crash.lines import SEGMENT_LIMIT, LogLine, read_line, segments
+from advisor.regex import regex
 
 _BLOCK = 256
 """Bytes in which line breaks are looked for backwards at a time."""
-_BREAKS = re.compile(rb"[\r\n]+")
+_BREAKS = regex(rb"[\r\n]+")
 LineAt = tuple[int, LogLine]
 """(bytes from the start of the log, line)"""
 

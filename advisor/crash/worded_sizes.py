@@ -9,17 +9,18 @@ from msgspec.structs import replace
 
 from advisor.crash.finds import Find
 from advisor.crash.patterns import FieldValue
+from advisor.regex import regex
 from advisor.units import read_size
 
 _NUMBER = r"\d{1,13}(?:[.,]\d{1,3})?"
 _UNIT = r"(?:[kmgt](?:ib|io|b|o)?|bytes)(?![a-z0-9])"
-_SIZE = re.compile(
+_SIZE = regex(
     rf"(?<![\w.,])(?:(?P<part>{_NUMBER})(?:[ -]?(?P<own>{_UNIT}))? ?(?:/|of|out of) ?(?:the |its )?)?"
     rf"(?P<number>{_NUMBER})[ -]?(?P<unit>{_UNIT})",
     re.IGNORECASE,
 )
 """A size, also "78.9 of 80 GB" and "2,34 Gio"."""
-_BREAK = re.compile(r"[.;!?。；](?:\s|$)")
+_BREAK = regex(r"[.;!?。；](?:\s|$)")
 """Where a sentence ends: no word beyond it belongs to a size."""
 _BE = r"(?:is |are |was |were |为)?"
 _AFTER = (
@@ -58,11 +59,11 @@ _JOINS = r"(?:\W|\b(?:of|is|was|only|about|just|another|for|to|a|an|the|为|是|
 """What may stand between such a word and its size."""
 _RIGHT = tuple((name, re.compile(rf"[ -]{{0,2}}(?:{words})", re.IGNORECASE)) for name, words in _AFTER)
 _LEFT = tuple((name, re.compile(rf"(?:{words}){_JOINS}", re.IGNORECASE)) for name, words in _BEFORE)
-_ANOTHER = re.compile(r"process \d+ \w+\W*$", re.IGNORECASE)
+_ANOTHER = regex(r"process \d+ \w+\W*$", re.IGNORECASE)
 """torch's words for what another process holds, or this one in a container: nothing here tells which."""
 _AROUND, _MESSAGE = 200, 800
 """Characters before and after the first word of a message that belong to it."""
-_GOES_ON = re.compile(r"\s*(?:the )?(?:gpu|card|device|process|including|of (?:the|which))\b", re.IGNORECASE)
+_GOES_ON = regex(r"\s*(?:the )?(?:gpu|card|device|process|including|of (?:the|which))\b", re.IGNORECASE)
 """How the line below begins, where a message was broken behind its first sentence."""
 _REACH = 48
 """Characters beside a size in which its word is looked for."""

@@ -12,10 +12,11 @@ from advisor.crash.evidence import Crash, Frame
 from advisor.crash.phase import frame_words
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Allocation, Cause, Knowledge
+from advisor.regex import regex
 
 INNERMOST = 3
 """Frames in which the allocation is looked for; further out stands what called it."""
-_PLUMBING = re.compile(r"^(?:_?(?:wrapped_)?call_impl|decorate_context|inner|wrapper|wrapped_fn|_fn|ret_val_func)$")
+_PLUMBING = regex(r"^(?:_?(?:wrapped_)?call_impl|decorate_context|inner|wrapper|wrapped_fn|_fn|ret_val_func)$")
 """Functions that only call what they wrap (torch, DeepSpeed, transformers)."""
 OPEN = ("batch-or-states", "batch-too-big", "long-sequence", "not-in-the-settings")
 """Causes that leave open what the failing line made, or say only that there was too much of it."""

@@ -12,10 +12,11 @@ from advisor.diagnosis.frame_facts import frame_facts
 from advisor.knowledge.schema import PlatformMark
 from advisor.language import say
 from advisor.machine.inventory import Machine
+from advisor.regex import regex
 from advisor.run.run import Run
 from advisor.words import Platform
 
-_OF_A_CARD = re.compile(r"\b(?:CUDA|HIP|NPU|XPU) out of memory")
+_OF_A_CARD = regex(r"\b(?:CUDA|HIP|NPU|XPU) out of memory")
 """torch's own message about a card, whatever else the log speaks of."""
 _ON_THE_CPU = "cpu-allocator"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -25,6 +24,7 @@ from advisor.knowledge.schema import Cause, Knowledge, Tree
 from advisor.language import say, sentences
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger
+from advisor.regex import regex
 from advisor.words import MEMORIES, PHASES, Basis, Memory, Phase
 
 SUSPECTED = {"regression": "library-regression", "host_growth": "host-library-leak", "what_grows": "host-library-leak"}
@@ -43,7 +43,7 @@ ENDINGS = ("ended", "seen")
 """Two questions about one thing, how it ended: an answer to the one is an answer to the other."""
 
 
-_FACT = re.compile(r"\{([a-z_.]+)\}")
+_FACT = regex(r"\{([a-z_.]+)\}")
 """A fact by its name, in the narrower words of a cause: what it says stands there."""
 
 

@@ -50,6 +50,7 @@ from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.otherwise import Otherwise
 from advisor.memory.predict import printed_threshold
+from advisor.regex import regex
 from advisor.run.default_bits import adapters_by_default, default_bits
 from advisor.run.run import Knob, Run, Unread
 from advisor.script.pasted import ENGINE_CALL
@@ -207,7 +208,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     return with_words(facts, known.crash, known.run)
 
 
-_DEEPSPEED = re.compile(r'"(?:train_micro_batch_size_per_gpu|zero_optimization)"|/deepspeed/\w|--deepspeed\b')
+_DEEPSPEED = regex(r'"(?:train_micro_batch_size_per_gpu|zero_optimization)"|/deepspeed/\w|--deepspeed\b')
 """What only a run under DeepSpeed has in its files or frames (deepspeedai/DeepSpeed docs/_pages/config-json.md)."""
 
 

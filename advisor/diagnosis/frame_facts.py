@@ -9,70 +9,63 @@ from advisor.crash.allocations import ATTENTION, LOADS, LOGITS, NEAREST, gathers
 from advisor.crash.evidence import Frame
 from advisor.crash.phase import frame_words
 from advisor.diagnosis.fact import Fact
+from advisor.regex import regex
 
-LOGITS_CAST = re.compile(r"^(?:float_conversion|float16_to_fp32)$")
+LOGITS_CAST = regex(r"^(?:float_conversion|float16_to_fp32)$")
 """Megatron's Float16Module casts the logits of the last stage to fp32 at once (core/transformer/module.py)."""
-ATTENTION_CODE = re.compile(r"(?:^|/)(?:flash_attn\w*interface|flash_attention|sdpa_attention|xformers/ops/fmha)[/.]")
-ATTENTION_FUNCTION = re.compile(r"^_?flash_attn_\w+|^scaled_dot_product_attention$|^memory_efficient_attention\w*$")
+ATTENTION_CODE = regex(r"(?:^|/)(?:flash_attn\w*interface|flash_attention|sdpa_attention|xformers/ops/fmha)[/.]")
+ATTENTION_FUNCTION = regex(r"^_?flash_attn_\w+|^scaled_dot_product_attention$|^memory_efficient_attention\w*$")
 """Files and functions of the libraries that compute attention (flash-attn, xformers, torch, transformers)."""
-GATHERS_ALL = re.compile(r"\b(?:unwrap_model_for_generation|summon_full_params|GatheredParameters)\b")
+GATHERS_ALL = regex(r"\b(?:unwrap_model_for_generation|summon_full_params|GatheredParameters)\b")
 """Contexts that hold the whole model gathered while they last (TRL, FSDP, DeepSpeed)."""
-GENERATES = re.compile(r"generat|rollout", re.IGNORECASE)
+GENERATES = regex(r"generat|rollout", re.IGNORECASE)
 """Functions and contexts that produce completions."""
-BUCKET = re.compile(
-    r"(?:reduce|all_?gather|prefetch)_bucket_size|ipg_buffer|_bucket_(?:size|buffer)|flatten_dense_tensors"
-)
+BUCKET = regex(r"(?:reduce|all_?gather|prefetch)_bucket_size|ipg_buffer|_bucket_(?:size|buffer)|flatten_dense_tensors")
 """DeepSpeed's and Megatron's communication buffers, in the source line that allocates one."""
-BUCKET_FUNCTION = re.compile(
-    r"ipg_bucket|allreduce_bucket|reduce_bucket|_reduce_.*bucket|allocate_bucket|flatten_bucket"
-)
-PASS = re.compile(r"^(?:forward|backward|\w*call_impl|\w*run_backward|checkpoint)$")
+BUCKET_FUNCTION = regex(r"ipg_bucket|allreduce_bucket|reduce_bucket|_reduce_.*bucket|allocate_bucket|flatten_bucket")
+PASS = regex(r"^(?:forward|backward|\w*call_impl|\w*run_backward|checkpoint)$")
 """Functions of torch that compute a pass of the model or its gradients; nothing is loaded inside them."""
-PASS_CODE = re.compile(r"(?:^|/)transformers/activations\.py$")
+PASS_CODE = regex(r"(?:^|/)transformers/activations\.py$")
 """Code that does nothing else, whatever its functions are called."""
-CALLS_MODEL = re.compile(
+CALLS_MODEL = regex(
     r"^(?!\s*(?:self\.)?(?:\w*model\w*|policy|net|actor)\s*=).*\b(?:self\.)?(?:ref_|reward_|reference_)?"
     r"(?:model|policy|net|actor|critic)\((?:\*|\w*input|batch|x\b|tokens|ids|obs|samples|data\b|concat)"
 )
 """Source lines of a program's own that run a model on a batch."""
-MATMUL = re.compile(
+MATMUL = regex(
     r"\bF\.linear\(|\btorch\.(?:_C\._nn\.linear|matmul|mm|bmm|addmm|baddbmm|einsum)\(|\w @ \w|dispatch_unquantized_gemm"
 )
-MATMUL_FUNCTION = re.compile(r"^(?:linear|matmul|mm|bmm|addmm|baddbmm|einsum|\w*_gemm)$")
-MATMUL_CODE = re.compile(r"/(?:linear|vocab_parallel_embedding|lm_head)\.py$")
+MATMUL_FUNCTION = regex(r"^(?:linear|matmul|mm|bmm|addmm|baddbmm|einsum|\w*_gemm)$")
+MATMUL_CODE = regex(r"/(?:linear|vocab_parallel_embedding|lm_head)\.py$")
 """Source lines, functions and files (torch, vLLM, SGLang) whose work is one matrix product of cuBLAS."""
 DEEPSPEED = "/deepspeed/runtime/zero/"
-MAKES_STATES = re.compile(
+MAKES_STATES = regex(
     r"^(?:_configure_zero_optimizer|_create_fp(?:16|32)_partitions\w*|_create_param_groups_\w+|initialize_optimizer_states)$"
 )
 """DeepSpeed's functions that make master weights and moments, once the weights are loaded."""
-PINS = re.compile(r"""\.to\(\s*\\?["']cpu\\?["'] *,.*non_blocking\s*=\s*True|\bpin_memory\b|cudaHostAlloc|\bpinned\b""")
+PINS = regex(r"""\.to\(\s*\\?["']cpu\\?["'] *,.*non_blocking\s*=\s*True|\bpin_memory\b|cudaHostAlloc|\bpinned\b""")
 """Source lines and functions that take page-locked host memory: CUDA reports its refusal as its own "out of memory"."""
-WAKES = re.compile(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map|_?allocate_kv_cache\w*|backload\w*)$")
+WAKES = regex(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map|_?allocate_kv_cache\w*|backload\w*)$")
 """Functions that take an engine's memory back (vLLM, SGLang)."""
-ENGINE_WEIGHTS = re.compile(
-    r"^(?:load_model|_?initialize_model|create_weights|get_model|process_weights_after_loading)$"
-)
-ENGINE_MEASURES = re.compile(
-    r"profile|warm_?up|_dummy_\w*run|captur|initialize_kv_cache|determine_\w*available|wake_up"
-)
+ENGINE_WEIGHTS = regex(r"^(?:load_model|_?initialize_model|create_weights|get_model|process_weights_after_loading)$")
+ENGINE_MEASURES = regex(r"profile|warm_?up|_dummy_\w*run|captur|initialize_kv_cache|determine_\w*available|wake_up")
 """Functions of an engine that make its weights; and what it does once they are there."""
-COLLECTS = re.compile(r"^(?:nested_(?:concat|gather|truncate)|torch_pad_and_concatenate|distributed_concat)$")
+COLLECTS = regex(r"^(?:nested_(?:concat|gather|truncate)|torch_pad_and_concatenate|distributed_concat)$")
 """Functions of transformers' Trainer that put together what an evaluation keeps of every pass (trainer_pt_utils.py)."""
-DATA_PARALLEL = re.compile(r"torch/nn/parallel/(?:data_parallel|replicate|parallel_apply|scatter_gather)\.py$")
+DATA_PARALLEL = regex(r"torch/nn/parallel/(?:data_parallel|replicate|parallel_apply|scatter_gather)\.py$")
 """torch's DataParallel: one process that keeps a whole copy of the model on every card."""
-TO_CARD = re.compile(
+TO_CARD = regex(
     r"""\.cuda\(|\.to\(\s*(?:device\s*=\s*)?(?:[\w.]*(?:device|rank|gpu)\w*(?:\(\))?|torch\.device\(.*|f?["'](?:cuda|npu)[^"']*["'])\s*[,)]"""
 )
 """Source lines of a program's own that put a whole model on a card."""
 MOVES = "torch/nn/modules/module.py"
-PACKS = re.compile(r"(?:^|/)bitsandbytes/\S*:(?:\w+\.)?(?:_quantize|quantize_(?:4bit|nf4|fp4)|int8_double_quant)$")
+PACKS = regex(r"(?:^|/)bitsandbytes/\S*:(?:\w+\.)?(?:_quantize|quantize_(?:4bit|nf4|fp4)|int8_double_quant)$")
 """bitsandbytes's functions that pack a layer as it comes to the card (nn/modules.py, functional.py)."""
-TORCH_ASKS = re.compile(
+TORCH_ASKS = regex(
     r"\btorch\.(?:empty|zeros|ones|full|rand|randn|tensor|cat|stack)\w*\(|\.(?:contiguous|clone|new_(?:empty|zeros|ones))\("
 )
 """Source lines in which torch itself takes memory; of a copy to the CPU they say nothing."""
-READS = re.compile(r"(?:^|/)torch/serialization\.py$")
+READS = regex(r"(?:^|/)torch/serialization\.py$")
 """torch's code that moves a module, and that reads a checkpoint."""
 ENGINES = ("vllm", "sglang")
 

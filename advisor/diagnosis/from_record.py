@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from advisor.crash.evidence import Crash
@@ -11,6 +10,7 @@ from advisor.language import say
 from advisor.memory.cells import Ledger, PhaseSum
 from advisor.memory.constants import GPU_CONTEXT
 from advisor.memory.peaks import Peak, proven_by
+from advisor.regex import regex
 from advisor.run.run import Run
 from advisor.units import show_bytes
 from advisor.watch.measured import Forecast, Grown, Measured, PhasePeak
@@ -20,7 +20,7 @@ _ONCE: tuple[Phase, ...] = ("model_load", "rollout_init", "checkpoint", "validat
 """Phases of which one passage shows the peak; of the others the first step is not yet like those that follow."""
 _LEAST_STEPS = 2
 """Done steps after which each phase of one was passed at its full size."""
-_ENGINES = re.compile(r"EngineCore|VLLM::|LLMRayActor|vLLM|sglang|SGLang|scheduler_TP")
+_ENGINES = regex(r"EngineCore|VLLM::|LLMRayActor|vLLM|sglang|SGLang|scheduler_TP")
 """Names of processes that hold an engine and nothing of a trainer."""
 _OF_ENGINE: tuple[Phase, ...] = ("rollout_init", "rollout_generate")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
@@ -21,6 +20,7 @@ from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import implausible, refuted
+from advisor.regex import regex
 from advisor.run.natives import last_part
 from advisor.run.run import Run
 from advisor.run.values import parse_value
@@ -30,7 +30,7 @@ from advisor.words import PHASE_TITLES, when
 FP32_SHAPE = "fp32 "
 """How the shape of a tensor of 4-byte numbers begins (memory/attribution.py)."""
 
-_TRAINS = re.compile(r"\b(?:train|fit|_?inner_training_loop|training_step|train_step)\(")
+_TRAINS = regex(r"\b(?:train|fit|_?inner_training_loop|training_step|train_step)\(")
 """Calls and functions in which a trainer that was built runs."""
 ROOM = 0.8
 """A run whose upper bound takes less of the card fits with room to spare (judgement)."""

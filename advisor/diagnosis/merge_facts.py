@@ -8,21 +8,22 @@ from collections.abc import Sequence
 from advisor.crash.evidence import Frame
 from advisor.crash.phase import frame_words
 from advisor.diagnosis.fact import Fact
+from advisor.regex import regex
 
 _CALLS = (
     r"(?:unsloth_(?:save|push)\w*|(?:save_pretrained|push_to_hub)_(?:merged|gguf|torchao)"
     r"|merge_and_unload|_unload_and_optionally_merge|merge_lora)"
 )
-FUNCTION = re.compile(rf"^(?:{_CALLS}|_merge_lora|export_model|merge_lora_\w+)$")
+FUNCTION = regex(rf"^(?:{_CALLS}|_merge_lora|export_model|merge_lora_\w+)$")
 """Functions that merge or export: unsloth's save.py, peft, LLaMA-Factory's tuner.py, ms-swift and axolotl."""
-UNSLOTH_FILE = re.compile(r"(?:^|/)(?:unsloth\w*/save|saving_utils)\.py$")
-STATED = re.compile(
+UNSLOTH_FILE = regex(r"(?:^|/)(?:unsloth\w*/save|saving_utils)\.py$")
+STATED = regex(
     rf"^[^#\n]*?(\b{_CALLS}\s*\(|\b(?:llamafactory-cli|swift) export\b|\bexport_model\.py\b|\baxolotl merge[-_]lora\b"
     r"|\b\w*merge_(?:\w+_)?(?:adapters?|lora|peft|model)\w*\.py\b|(?:--|\b)merge_lora[ =:]+[Tt]rue\b|\bexport_dir\b)",
     re.MULTILINE,
 )
 """A call or a command of a launch that merges or exports, outside comments."""
-UNSLOTH_CALL = re.compile(r"unsloth_|(?:save_pretrained|push_to_hub)_(?:merged|gguf|torchao)")
+UNSLOTH_CALL = regex(r"unsloth_|(?:save_pretrained|push_to_hub)_(?:merged|gguf|torchao)")
 
 
 def merge_facts(frames: Sequence[Frame], text: str) -> dict[str, Fact]:

@@ -12,20 +12,19 @@ from advisor.diagnosis.fact import Fact
 from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
+from advisor.regex import regex
 from advisor.rules.functions import version_in
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name, sees_by_name
 from advisor.run.stated import evaluates_only, stated
 from advisor.units import show_bytes
 
-_PICTURES = re.compile(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
+_PICTURES = regex(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
 """Words in the names of settings that only runs with pictures have."""
-_ADAPTERS = re.compile(
-    r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit|(?:^|_)bits$"
-)
-_OF_ADAPTERS = re.compile(r"(?:^|[/_.-])q?lora(?:[/_.-]|$)", re.IGNORECASE)
+_ADAPTERS = regex(r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit|(?:^|_)bits$")
+_OF_ADAPTERS = regex(r"(?:^|[/_.-])q?lora(?:[/_.-]|$)", re.IGNORECASE)
 """A file whose path speaks of adapters: finetune/lora.py, train_lora.py, peft's own layers."""
-_LOADS = re.compile(r"\.from_pretrained\((?![^()]*(?:dtype|load_in_|quantization_config|kw\w*\b|args\b))[^()]*\)")
+_LOADS = regex(r"\.from_pretrained\((?![^()]*(?:dtype|load_in_|quantization_config|kw\w*\b|args\b))[^()]*\)")
 """A call that names neither a type nor a packing, as a source line shows it whole."""
 _KEEPS_TYPE = ">=5"
 """transformers that load in the type of the checkpoint; before, in fp32 (v5 migration guide)."""

@@ -4,8 +4,6 @@ there: no step, no question and no sentence is of it.
 
 from __future__ import annotations
 
-import re
-
 from advisor.crash.evidence import Crash
 from advisor.crash.parts import Part, parts_in
 from advisor.diagnosis.fact import Fact, Facts
@@ -14,6 +12,7 @@ from advisor.knowledge.schema import Framework
 from advisor.language import say, sentences
 from advisor.memory.inputs import SHARE
 from advisor.memory.trainer import has_engine
+from advisor.regex import regex
 from advisor.run.natives import OF_ROLLOUTS
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Run
@@ -26,7 +25,7 @@ _OF_ENGINES: frozenset[Phase] = frozenset({"rollout_init", "weight_sync"})
 ENOUGH_SETTINGS = 3
 """Settings, none of which speaks of rollouts, that show a run without any (judgement)."""
 _TRAINER = "transformers/trainer.py"
-_RAY = re.compile(r"\bRay\b|\bray (?:stop|start|memory|status)\b")
+_RAY = regex(r"\bRay\b|\bray (?:stop|start|memory|status)\b")
 
 
 def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts) -> dict[str, Fact]:
@@ -73,7 +72,7 @@ def _own_loop(crash: Crash, spoken: frozenset[Part], dialect: Framework | None, 
     return {"own_loop": Fact(True, "log", because)}
 
 
-_INSTALLED = re.compile(r"(?:site|dist)-packages/")
+_INSTALLED = regex(r"(?:site|dist)-packages/")
 
 
 def spoken_here(text: str, facts: Facts) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from math import ceil
 
@@ -25,6 +24,7 @@ from advisor.memory.fit import PLACES, capacity_of
 from advisor.memory.otherwise import FILLED
 from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
+from advisor.regex import regex
 from advisor.rules.tree import as_number
 from advisor.run.default_bits import default_bits
 from advisor.run.run import Run
@@ -56,7 +56,7 @@ PACE = 20
 _EVERYWHERE = ("0.0.0.0", "::", "0")  # noqa: S104  (nothing is bound)
 """Addresses that mean all of this node's."""
 _DYING = ("cause", "echo", "victim", "pointer")
-_ADDRESS = re.compile(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
+_ADDRESS = regex(r"\bip=([0-9A-Fa-f.:]{3,45}|[\w.-]{1,60})")
 """Ray's way of saying where a worker runs: "(pid=67842, ip=10.0.0.11, …"."""
 
 

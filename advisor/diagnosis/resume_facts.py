@@ -11,9 +11,10 @@ from advisor.diagnosis.card_facts import grouped
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.frame_facts import PASS
 from advisor.language import say
+from advisor.regex import regex
 from advisor.run.run import Run
 
-RESTORES = re.compile(
+RESTORES = regex(
     r"torch/optim/\w+\.py:(?:load_state_dict|_process_value_according_to_param_policy|_cast)$|"
     r"(?:accelerate|torch/distributed)/\S*:(?:load_state|load_fsdp_optimizer|(?:shard_)?optim_state_dict_to_load|"
     r"scatter_full_optim_state_dict|set_optimizer_state_dict|set_state_dict)$|"
@@ -23,17 +24,17 @@ RESTORES = re.compile(
     r"(?:_?maybe_)?resume(?:_\w+|d\w*)?|restore(?:_checkpoint|_states?)?)$"
 )
 """Functions that bring back what a checkpoint holds (torch, accelerate, DeepSpeed, transformers, verl, Megatron)."""
-RESTORED = re.compile(r"torch\.load\([^)]*(?:resum|ckpt|checkpoint|optim)|optimi[sz]er\w*\.load_state_dict\(")
+RESTORED = regex(r"torch\.load\([^)]*(?:resum|ckpt|checkpoint|optim)|optimi[sz]er\w*\.load_state_dict\(")
 """Source lines of a program's own that do so."""
-NOT_A_RUN = re.compile(
+NOT_A_RUN = regex(
     r":(?:from_pretrained|_?load_pretrained_model|train|fit|step|resume_\w*(?:memory|occupation)\w*|wake_up)$"
     r"|(?:torch_memory_saver|vllm|sglang)\w*/"
 )
 """Functions that load a model from its files, take an engine's memory back, or train."""
-KEYS = re.compile(r"(?:^|[./_-])(?:resume(?:[._-]?(?:from|path|dir|mode|training|checkpoint)\w*)*|load_checkpoint)$")
-GIVEN = re.compile(r"resume_from_checkpoint\W{1,3}(?!none|false|null)\w|resume_mode=resume_path", re.IGNORECASE)
+KEYS = regex(r"(?:^|[./_-])(?:resume(?:[._-]?(?:from|path|dir|mode|training|checkpoint)\w*)*|load_checkpoint)$")
+GIVEN = regex(r"resume_from_checkpoint\W{1,3}(?!none|false|null)\w|resume_mode=resume_path", re.IGNORECASE)
 """A call that makes a run go on from a checkpoint (transformers, verl)."""
-OFF = re.compile(r"(?i)^(?:|none|null|false|no|0|auto|disable|never)$")
+OFF = regex(r"(?i)^(?:|none|null|false|no|0|auto|disable|never)$")
 """Settings that name what a run resumes from, and what they say where it does not, or only may."""
 
 

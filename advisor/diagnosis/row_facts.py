@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from advisor.diagnosis.fact import Fact
 from advisor.language import say
+from advisor.regex import regex
 from advisor.run.natives import last_part
 from advisor.run.run import Run
 from advisor.run.values import parse_value
 
-_FILLS = re.compile(
-    r"pad_to_(?:sequence_len|max_len(?:gth)?|maximum|fixed_length|longest_allowed)|padding_to_max_length"
-)
+_FILLS = regex(r"pad_to_(?:sequence_len|max_len(?:gth)?|maximum|fixed_length|longest_allowed)|padding_to_max_length")
 """Switches that pad every row to the longest length (axolotl, AReaL, older scripts of transformers)."""
 
 
-_WHOLE_ROW = re.compile(
+_WHOLE_ROW = regex(
     r"(?:model_)?max_(?:seq(?:uence)?_)?len(?:gth)?|cutoff_len|block_size|(?:max_)?seq(?:uence)?_len(?:gth)?"
 )
 """Keys of the longest row, prompt and answer together."""

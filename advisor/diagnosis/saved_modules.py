@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.language import say
 from advisor.memory.constants import BF16
+from advisor.regex import regex
 from advisor.run.natives import last_part
 from advisor.run.run import Run
 from advisor.units import show_bytes, show_params
 
-_KEY = re.compile(r"(?:lora_)?modules_to_save|additional_trainable_modules?")
+_KEY = regex(r"(?:lora_)?modules_to_save|additional_trainable_modules?")
 """peft's LoraConfig, LLaMA-Factory's older name, and the options of scripts that pass it on."""
-_TABLES = re.compile(r"embed\w*|wte|lm_head|output_layer", re.IGNORECASE)
+_TABLES = regex(r"embed\w*|wte|lm_head|output_layer", re.IGNORECASE)
 WHOLE = 8 * BF16
 """Bytes of a parameter that is trained whole in mixed precision."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from advisor.crash.evidence import Crash
 from advisor.crash.statements import SHARED
 from advisor.diagnosis.fact import Fact
 from advisor.language import mark, say
+from advisor.regex import regex
 from advisor.run.natives import last_part
 from advisor.run.run import Knob, Run
 from advisor.script.document import Setting
 
-_FSDP = re.compile(r"\b_fsdp_wrapped_module\b|\bFlatParameter\b|torch/distributed/(?:fsdp|_composable/fsdp)/")
+_FSDP = regex(r"\b_fsdp_wrapped_module\b|\bFlatParameter\b|torch/distributed/(?:fsdp|_composable/fsdp)/")
 """Names that only torch's FSDP puts into a line (pytorch/pytorch torch/distributed/fsdp/_common_utils.py)."""
 FSDP = f"{SHARED}fsdp"
 IN_FULL = (
@@ -87,18 +87,18 @@ def _offloaded(crash: Crash) -> dict[str, Fact]:
     return {f"knob.{found.name}": Fact(True, "log", found.note)} if found is not None else {}
 
 
-_FSDP_ON = re.compile(r"(?:enable|use)_fsdp2?")
-_STAGE = re.compile(r"(?:zero_optimization\.stage|deepspeed_config\.zero_stage)$")
-_STAGE_WORDS = re.compile(
+_FSDP_ON = regex(r"(?:enable|use)_fsdp2?")
+_STAGE = regex(r"(?:zero_optimization\.stage|deepspeed_config\.zero_stage)$")
+_STAGE_WORDS = regex(
     r"(?i)(?:(?:deepspeed|ds)[ _-]?)?zero(?:[ _-]?(?:optimization|stage|level))*"
     r": ?\W*(?:(?:zero|stage)[ _-]*){0,2}([0-3])(?![.\d])"
     r"|(?:deepspeed|ds)(?:[ _-]config)?: ?\W*(?:(?:deepspeed|zero|stage)[ _-]*){1,3}([0-3])(?![.\d])"
 )
 """Key and value of a line: of DeepSpeed alone the value has to speak of a stage, or it is a version."""
-_OFFLOADED = re.compile(r"(?i)(?<!no )(?<!without )(?:cpu[ _-]?)?\boffload")
-_CHOOSES_FSDP = re.compile(r"distributed_type$|fsdp")
+_OFFLOADED = regex(r"(?i)(?<!no )(?<!without )(?:cpu[ _-]?)?\boffload")
+_CHOOSES_FSDP = regex(r"distributed_type$|fsdp")
 """Keys that stand for the stage where FSDP shards."""
-_OFFLOADS = re.compile(r"zero_optimization\.offload_optimizer\.device$")
+_OFFLOADS = regex(r"zero_optimization\.offload_optimizer\.device$")
 _TO_HOST = ("cpu", "nvme")
 _OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}
 

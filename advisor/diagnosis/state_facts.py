@@ -18,6 +18,7 @@ from advisor.memory.attribution import NEAR, tried_bytes
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
+from advisor.regex import regex
 from advisor.run.default_bits import default_bits
 from advisor.run.run import Run, Unread
 from advisor.run.shape import bits_in_name, packed_by_name, served_bits
@@ -35,7 +36,7 @@ LARGE_STATES = 64 * GIB
 LEAST_FLAT = 4 * GIB
 """Bytes: a smaller request near the size of a small model may be anything (judgement)."""
 _OFFLOADS = ("actor.optimizer_offload", "actor.param_offload", "actor.full_cpu_offload")
-_FULL = re.compile(r"(?:^|[^a-z])full(?:[^a-z]|$|fine|param|sft)", re.IGNORECASE)
+_FULL = regex(r"(?:^|[^a-z])full(?:[^a-z]|$|fine|param|sft)", re.IGNORECASE)
 """In a value, a file's name or a program's: all weights are trained ("finetuning_type full", "config_full.yaml")."""
 _OFF = frozenset(("", "0", "false", "no", "none", "null"))
 

@@ -9,6 +9,7 @@ from advisor.crash.evidence import Crash, stopped
 from advisor.crash.verdict import NEARLY_FULL
 from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean_line
+from advisor.regex import regex
 
 _STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-zh", "oom-advice"})
 """Signatures of plain words, which tell no memory."""
@@ -16,21 +17,21 @@ _KILLS = frozenset({"killed-9", "exit-137", "bash-killed", "dataloader-killed", 
 """Signatures of a SIGKILL of which nobody says who sent it."""
 _CUT_BEHIND = ("traceback", "collective-failed", "ray-wrapper")
 """Signatures of an error that the process raised itself, without what it says."""
-_OTHER_HAND = re.compile(
+_OTHER_HAND = regex(
     r"(?i)\b(?:preempt\w*|time ?limit|wall ?time|scancel\w*|cancel\w*|ctrl[-+ ]?c|manually|by hand|i killed)\b"
     r"|\bby (?:slurm|the (?:scheduler|queue|cluster))\b|\bexactly\b|抢占|超时|手动"
 )
 """Words of another who ends runs."""
-_OF_HOST = re.compile(
+_OF_HOST = regex(
     r"(?i)kill|\b137\b|(?<!\w)-9\b|\b(?:RAM|host|cpu|swap|workers?|pod|slurm|cgroup|container)\b|cannot allocate|内存"
 )
-_UNSAID = re.compile(
+_UNSAID = regex(
     r"(?i)(?:\b(?:if|avoid\w*|prevent\w*|without|no|not|never|may|might|can|could|would|handl\w+|catch\w*|in case)\b"
     r"|\b(?:risk|possible)\b|如果|若|避免|防止|可能)[^.!?;]{0,40}?(?:\bout[- ]of[- ]memory|OutOfMemory|\bOOM)"
 )
 """Words of a shortage that is feared, not met."""
-_METRICS = re.compile(r"^[^#\n]*\b(compute_metrics\w*)\s*[=(](?!\s*None)", re.MULTILINE)
-_REDUCED = re.compile(r"\bpreprocess_logits_for_metrics\s*=(?!\s*None)")
+_METRICS = regex(r"^[^#\n]*\b(compute_metrics\w*)\s*[=(](?!\s*None)", re.MULTILINE)
+_REDUCED = regex(r"\bpreprocess_logits_for_metrics\s*=(?!\s*None)")
 
 
 def metrics_facts(text: str) -> dict[str, Fact]:
@@ -41,7 +42,7 @@ def metrics_facts(text: str) -> dict[str, Fact]:
 
 _QUOTED = 120
 """Characters of a command that are quoted."""
-_BOUND = re.compile(r"\bnumactl\b[^\n;|&]{0,200}?\s(?:--membind|-m)[= ]\S{1,40}")
+_BOUND = regex(r"\bnumactl\b[^\n;|&]{0,200}?\s(?:--membind|-m)[= ]\S{1,40}")
 """numactl(8): memory from these NUMA nodes alone; a preference (--preferred, --localalloc) is no limit."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from math import isqrt
@@ -24,6 +23,7 @@ from advisor.memory.ledger import build_ledger
 from advisor.memory.lora import tile_rows
 from advisor.memory.megatron import Split, expert_parameters, split_of
 from advisor.memory.trainer import has_engine, shards_of, tensor_ways
+from advisor.regex import regex
 from advisor.run.run import ModelShape, Run
 from advisor.units import show_bytes
 from advisor.words import Phase
@@ -54,7 +54,7 @@ PRECISE = 0.006
 """Part of a size within which it is printed, from which on the some fifty tensors of a run seldom meet it by chance."""
 _LEAST_SCORES = 2 << 30
 """Bytes: a sampler of 1024 sequences and 250 000 words asks for half of it in fp32."""
-_IN_ENGINE = re.compile(r"(?:^|/)(?:vllm|sglang)/")
+_IN_ENGINE = regex(r"(?:^|/)(?:vllm|sglang)/")
 _MOST_ROWS = 64
 """Of a pass in which a round number of tokens is looked for (judgement)."""
 ROUND = 512

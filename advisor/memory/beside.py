@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.language import say
 from advisor.memory.trainer import has_engine
+from advisor.regex import regex
 from advisor.run.run import Knob, Run
 from advisor.units import show_bytes
 from advisor.words import Phase
 
-_PID = re.compile(r"\(pid (\d+)\)")
+_PID = regex(r"\(pid (\d+)\)")
 LEAST = 0.1
 """Part of a card from which on another process of it is worth a word (judgement)."""
 AS_ITS_SHARE = 0.2

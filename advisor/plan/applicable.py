@@ -14,6 +14,7 @@ from advisor.plan.common_names import ROLES, names_of, stated_by_name
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.situation import Situation
 from advisor.plan.steps import example_of
+from advisor.regex import regex
 from advisor.run.dialect import ASSUMED_BY
 from advisor.run.natives import OF_ROLLOUTS, Native, last_part
 from advisor.run.run import KnobValue
@@ -82,7 +83,7 @@ def _is_fork(package: str, situation: Situation) -> bool:
     return any(one is not None and not usual.search(one.group(1)) for one in found)
 
 
-_TYPED = re.compile(r"(?:^|(?<=[\s(]))(?:--)?([a-z]\w*)(?:=|\s+)([^\s,)]+)")
+_TYPED = regex(r"(?:^|(?<=[\s(]))(?:--)?([a-z]\w*)(?:=|\s+)([^\s,)]+)")
 """Key and value of an example: `--lora_dim 128`, `gradient_checkpointing=True`."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Sequence
 
 from advisor.diagnosis.cases import MECHANISM, open_words, situation_words
@@ -15,6 +14,7 @@ from advisor.plan.propose import present
 from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
+from advisor.regex import regex
 from advisor.rules.tree import as_number
 from advisor.run.constraints import newly_broken, no_effect
 from advisor.run.natives import Native, in_era
@@ -25,7 +25,7 @@ AS_IN = "as-in-"
 """Before a case's id: the step that does what it did."""
 HELPED = ("confirmed", "plausible")
 """Grades of cases in which something helped, or the maintainers say so, the surest first."""
-_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)[bB](?![a-zA-Z\d])")
+_SIZE = regex(r"(?<![\w.])(\d+(?:\.\d+)?)[bB](?![a-zA-Z\d])")
 SIZE_CLASS = 2.5
 """Models that differ by more are not of one size class: 7B and 14B are, 3B and 14B are not (judgement)."""
 _TRIVIAL = frozenset({"framework", "memory", "gpu", "gpus"})

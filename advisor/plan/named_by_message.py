@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
 from advisor.knowledge.schema import NewValue, Remedy
 from advisor.plan.common_names import names_of
 from advisor.plan.situation import Situation
+from advisor.regex import regex
 from advisor.words import BETWEEN_SENTENCES
 
 _PROVES = ("cause", "victim", "hint")
-_NAME = re.compile(r"(?:--)?[a-z][a-z0-9]*(?:[_-][a-z0-9]+)+")
-_DOWN = re.compile(r"(?i)\b(?:lower|reduc|decreas|shorten)(?:e|ing|ed)?\b")
-_UP = re.compile(r"(?i)\b(?:increas|rais|enlarg)(?:e|ing)?\b")
-_CONDITION = re.compile(r"(?i)\s*(?:if|when|where|in case)\b")
+_NAME = regex(r"(?:--)?[a-z][a-z0-9]*(?:[_-][a-z0-9]+)+")
+_DOWN = regex(r"(?i)\b(?:lower|reduc|decreas|shorten)(?:e|ing|ed)?\b")
+_UP = regex(r"(?i)\b(?:increas|rais|enlarg)(?:e|ing)?\b")
+_CONDITION = regex(r"(?i)\s*(?:if|when|where|in case)\b")
 """What torch prints of fragmentation under every failure holds only on a condition."""
 _Way = Literal["down", "up"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Literal
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 
 from advisor.language import clauses, say
 from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.regex import regex
 from advisor.script.document import COMMENT, DocumentKind, EditRefused, EditRequest, Rewrite, Span
 from advisor.script.edit import rewrite
 from advisor.script.launch import Script
@@ -25,7 +25,7 @@ WRITABLE = frozenset({"setting", "environment", "data", "job"})
 
 UNSET = "(unset)"
 """The old value in a comment, where there was none."""
-_COMMENTED = re.compile(rf"{COMMENT}(?:[\w.-]+: )?(?P<key>\S+) (?P<old>.*) -> ")
+_COMMENTED = regex(rf"{COMMENT}(?:[\w.-]+: )?(?P<key>\S+) (?P<old>.*) -> ")
 """The comment of `wanted_of`, as it stands in a file."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -18,6 +17,7 @@ from advisor.plan.patch import pip_install
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
+from advisor.regex import regex
 from advisor.rules.functions import release_of, version_in
 from advisor.words import Basis, filled
 
@@ -28,7 +28,7 @@ HOST_LEAK = "host-library-leak"
 """The cause of a version that keeps host RAM."""
 _OPTIONAL = ("deepspeed",)
 """Libraries that most frameworks may do without: a run uses them where something of it names them."""
-_RANGE = re.compile(r">=([\w.]+)(?:,<([\w.]+))?")
+_RANGE = regex(r">=([\w.]+)(?:,<([\w.]+))?")
 MOST_SUSPECTED = 2
 """Libraries whose version is worth a look before anything is changed."""
 

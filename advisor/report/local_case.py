@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,6 +20,7 @@ from advisor.plan.patch import bare
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.reported import WORKED_HERE
 from advisor.redact import redact
+from advisor.regex import regex
 from advisor.report.ticket import anonymous
 from advisor.run.values import parse_value
 from advisor.script.write import write_file
@@ -28,7 +28,7 @@ from advisor.state import State
 from advisor.units import show_bytes
 from advisor.words import MEMORY_TITLES, PHASE_TITLES
 
-_WORD = re.compile(r"[A-Za-z][\w.+-]{0,24}\Z")
+_WORD = regex(r"[A-Za-z][\w.+-]{0,24}\Z")
 """A setting's value that is no path, no list and no sentence."""
 _LOOKED_AT = 200
 """Of the cases that this site kept, the newest, which a new one is compared with."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.memory.cells import Ledger, Place
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact
+from advisor.regex import regex
 from advisor.report import phrases
 from advisor.report.machine_line import machine_line
 from advisor.report.sharing import shareable
@@ -23,8 +23,8 @@ from advisor.words import BASIS_TITLES, PHASE_TITLES, sentence
 if TYPE_CHECKING:
     from advisor.state import State
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!])")
-_RUNS_OF_TICKS = re.compile(r"`+")
+_SPECIAL = regex(r"([\\`*_{}\[\]<>#|~!])")
+_RUNS_OF_TICKS = regex(r"`+")
 
 
 def text(value: str, limit: int = 600) -> str:

@@ -6,12 +6,13 @@ import os
 import re
 
 from advisor.redact import is_hiding
+from advisor.regex import regex
 
-ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}\b", re.IGNORECASE)
-MAIL = re.compile(r"[\w.+-]+@(?!v\d+\.\d)[\w-]+(?:\.[\w-]+)+")
+ADDRESS = regex(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:[0-9a-f]{1,4}:){4,7}[0-9a-f]{1,4}\b", re.IGNORECASE)
+MAIL = regex(r"[\w.+-]+@(?!v\d+\.\d)[\w-]+(?:\.[\w-]+)+")
 """`name@v0.9.0` is a release of a repository, as sources name it."""
-HOST = re.compile(r"\b(?:ip=|host(?:name)?[=:]\s*|node[=:]\s*)[^\s,)]+", re.IGNORECASE)
-_HOMES = re.compile(r"(?<![\w.])/(?:home|Users)/[^/\s'\"`]+|(?<![\w.])/root(?=/)")
+HOST = regex(r"\b(?:ip=|host(?:name)?[=:]\s*|node[=:]\s*)[^\s,)]+", re.IGNORECASE)
+_HOMES = regex(r"(?<![\w.])/(?:home|Users)/[^/\s'\"`]+|(?<![\w.])/root(?=/)")
 
 
 def shareable(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,6 +16,7 @@ from advisor.memory.ledger import peak_rises
 from advisor.plan.order import most_saved
 from advisor.plan.plan import PlanStep
 from advisor.plan.solve import WITNESSES, enough_alone
+from advisor.regex import regex
 from advisor.report import phrases
 from advisor.report.layout import wrap
 from advisor.words import BETWEEN_SENTENCES, sentence
@@ -30,7 +30,7 @@ ON_HOST = 2
 """Other steps, shown at least of a plan for the host: what relieves most, and the machine."""
 PARAGRAPH = 180
 """Columns of a paragraph; the sentences beyond are for `--all`."""
-_COMMAND = re.compile(r"[`=]|--\w|\w_\w")
+_COMMAND = regex(r"[`=]|--\w|\w_\w")
 """What a sentence has that says what to type."""
 _PROMISES: Sayings[FitVerdict] = Sayings(
     {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from advisor.language import clauses, listed, say, sentences
 from advisor.machine.gpu_spec import cards_named
 from advisor.plan.plan import PlanStep
 from advisor.plan.solve import WITNESSES, contradicting
+from advisor.regex import regex
 from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.machine_line import machine_line
@@ -50,9 +50,9 @@ _PROVES = ("cause", "victim", "hint", "pointer", "warning")
 """Roles of evidence, the one that proves most first."""
 UNPROVEN = "unproven"
 """An answer that no evidence contradicts."""
-_OPTION = re.compile(r"--[a-z-]+")
-_FILE = re.compile(r"[\w./-]+\.(?:ya?ml|json|toml|py|sh)\b")
-_SIZE = re.compile(r"\d [KMGT]iB\b")
+_OPTION = regex(r"--[a-z-]+")
+_FILE = regex(r"[\w./-]+\.(?:ya?ml|json|toml|py|sh)\b")
+_SIZE = regex(r"\d [KMGT]iB\b")
 _LOOKS = frozenset(
     {
         ("ask-who-killed", "killer"),

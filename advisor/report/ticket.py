@@ -6,7 +6,6 @@ In English it is ASCII: colleagues abroad and issue trackers read it.
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from advisor.language import ENGLISH, clauses, say, speaking, spoken
 from advisor.machine.describe import NAMELESS
 from advisor.plan.solve import finish
 from advisor.redact import redact
+from advisor.regex import regex
 from advisor.report import phrases
 from advisor.report.layout import plain_ascii, wrap
 from advisor.report.machine_line import machine_line
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 COLUMNS, LINES = 76, 25
 QUOTED = 150
-_FOLDERS = re.compile(r"(?<![\w.:/])[~.]{0,2}/(?:[^\s/,;:()'\"]+/)+")
-_LONG_ID = re.compile(r"\b[0-9a-f]{24,}\b")
+_FOLDERS = regex(r"(?<![\w.:/])[~.]{0,2}/(?:[^\s/,;:()'\"]+/)+")
+_LONG_ID = regex(r"\b[0-9a-f]{24,}\b")
 
 
 def anonymous(text: str) -> str:

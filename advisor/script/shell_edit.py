@@ -40,11 +40,11 @@ _GAP = regex(rb"(?:[ \t]|\\\r?\n|\r?\n)*\Z")
 _KEY = regex(r"(\+\+|\+)?(.*)\Z", re.DOTALL)
 _DEFAULT_INDENT = b"    "
 _ARRAY = regex(rb"([A-Za-z_]\w*)\+?=\(")
-_WORDS = re.compile(rb"\w+")
+_WORDS = regex(rb"\w+")
 _NO_DASHES = tuple(dash.encode() for dash in "\u2010\u2011\u2012\u2013\u2014\u2212")
 """What word processors make of `-`."""
 _MULTIRUN = ("--multirun", "-m")
-_SWEEP = re.compile(r"(?:choice|range|interval|glob)\(|[^\[\]{}()'\",]+,")
+_SWEEP = regex(r"(?:choice|range|interval|glob)\(|[^\[\]{}()'\",]+,")
 """What hydra takes for several values: a list of texts without brackets, or a sweep of its own grammar."""
 
 

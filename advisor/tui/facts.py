@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
+from advisor.regex import regex
 from advisor.report.machine_line import cards
 from advisor.run.run import Run
 from advisor.script.document import Setting
@@ -16,7 +16,7 @@ from advisor.units import GIB
 if TYPE_CHECKING:
     from advisor.state import State
 
-_SIZED = re.compile(r"\d ?GB\b")
+_SIZED = regex(r"\d ?GB\b")
 _DECIDED_BY = Sayings({"default": "framework default", "log": "read in the log", "environment": "environment"})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import time
@@ -17,6 +16,7 @@ from textual.widgets import Input
 from advisor.demo import is_bundled
 from advisor.hostile import cells
 from advisor.language import mark, say, say_count
+from advisor.regex import regex
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.gauges_view import left_behind
 from advisor.tui.keys import Hint
@@ -219,7 +219,7 @@ class SavedScreen(StageScreen):
             self.post_message(Copied(f"{self.ui.saved.next_command}\n", mark("the next command")))
 
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_HUNK = regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _NUMBER = 5
 _PIECES = 3
 """Terminal lines that a changed line takes at most."""

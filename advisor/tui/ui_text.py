@@ -5,7 +5,6 @@ Pure functions from nouns to lines live beside each screen; `page.py` draws what
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
@@ -15,6 +14,7 @@ from advisor.hostile import cells, clean_line
 from advisor.language import listed, mark, say
 from advisor.line_breaks import wrapped
 from advisor.redact import redact
+from advisor.regex import regex
 from advisor.units import in_ranges
 
 Tone = Literal[
@@ -24,7 +24,7 @@ Tone = Literal[
 TONES: tuple[Tone, ...] = get_args(Tone)
 MARGIN = 1
 """Columns on both sides of the words of a screen."""
-_SENTENCE_END = re.compile(r"\. |[。！？][”」）]?")
+_SENTENCE_END = regex(r"\. |[。！？][”」）]?")
 
 
 class Toned(Struct, frozen=True):
