@@ -104,15 +104,6 @@ def empty_tables(keyed: Keyed) -> list[KeyedEntry]:
     return [KeyedEntry(one.key, EMPTY, one.start, one.end, "plain", one.start, True) for one in alone]
 
 
-def read_keyed(document: Document) -> Keyed:
-    """A YAML, JSON or TOML document to the byte. Raises ScriptError."""
-    if document.kind == "toml":
-        from advisor.script.toml_file import read_toml
-
-        return read_toml(document)
-    return read_json(document) if document.kind == "json" else read_yaml(document)
-
-
 def settings_of(
     document: Document, entries: Iterable[KeyedEntry], origin: Origin = "file", prefix: str = ""
 ) -> list[Setting]:

@@ -13,8 +13,9 @@ from advisor.bash.text import ShellValue, cut, joined, line_at, line_starts
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Setting, Span
-from advisor.script.keyed import read_keyed, settings_of
+from advisor.script.keyed import settings_of
 from advisor.script.keyed_edit import KeyedEditor
+from advisor.script.keyed_file import read_keyed
 from advisor.script.literal import target
 
 _EXPANDED = (b"$", b"`", b"\\")
