@@ -134,21 +134,18 @@ def _in_file(run: Run) -> dict[str, Fact]:
     def fact(value: bool | str, of: Setting) -> Fact:
         return Fact(value, "script", f"{of.key} = {of.text}")
 
+    def by_zero(third: bool, stage: Setting, offload: Setting | None) -> dict[str, Fact]:
+        held = {"knob.actor.optimizer_offload": fact(True, offload)} if offload is not None else {}
+        return {"trainer": fact("deepspeed", stage), "zero3": fact(third, stage), "cpu_adam": fact(True, stage), **held}
+
     stated = {last_part(one.key): one for one in run.settings if one.resolved}
     stage = next((one for one in run.settings if one.resolved and _STAGE.search(one.key)), None)
     if stage is not None:
         moved = next((one for one in run.settings if one.resolved and _OFFLOADS.search(one.key)), None)
-        there = moved is not None and moved.text in _TO_HOST
-        return {
-            "trainer": fact("deepspeed", stage),
-            "zero3": fact(stage.text == "3", stage),
-            "cpu_adam": fact(True, stage),
-            **({"knob.actor.optimizer_offload": fact(True, moved)} if moved is not None and there else {}),
-        }
+        return by_zero(stage.text == "3", stage, moved if moved is not None and moved.text in _TO_HOST else None)
     if worded := stage_in_words(run):
         number, offloaded, line = worded
-        host = {"knob.actor.optimizer_offload": fact(True, line)} if offloaded else {}
-        return {"trainer": fact("deepspeed", line), "zero3": fact(number == 3, line), **host}
+        return by_zero(number == 3, line, line if offloaded else None)
     if own := next(
         (one for name, one in stated.items() if _FSDP_ON.fullmatch(name) and one.text.lower() == "true"), None
     ):
