@@ -37,7 +37,7 @@ FACTS = frozenset({
     "gpu.peak_of_pass", "gpu.scattered", "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing",
     "has_critic", "has_engine", "host.beyond_states",
     "host.cpu_adam", "host.driver_large", "host.grows", "host.held_by", "host.largest",
-    "host.limit_below_ram", "host.offload_share", "host.one_holds_states", "host.outside_list", "host.roomy",
+    "host.limit_below_ram", "host.off_card", "host.offload_share", "host.one_holds_states", "host.outside_list", "host.roomy",
     "host.states_large", "host.threshold",
     "host.top_user", "host.victim", "idle_cards", "images", "in_vain", "laid_over", "ledger.batch_share",
     "ledger.engine_share", "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.gpu_tight",
