@@ -124,6 +124,9 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
         if _FAILS.search(sentence):
             yield from (f"{BEHIND}{phase}" for phase, named in words.behind.items() if re.search(named, sentence))
+        if not _DOUBTS.search(sentence):
+            told = ((name, re.search(named, sentence)) for name, named in words.host_holders.items())
+            yield from (f"{HOLDER}{name} {clean_line(one[0], _QUOTED)}" for name, one in told if one)
         if words.ran_before and re.search(words.ran_before, sentence):
             yield RAN_BEFORE
         if not re.search(words.averted, sentence):

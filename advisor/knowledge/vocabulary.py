@@ -43,7 +43,7 @@ FACTS = frozenset({
     "ledger.engine_share", "ledger.gathered_share", "ledger.gpu_fits", "ledger.gpu_room", "ledger.gpu_tight",
     "ledger.host_fits", "ledger.host_share", "ledger.largest", "ledger.left_to_pass", "ledger.logits_larger",
     "ledger.states_of_phase", "ledger.states_share", "ledger.unexplained_share", "log_prob_pass", "logits.least_share",
-    "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "modules.saved",
+    "lora", "memory", "merges", "merges.converts", "merges.unsloth", "model", "model.parameters", "model.tied", "modules.saved",
     "nothing_given", "numa.bound",
     "one_process", "optimizer.card_share", "other.full", "own_loop", "pass.small",
     "phase", "pictures.unlimited", "platform", "project",
