@@ -17,6 +17,8 @@ from advisor.run.shape import served_bits
 from advisor.units import GIB, show_bytes, show_params
 
 BITS = 8 * BF16
+SUMS = ("host.offload_share", "host.states_share", "host.cpu_adam", "host.off_card")
+"""Facts that say what offloaded states take, as the cause tells it."""
 OF_DATA = ("loaders-fill-host", "data-preparation", "workers-hold-data", "object-store")
 """Causes beside which no copy of a model counts."""
 LOADING, NUMA = "loading-per-rank", "numa-bound"
@@ -33,7 +35,8 @@ def host_remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, 
         )
     yield from _loading(known) if cause == LOADING else ()
     yield from _explained(known.ledger, found) if not known.run.quoted else ()  # what was not seen may hold it
-    yield from _whole_copies(known, facts) if cause not in OF_DATA else ()
+    summed = cause == "offload-fills-host" and any(name in facts for name in SUMS)
+    yield from _whole_copies(known, facts) if cause not in OF_DATA and not summed else ()
     yield from _models(known.run, cause)
     yield from _gathered_to_save(known, cause)
 

@@ -33,7 +33,8 @@ UNSLOTH_CALL = regex(r"unsloth_|(?:save_pretrained|push_to_hub)_(?:merged|gguf|t
 
 
 def merge_facts(frames: Sequence[Frame], text: str) -> dict[str, Fact]:
-    """merges, with merges.unsloth where the merge is unsloth's own, merges.converts where a checkpoint is converted. `text`: of the launch; "" where there is none."""
+    """merges, with merges.unsloth or merges.converts where it is unsloth's own, or writes a checkpoint in another form.
+    `text`: of the launch; "" where there is none."""
     for frame in reversed(frames):
         own = UNSLOTH_FILE.search(frame.file.replace("\\", "/")) is not None
         if own or FUNCTION.match(frame.function):

@@ -283,7 +283,8 @@ def host_states(run: Run, machine: Machine) -> dict[str, Fact]:
     size = STATES_IN_FULL * run.model.parameters // (machine.nodes or run.topology.nodes or 1)
     told = {"parameters": show_params(run.model.parameters), "bytes": STATES_IN_FULL, "size": show_bytes(size)}
     because = say("the states of {parameters} parameters × {bytes} bytes are {size} on a node", **told)
-    large = {"host.states_large": Fact(size >= min(LARGE_STATES, MOSTLY * ram if ram else LARGE_STATES), "script", because)}
+    least = min(LARGE_STATES, MOSTLY * ram) if ram else LARGE_STATES
+    large = {"host.states_large": Fact(size >= least, "script", because)}
     if not ram:
         return large
     because = say(

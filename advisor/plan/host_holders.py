@@ -100,8 +100,8 @@ def _of_workers(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -
 
 
 def _is_large(situation: Situation) -> bool:
-    """Whether the model's weights in 16 bits, once for each card of a node or gathered once, fill what nodes have; before
-    a step is seen, those of any but a small model may."""
+    """Whether the model's weights in 16 bits, once for each card of a node or gathered once, fill what nodes have;
+    before a step is seen, those of any but a small model may."""
     model, ran = situation.now.run.model, situation.facts.get("ran")
     least = _SMALL if ran is None else _LARGE
     return (model.parameters or 0) >= least if model is not None else ran is None
