@@ -57,11 +57,11 @@ def _told(crash: Crash) -> dict[str, Fact]:
     tried = sorted(name.removeprefix(IN_VAIN) for name in crash.statements if name.startswith(IN_VAIN))
     if tried:
         facts["in_vain"] = Fact(" ".join(tried), "log", because)
-    for prefix in (HOLDER, HOST_HOLDER):
+    for fact, prefix in (("stated.holder", HOLDER), ("stated.host_holder", HOST_HOLDER)):
         if held := sorted(name.removeprefix(prefix) for name in crash.statements if name.startswith(prefix)):
             holder, _, quoted = held[0].partition(" ")
             because = say("so the post says: “{quoted}”", quoted=clean(quoted))
-            facts[f"stated.{prefix.rstrip('.')}"] = Fact(holder, "log", because)
+            facts[fact] = Fact(holder, "log", because)
     began = sorted(name.removeprefix(BEGAN) for name in crash.statements if name.startswith(BEGAN))
     if updated := sorted(name.removeprefix(UPDATED) for name in crash.statements if name.startswith(UPDATED)):
         library, _, now = updated[0].partition(" ")
