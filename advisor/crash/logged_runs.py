@@ -215,11 +215,11 @@ class Health(Struct, frozen=True):
 
 
 def health_of(marks: Iterable[LogFind]) -> Health:
-    """From a run's own marks ("training-step", "run-finished")."""
+    """From a run's own marks ("training-step", "run-finished"; "best-model-loaded": more is read behind the end)."""
     counts: list[StepCount] = []
     finished = False
     for mark in marks:
-        finished = finished or mark.id == "run-finished"
+        finished = mark.id == "run-finished" or (finished and mark.id != "best-model-loaded")
         if mark.id == "training-step":
             fields = mark.find.fields
             counts.extend(StepCount(mark.log, mark.number, name, _number(text)) for name, text in fields.items())

@@ -37,7 +37,7 @@ _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)
 FITTED, UPDATED = "fitted.", "updated."
 RAN_BEFORE = "ran_before"
 BEHIND = "behind."
-HOLDER = "holder."
+HOLDER, HOST_HOLDER = "holder.", "host_holder."
 _DOUBTS = regex(
     r"(?ai)\b(?:maybe|perhaps|might|could|wonder\w*|suspect\w*|guess\w*|probably|should|try|is it|why)\b"
     r"|\?|？|可能|也许|是不是|难道"
@@ -124,6 +124,9 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
         if _FAILS.search(sentence):
             yield from (f"{BEHIND}{phase}" for phase, named in words.behind.items() if re.search(named, sentence))
+        if not _DOUBTS.search(sentence):
+            told = ((name, re.search(named, sentence)) for name, named in words.host_holders.items())
+            yield from (f"{HOST_HOLDER}{name} {clean_line(one[0], _QUOTED)}" for name, one in told if one)
         if words.ran_before and re.search(words.ran_before, sentence):
             yield RAN_BEFORE
         if not re.search(words.averted, sentence):

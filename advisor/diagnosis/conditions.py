@@ -62,4 +62,4 @@ def _witness(node: Node, scope: FactScope) -> Fact:
         return Fact(True, "script", "")  # that nobody knows something is no reason that anybody need read
     if len(known) == 1 and not (isinstance(node, Not) and not isinstance(node.part, Name)):
         return known[0]
-    return Fact(True, "script", clauses(fact.because for fact in known if fact.because))
+    return Fact(True, "script", clauses(dict.fromkeys(fact.because for fact in known if fact.because)))

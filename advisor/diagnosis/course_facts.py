@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.statements import BEGAN, BEHIND, FIRST, HOLDER, IN_VAIN, RAN_BEFORE, SECOND, UPDATED
+from advisor.crash.statements import BEGAN, BEHIND, FIRST, HOLDER, HOST_HOLDER, IN_VAIN, RAN_BEFORE, SECOND, UPDATED
 from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean
 from advisor.language import listed, say
@@ -57,9 +57,11 @@ def _told(crash: Crash) -> dict[str, Fact]:
     tried = sorted(name.removeprefix(IN_VAIN) for name in crash.statements if name.startswith(IN_VAIN))
     if tried:
         facts["in_vain"] = Fact(" ".join(tried), "log", because)
-    if held := sorted(name.removeprefix(HOLDER) for name in crash.statements if name.startswith(HOLDER)):
-        holder, _, quoted = held[0].partition(" ")
-        facts["stated.holder"] = Fact(holder, "log", say("so the post says: “{quoted}”", quoted=clean(quoted)))
+    for fact, prefix in (("stated.holder", HOLDER), ("stated.host_holder", HOST_HOLDER)):
+        if held := sorted(name.removeprefix(prefix) for name in crash.statements if name.startswith(prefix)):
+            holder, _, quoted = held[0].partition(" ")
+            because = say("so the post says: “{quoted}”", quoted=clean(quoted))
+            facts[fact] = Fact(holder, "log", because)
     began = sorted(name.removeprefix(BEGAN) for name in crash.statements if name.startswith(BEGAN))
     if updated := sorted(name.removeprefix(UPDATED) for name in crash.statements if name.startswith(UPDATED)):
         library, _, now = updated[0].partition(" ")

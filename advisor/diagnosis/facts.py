@@ -37,6 +37,7 @@ from advisor.diagnosis.state_facts import (
     full_by_words,
     host_states,
     least_weights,
+    off_card,
     state_facts,
 )
 from advisor.diagnosis.stated_facts import bound_facts, metrics_facts, stated_facts
@@ -188,6 +189,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts["engine.pool_sleeps"] = replace(pool, value=True)
         facts["colocated"] = replace(pool, value=True)
     facts.update(cpu_adam_facts(known.run, known.machine, facts.get("line.cpu-adam")))
+    facts.update(off_card(known.run, known.crash, known.machine) if "line.states-made" in facts else {})
     model = known.run.model
     crash, parameters = known.crash, model.parameters if model is not None else None
     in_use = crash.evidence[0].fields.get("node_used_bytes") if crash.evidence else None

@@ -13,8 +13,14 @@ from advisor.memory.calibrate import Correction
 from advisor.memory.cells import TITLES, Ledger
 from advisor.memory.constants import BF16, FP32
 from advisor.run.run import Run
+from advisor.run.shape import served_bits
 from advisor.units import GIB, show_bytes, show_params
 
+BITS = 8 * BF16
+SUMS = ("host.offload_share", "host.states_share", "host.cpu_adam", "host.off_card")
+"""Facts that say what offloaded states take, as the cause tells it."""
+OF_DATA = ("loaders-fill-host", "data-preparation", "workers-hold-data", "object-store")
+"""Causes beside which no copy of a model counts."""
 LOADING, NUMA = "loading-per-rank", "numa-bound"
 
 
@@ -29,7 +35,8 @@ def host_remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, 
         )
     yield from _loading(known) if cause == LOADING else ()
     yield from _explained(known.ledger, found) if not known.run.quoted else ()  # what was not seen may hold it
-    yield from _whole_copies(known, facts)
+    summed = cause == "offload-fills-host" and any(name in facts for name in SUMS)
+    yield from _whole_copies(known, facts) if cause not in OF_DATA and not summed else ()
     yield from _models(known.run, cause)
     yield from _gathered_to_save(known, cause)
 
@@ -117,8 +124,15 @@ def _whole_copies(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
                 each=each,
             ),
             say("A node has {ram}.", **told) if ram else "",
+            _unpacked(run),
         )
     )
+
+
+def _unpacked(run: Run) -> str:
+    """That files of few bits a weight come to 16, where the model is published so; else ""."""
+    bits = served_bits(run.model_name, run.model) if run.model is not None else BITS
+    return "" if bits >= BITS else say("Its files hold {bits} bits, which loading unpacks to 16.", bits=bits)
 
 
 def _loading(known: DiagnosisInputs) -> Iterator[str]:
@@ -140,6 +154,7 @@ def _loading(known: DiagnosisInputs) -> Iterator[str]:
         )
     else:
         yield say("By how it loads: {formula}, {size} on a node.", **told)
+    yield from filter(None, (_unpacked(run),))
 
 
 def _models(run: Run, cause: str) -> Iterator[str]:

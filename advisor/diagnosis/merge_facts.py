@@ -23,11 +23,18 @@ STATED = regex(
     re.MULTILINE,
 )
 """A call or a command of a launch that merges or exports, outside comments."""
+CONVERTS = regex(
+    r"^[^#\n]*?(\S*tools/checkpoint/(?:convert|util)\.py|zero_to_fp32(?:\.py)?\b|\bscripts/converters?/\S*\.py"
+    r"|\b(?:convert|export)_\w*(?:checkpoint|ckpt|hf|megatron|mcore|dcp)\w*\.py|\w+(?:2|_to_)(?:hf|mcore|megatron)\w*\.py)",
+    re.MULTILINE,
+)
+"""A program that writes a checkpoint in another form (Megatron-LM, DeepSpeed, NeMo, verl)."""
 UNSLOTH_CALL = regex(r"unsloth_|(?:save_pretrained|push_to_hub)_(?:merged|gguf|torchao)")
 
 
 def merge_facts(frames: Sequence[Frame], text: str) -> dict[str, Fact]:
-    """merges, and merges.unsloth where the merge is unsloth's own. `text`: of the launch; "" where there is none."""
+    """merges, with merges.unsloth or merges.converts where it is unsloth's own, or writes a checkpoint in another form.
+    `text`: of the launch; "" where there is none."""
     for frame in reversed(frames):
         own = UNSLOTH_FILE.search(frame.file.replace("\\", "/")) is not None
         if own or FUNCTION.match(frame.function):
@@ -35,7 +42,9 @@ def merge_facts(frames: Sequence[Frame], text: str) -> dict[str, Fact]:
             return _facts(own or UNSLOTH_CALL.match(frame.function) is not None, Fact(True, "log", because))
     found = STATED.search(text)
     if found is None:
-        return {}
+        made = CONVERTS.search(text)
+        fact = Fact(True, "script", made[1]) if made is not None else None
+        return {} if fact is None else {"merges": fact, "merges.converts": fact}
     stated = " ".join(found[1].split()).rstrip("(").strip()
     return _facts(UNSLOTH_CALL.match(stated) is not None, Fact(True, "script", stated))
 

@@ -66,16 +66,18 @@ def remarks(
     """All remarks, the most important first. `made`: what the failing line was making."""
     crash, run, ledger = known.crash, known.run, known.ledger
     host = tuple(host_remarks(known, facts, found, cause))
+    ran_out = facts.get("memory")
+    leads = cause == LOADING or (ran_out is not None and ran_out.value == "host")
     return (
         *_nearly_full(crash),
         *_alone(run, facts),
-        *(host if cause == LOADING else ()),  # copies in numbers: they are the cause
+        *(host if leads else ()),  # copies in numbers: they are the cause, or decide among causes
         *ledger.doubts,
         *(_made(known, made, facts, cause) if made is not None and made.leads else ()),  # else its cause has said it
         *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
         *_address(crash),
         *_growing(crash, ledger),
-        *(() if cause == LOADING else host),
+        *(() if leads else host),
         *_contradiction(crash, facts),
         *_by_own_readings(facts),
         *_engine_there(facts, cause),

@@ -33,6 +33,8 @@ MOSTLY, LARGE_NODE = 0.8, 512 * GIB
 """Part of a node's RAM, and bytes of one whose size nobody says, that copies of the weights may take (judgement)."""
 LARGE_STATES = 64 * GIB
 """Bytes of states in a node's RAM beside which loader processes and arenas are small (judgement)."""
+LEFT_ON_CARD = 0.1
+"""Part of a card's share of the weights: less is what stays of offloaded ones (judgement)."""
 LEAST_FLAT = 4 * GIB
 """Bytes: a smaller request near the size of a small model may be anything (judgement)."""
 _OFFLOADS = ("actor.optimizer_offload", "actor.param_offload", "actor.full_cpu_offload")
@@ -281,7 +283,8 @@ def host_states(run: Run, machine: Machine) -> dict[str, Fact]:
     size = STATES_IN_FULL * run.model.parameters // (machine.nodes or run.topology.nodes or 1)
     told = {"parameters": show_params(run.model.parameters), "bytes": STATES_IN_FULL, "size": show_bytes(size)}
     because = say("the states of {parameters} parameters × {bytes} bytes are {size} on a node", **told)
-    large = {"host.states_large": Fact(size >= LARGE_STATES, "script", because)}
+    least = min(LARGE_STATES, MOSTLY * ram) if ram else LARGE_STATES
+    large = {"host.states_large": Fact(size >= least, "script", because)}
     if not ram:
         return large
     because = say(
@@ -361,6 +364,27 @@ def cpu_adam_facts(run: Run, machine: Machine, line: Fact | None) -> dict[str, F
     if ram:
         because = say("{because}; a node has {ram}", because=because, ram=show_bytes(ram))
     return {"host.cpu_adam": Fact(True, "log", because, line.evidence)}
+
+
+def off_card(run: Run, crash: Crash, machine: Machine) -> dict[str, Fact]:
+    """host.off_card: while the states are made the card holds next to nothing of the weights, so they lie in RAM."""
+    reading = next((one for one in reversed(crash.readings) if one.kind == "allocated"), None)
+    if reading is None or run.model is None or run.trains_adapters or names_adapters(run):
+        return {}
+    count, ram = run.model.parameters, machine.host.ceiling_bytes
+    if reading.bytes > LEFT_ON_CARD * BF16 * count / max(1, len(machine.usable)):
+        return {}
+    because = say(
+        "With {held} on the card (line {line}) the states of {parameters} parameters × {bytes} bytes, {size} over all "
+        "nodes, are made in host RAM",
+        held=show_bytes(reading.bytes),
+        line=reading.line,
+        parameters=show_params(count),
+        bytes=STATES_IN_FULL,
+        size=show_bytes(STATES_IN_FULL * count),
+    )
+    because = say("{because}; a node has {ram}", because=because, ram=show_bytes(ram)) if ram else because
+    return {"host.off_card": Fact(True, "log", because)}
 
 
 def offloaded_bytes(run: Run, shared: Shared) -> int:

@@ -23,9 +23,12 @@ _OF_EACH = 2
 """Remedies of one possible cause that are listed: its best, and one more."""
 _MOST = 5
 """Remedies added: a list, not a catalogue."""
-_LARGE = 13e9
-"""Parameters: 8 ranks that each load a copy in 16 bits take 200 GB of a node, in 32 bits 400 GB."""
-_SMALLER_STATES = ("lora-host", "more-host-ram")
+_LARGE, _SMALL = 13e9, 3e9
+"""Parameters: 8 ranks that each load a copy in 16 bits take 200 GB of a node, in 32 bits 400 GB; a small one 100."""
+_ASKED = 2
+"""Remedies of a guessed cause that only look."""
+_OF_STATES = ("offload-fills-host",)
+_SMALLER_STATES = ("lora-host", "nvme-offload", "more-host-ram")
 """What makes room where a node could not hold the states of full training."""
 _COPIES = ("loading-per-rank", "checkpoint-in-ram")
 _QUESTION = "host_holder"
@@ -49,6 +52,11 @@ def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) ->
     if not guessed:
         return _of_workers(steps, situation, cause)
     by_id = {remedy.id: remedy for remedy in situation.remedies}
+    beyond = _states_beyond(situation)
+    if beyond:  # neither data nor a validation comes near them
+        causes = [one for one in situation.knowledge.tree.causes if one.id in _OF_STATES]
+        named = {*cause.remedies[:_ASKED], *(name for one in causes for name in one.remedies)}
+        steps = [step for step in steps if step.id in named]
     listed = {step.id for step in steps}
     helped = Counter(
         name
@@ -56,14 +64,14 @@ def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) ->
         if case.situation.get("memory") == "host" and case.grade != "failed"
         for name in case.remedies
     )
-    found = [remedy for remedy in _possible(situation) if remedy.id not in listed]
+    found = [remedy for remedy in _possible(situation, _OF_STATES if beyond else ()) if remedy.id not in listed]
     found.sort(key=lambda remedy: -helped[remedy.id])
     every = [*steps, *(advice_step(remedy, situation) for remedy in found[:_MOST])]
     told = [_conditional(step, by_id.get(step.id), situation) for step in every]
     unseen = {one.id for one, step in zip(told, every, strict=True) if one is not step}
     unseen |= {one.id for one in by_id.values() if situation.needs_more(one)}
-    leading = (*_SMALLER_STATES, *_whole_copies(situation)) if _states_beyond(situation) else ()
-    leading = leading or (_whole_copies(situation) if _is_large(situation) else ())
+    leading = _whole_copies(situation) if beyond or _is_large(situation) else ()
+    leading = (*_SMALLER_STATES, *leading) if beyond else leading
     return HostSteps(told, leading, unseen, helped)
 
 
@@ -92,9 +100,11 @@ def _of_workers(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -
 
 
 def _is_large(situation: Situation) -> bool:
-    """Whether the model's weights in 16 bits, once for each card of a node or gathered once, fill what nodes have."""
-    model = situation.now.run.model
-    return model is not None and (model.parameters or 0) >= _LARGE
+    """Whether the model's weights in 16 bits, once for each card of a node or gathered once, fill what nodes have;
+    before a step is seen, those of any but a small model may."""
+    model, ran = situation.now.run.model, situation.facts.get("ran")
+    least = _SMALL if ran is None else _LARGE
+    return (model.parameters or 0) >= least if model is not None else ran is None
 
 
 def _whole_copies(situation: Situation) -> tuple[str, ...]:
@@ -106,13 +116,15 @@ def _whole_copies(situation: Situation) -> tuple[str, ...]:
     return tuple(name for one in causes for name in one.remedies[:_OF_EACH])
 
 
-def _possible(situation: Situation) -> list[Remedy]:
-    """The best remedies of each cause that an answer still open leads to, none against which a fact speaks."""
+def _possible(situation: Situation, among: Collection[str] = ()) -> list[Remedy]:
+    """The best remedies of each cause that an answer still open leads to, none against which a fact speaks. `among`:
+    of these causes alone."""
     tree, facts = situation.knowledge.tree, situation.facts
     causes = {one.id: one for one in tree.causes}
     by_id = {one.id: one for one in situation.remedies}
     question = next(one for one in tree.questions if one.id == _QUESTION)
     left = [one for one in question.answers.values() if one.unless is None or holds(one.unless, facts) is None]
+    left = [one for one in left if not among or one.leads_to in among]
     launch = situation.predictor.inputs.launch
     seen = launch is not None and situation.now.run.seen_whole  # its own settings say what is on
     possible: dict[str, Remedy] = {}

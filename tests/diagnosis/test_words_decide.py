@@ -31,7 +31,10 @@ def opened(folder: Path, text: str, **given: object) -> State:
             "checkpoint-in-ram",
             "ask-who-killed",
         ),
-        ("DataLoader worker (pid(s) 12) exited unexpectedly\n", "loaders-fill-host", "ask-who-killed"),
+        ("DataLoader worker (pid 12) is killed by signal: Killed.\n", "loaders-fill-host", "ask-who-killed"),
+        ("DataLoader worker (pid(s) 12) exited unexpectedly\n", "unclear", "ask-how-it-ended"),
+        ("The dataloader workers get killed, CPU memory is full.\n", "loaders-fill-host", "less-ahead"),
+        ("RAM is full: Ray's object store has spilled 900 GB to disk.\nKilled\n", "object-store", "limit-object-store"),
         (
             "After 17 steps:\nLast error:\nFailed to CUDA calloc async 2432 bytes\n",
             "nccl-beside-pool",

@@ -229,6 +229,8 @@ class StatementWords(Strict, frozen=True):
     """On how many GPUs it ran: the group that matches."""
     passes: dict[Phase, str] = {}
     """The same of phases that every step has; asked where `phases` tell none."""
+    host_holders: dict[str, str] = {}
+    """What a page says holds the host's RAM → its words."""
     holders: dict[str, str] = {}
     """Answer to what holds the card → how a sentence says so, with a size or as the cause."""
 
