@@ -11,7 +11,6 @@ from advisor.language import mark, say
 from advisor.tui.page import Page
 from advisor.tui.question import answer_title, answered_by
 from advisor.tui.screen import READABLE, Overlay
-from advisor.tui.ui_state import QuestionAsked
 from advisor.tui.ui_text import BLANK, Row, cut, labelled, line, span, spread
 
 if TYPE_CHECKING:
@@ -50,4 +49,4 @@ class AnswersView(Overlay):
         chosen = self.query_one("#main", Page).cursor
         self.dismiss()
         if chosen is not None:
-            self.post_message(QuestionAsked(int(chosen)))
+            self.advisor.action_question(int(chosen))

@@ -6,13 +6,11 @@ import shlex
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from textual import work
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
@@ -26,7 +24,7 @@ from advisor.tui.page import Page
 from advisor.tui.paste_view import PasteView
 from advisor.tui.proof import headline
 from advisor.tui.screen import READABLE, StageScreen
-from advisor.tui.ui_state import DemoAsked, FilesAsked, MachineAsked, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import BLANK, Row, cut_left, heading, line, paragraph, span, spread
 from advisor.units import show_bytes
 
@@ -143,19 +141,6 @@ class ChooseScreen(StageScreen):
         Binding("escape", "back", "back", show=False, tooltip="nothing lies before this screen"),
     ]
 
-    @dataclass(eq=False)
-    class Looked(Message):
-        """A worker looked through the folder."""
-
-        recent: Recent
-
-    @dataclass(eq=False)
-    class Ended(Message):
-        """A worker read how a log ended, in one sentence."""
-
-        log: Path
-        told: str
-
     def __init__(self, ui: UiState) -> None:
         super().__init__(ui)
         self._recent: Recent | None = None
@@ -176,7 +161,7 @@ class ChooseScreen(StageScreen):
         if offers.recent is None:
             return
         recent = offers.recent()
-        self.post_message(self.Looked(recent))
+        self.call_later(self._looked, recent)
         logs = [run.log for run in recent.runs if run.log is not None]
         for log in (*logs, *recent.logs, *([recent.ray] if recent.ray is not None else [])):
             if offers.ending is None or worker.is_cancelled:
@@ -184,16 +169,14 @@ class ChooseScreen(StageScreen):
             with suppress(*expected_trouble()):  # what cannot be read says so when it is chosen
                 crash = offers.ending(log.path)
                 if crash is not None:
-                    self.post_message(self.Ended(log.path, headline(crash)))
+                    self.call_later(self._ended, log.path, headline(crash))
 
-    def on_choose_screen_ended(self, message: Ended) -> None:
-        """Show how it ended."""
-        self._endings[message.log] = message.told
+    def _looked(self, recent: Recent) -> None:
+        self._recent = recent
         self.reload()
 
-    def on_choose_screen_looked(self, message: Looked) -> None:
-        """Show what was found."""
-        self._recent = message.recent
+    def _ended(self, log: Path, told: str) -> None:
+        self._endings[log] = told
         self.reload()
 
     def on_screen_resume(self) -> None:
@@ -237,7 +220,7 @@ class ChooseScreen(StageScreen):
             found = recent.logs[int(number)] if kind == "log" else recent.ray
             self.ui.chosen_logs = (found.path,) if found else ()
         if self._chosen:
-            self.post_message(FilesAsked())
+            self.advisor.open_files()
 
     def action_back(self) -> None:
         """Nothing lies before this."""
@@ -257,8 +240,8 @@ class ChooseScreen(StageScreen):
 
     def action_demo(self) -> None:
         """The bundled crash."""
-        self.post_message(DemoAsked())
+        self.advisor.open_demo()
 
     def action_machine(self) -> None:
         """What this box has."""
-        self.post_message(MachineAsked())
+        self.advisor.look_at_machine()

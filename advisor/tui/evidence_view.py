@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import get_current_worker
@@ -22,7 +20,7 @@ from advisor.tui.log_window import LogWindow, LogWindows, hit_before, next_hit
 from advisor.tui.page import Lines, Page
 from advisor.tui.proof import LEGEND, letter_of
 from advisor.tui.screen import Overlay
-from advisor.tui.ui_state import Copied, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import Row, Tone, Toned, grouped, line, pad_left, paragraph, rows, span, spread
 
 if TYPE_CHECKING:
@@ -91,19 +89,6 @@ class EvidenceView(Overlay):
         Binding("c", "copy", "copy line", show=False, tooltip="copy the line the cursor stands on"),
         Binding("enter,o", "back", "back", show=False, tooltip="return to the verdict"),
     ]
-
-    @dataclass(eq=False)
-    class Loaded(Message):
-        """A worker read a window, or could not."""
-
-        window: LogWindow | None
-        trouble: str
-
-    @dataclass(eq=False)
-    class Hit(Message):
-        """A worker found what was searched for; None: it is nowhere in that direction."""
-
-        line: int | None
 
     def __init__(self, ui: UiState, evidence: int) -> None:
         super().__init__(ui)
@@ -174,11 +159,10 @@ class EvidenceView(Overlay):
             why = getattr(error, "strerror", None) or error
             window, trouble = None, say("{file} cannot be shown: {why}", file=self._file, why=why)
         if not worker.is_cancelled:
-            self.post_message(self.Loaded(window, trouble))
+            self.call_later(self._loaded, window, trouble)
 
-    def on_evidence_view_loaded(self, message: Loaded) -> None:
-        """Show the window and stand on the line."""
-        self._window, self._trouble = message.window, message.trouble
+    def _loaded(self, window: LogWindow | None, trouble: str) -> None:
+        self._window, self._trouble = window, trouble
         page = self.query_one("#main", Page)
         page.reload()
         page.move_to(str(self._line))
@@ -237,13 +221,12 @@ class EvidenceView(Overlay):
         except expected_trouble():
             found = None
         if not worker.is_cancelled:
-            self.post_message(self.Hit(found))
+            self.call_later(self._hit, found)
 
-    def on_evidence_view_hit(self, message: Hit) -> None:
-        """Go there, or say that there is nothing further."""
-        self._told = "" if message.line is not None else say("no further hit")
-        if message.line is not None:
-            self._go_to(message.line)
+    def _hit(self, line: int | None) -> None:
+        self._told = "" if line is not None else say("no further hit")
+        if line is not None:
+            self._go_to(line)
         self.query_one("#crumb", Lines).reload()
 
     def action_search(self) -> None:
@@ -282,7 +265,7 @@ class EvidenceView(Overlay):
         window = self._window
         if window is not None and window.first <= self._line < window.first + len(window.lines):
             text = window.lines[self._line - window.first]
-            self.post_message(Copied(f"{self._file}:{self._line}: {text}\n", mark("the line")))
+            self.advisor.copy(f"{self._file}:{self._line}: {text}\n", mark("the line"))
 
     def action_shift(self, by: int) -> None:
         """Move the text sideways."""

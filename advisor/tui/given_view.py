@@ -21,7 +21,7 @@ from advisor.tui.machine_view import SOURCE_WORDS, nodes_of, source_of_field
 from advisor.tui.memory_bars import fit_words
 from advisor.tui.page import Page
 from advisor.tui.plan_rows import after_answer
-from advisor.tui.ui_state import SaidOtherwise, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import BLANK, Row, cut, heading, line, pad, paragraph, span, spread
 from advisor.units import show_bytes, show_params
 
@@ -204,7 +204,7 @@ class GivenView(FieldView):
         name = self.marked
         self._written[name] = event.value
         self.close_field()
-        self.post_message(SaidOtherwise(name, event.value))
+        self.advisor.say_otherwise(name, event.value)
 
     def reload(self) -> None:
         """What counts now needs no second writing."""

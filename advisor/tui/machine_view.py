@@ -16,7 +16,7 @@ from advisor.tui.facts import gpu_words, where
 from advisor.tui.finder import FIND, FindingScreen
 from advisor.tui.gauges_view import SHM
 from advisor.tui.screen import BACK, StageScreen
-from advisor.tui.ui_state import DemoAsked, nothing_given
+from advisor.tui.ui_state import nothing_given
 from advisor.tui.ui_text import (
     BLANK,
     BOX,
@@ -264,7 +264,7 @@ class MachineScreen(StageScreen):
 
     def action_demo(self) -> None:
         """Read the bundled crash."""
-        self.post_message(DemoAsked())
+        self.advisor.open_demo()
 
     def action_back(self) -> None:
         """Nothing lies before the machine."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from textual.message import Message
-
 from advisor.language import mark, say
 from advisor.tui.ui_text import Row, Toned, TonedLine, line, paragraph, span
 
@@ -102,20 +100,3 @@ class NumberField:
             return say("fits up to {most}; {above} does not", **told, above=above.text)
         both = {"below": below.text, "above": above.text}
         return say("fits from {least} to {most}; {below} and {above} do not", **told, **both)
-
-
-@dataclass(eq=False)
-class Drafted(Message):
-    """A worker asked the session for the number that was typed."""
-
-    asked: int
-    draft: State | None
-    refused: str
-
-
-@dataclass(eq=False)
-class NumbersFound(Message):
-    """A worker tried the numbers around a step's own."""
-
-    step_id: str
-    fitting: Fitting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
@@ -16,16 +16,17 @@ from advisor.report.phrases import change_line
 from advisor.tui.driver import expected_trouble
 from advisor.tui.explain import ArithmeticView, CaseView, Explanation, case_of_step, step_rows
 from advisor.tui.memory_bars import first_phase, fullest_after, phases_of
-from advisor.tui.number_field import Drafted, NumberField, NumbersFound
+from advisor.tui.number_field import NumberField
 from advisor.tui.page import Lines, Page
 from advisor.tui.plan_rows import BOX, bar_rows, off_because, plan_rows, takes_number
 from advisor.tui.screen import StageScreen
 from advisor.tui.sets_view import SetsView
-from advisor.tui.ui_state import Copied, NumberGiven, Toggled, UiState, Undone
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import Row
 from advisor.words import Phase
 
 if TYPE_CHECKING:
+    from advisor.plan.own_number import Fitting
     from advisor.state import State
 
 
@@ -183,7 +184,7 @@ class PlanScreen(StageScreen):
         driver, state = self.ui.driver(), self.ui.known
 
         def look() -> None:
-            self.post_message(NumbersFound(step.id, driver.numbers_of(state, step.id)))
+            self.call_later(self._numbers_found, step.id, driver.numbers_of(state, step.id))
 
         self.run_worker(look, thread=True, exclusive=True, group="numbers")
         self._draft()
@@ -200,24 +201,22 @@ class PlanScreen(StageScreen):
             try:
                 draft = driver.give_number(state, field.step.id, text)
             except expected_trouble() as error:
-                self.post_message(Drafted(asked, None, str(error)))
+                self.call_later(self._drafted, asked, None, str(error))
             else:
-                self.post_message(Drafted(asked, draft, ""))
+                self.call_later(self._drafted, asked, draft, "")
 
         self.run_worker(ask, thread=True, exclusive=True, group="draft")
         self.reload()
 
-    @on(NumbersFound)
-    def _numbers_found(self, message: NumbersFound) -> None:
-        if self._field is not None and self._field.step.id == message.step_id:
-            self._field.fitting = message.fitting
+    def _numbers_found(self, step_id: str, fitting: Fitting) -> None:
+        if self._field is not None and self._field.step.id == step_id:
+            self._field.fitting = fitting
             self.reload()
 
-    @on(Drafted)
-    def _drafted(self, message: Drafted) -> None:
+    def _drafted(self, asked: int, draft: State | None, refused: str) -> None:
         field = self._field
-        if field is not None and field.asked == message.asked:
-            field.draft, field.refused = message.draft, message.refused
+        if field is not None and field.asked == asked:
+            field.draft, field.refused = draft, refused
             self.reload()
 
     def on_key(self, event: events.Key) -> None:
@@ -247,7 +246,7 @@ class PlanScreen(StageScreen):
             super().action_go_on()
         elif not field.refused:
             if not (field.untouched and field.step.selected):
-                self.post_message(NumberGiven(field.step.id, field.text))
+                self.advisor.give_number(field.step.id, field.text)
             self._close_field()
 
     def action_back(self) -> None:
@@ -273,12 +272,12 @@ class PlanScreen(StageScreen):
 
     def action_undo(self) -> None:
         """Take the last change of the plan back."""
-        self.post_message(Undone())
+        self.advisor.undo()
 
     def action_switch(self) -> None:
         """Switch the marked step."""
         if self.chosen is not None:
-            self.post_message(Toggled(self.chosen.id))
+            self.advisor.toggle(self.chosen.id)
 
     def action_sets(self) -> None:
         """Sets of changes, compared."""
@@ -299,7 +298,7 @@ class PlanScreen(StageScreen):
         """The marked step's changes, one a line."""
         if self.chosen is not None:
             changes = "".join(f"{change_line(change)}\n" for change in self.chosen.changes)
-            self.post_message(Copied(changes or f"{self.chosen.title}\n", mark("the change")))
+            self.advisor.copy(changes or f"{self.chosen.title}\n", mark("the change"))
 
     def action_arithmetic(self) -> None:
         """The formulas behind the bars."""

@@ -14,7 +14,7 @@ from advisor.language import Sayings, clauses, mark, say, say_count
 from advisor.tui.facts import briefly
 from advisor.tui.page import Lines, Page
 from advisor.tui.screen import StageScreen
-from advisor.tui.ui_state import Answered, QuestionAsked, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
     BLANK,
     Row,
@@ -242,11 +242,11 @@ class QuestionScreen(StageScreen):
         """Agree, or take the marked answer, and go on."""
         step, cursor = self.step, self.query_one("#main", Page).cursor
         if cursor is not None and cursor.startswith(_EARLIER):
-            self.post_message(QuestionAsked(int(cursor.removeprefix(_EARLIER))))
+            self.advisor.action_question(int(cursor.removeprefix(_EARLIER)))
         elif step is None or cursor is None or cursor == step.answer:
             super().action_go_on()
         else:
-            self.post_message(Answered(step.question, cursor, then_on=True))
+            self.advisor.answer(step.question, cursor, then_on=True)
 
     def action_choose(self, number: int) -> None:
         """Choose by digit and stay, to see what it changes."""
@@ -256,14 +256,14 @@ class QuestionScreen(StageScreen):
         choice = offered(step)[number - 1].id
         self.query_one("#main", Page).move_to(choice)
         if choice != step.answer:
-            self.post_message(Answered(step.question, choice, then_on=False))
+            self.advisor.answer(step.question, choice, then_on=False)
 
     def action_undo(self) -> None:
         """Let the evidence answer again."""
         step = self.step
         if step is not None and step.source == "user":
             self._taken_back = True
-            self.post_message(Answered(step.question, None, then_on=False))
+            self.advisor.answer(step.question, None, then_on=False)
 
     def action_nothing(self) -> None:
         """The page itself moves the cursor; this stands in the help."""

@@ -22,7 +22,7 @@ from advisor.tui.gauges_view import left_behind
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.screen import BaseScreen, Overlay, StageScreen
-from advisor.tui.ui_state import Copied, SaveAsked, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import BLANK, Row, Tone, Toned, cut, labelled, line, pad, pad_left, paragraph, span
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class SaveScreen(BaseScreen):
         """Ask the app to write; it comes back with a question where the file exists."""
         value = self.query_one(Input).value.strip()
         if value:
-            self.post_message(SaveAsked(Path(value).expanduser(), force=False))
+            self.advisor.save(Path(value).expanduser(), force=False)
 
     def action_back(self) -> None:
         """Return to the diff."""
@@ -189,7 +189,7 @@ class OverwriteScreen(Overlay):
     def action_overwrite(self) -> None:
         """Write over it."""
         self.dismiss()
-        self.app.post_message(SaveAsked(self._destination, force=True))
+        self.advisor.save(self._destination, force=True)
 
 
 class SavedScreen(StageScreen):
@@ -216,7 +216,7 @@ class SavedScreen(StageScreen):
     def action_copy(self) -> None:
         """The next command."""
         if self.ui.saved is not None:
-            self.post_message(Copied(f"{self.ui.saved.next_command}\n", mark("the next command")))
+            self.advisor.copy(f"{self.ui.saved.next_command}\n", mark("the next command"))
 
 
 _HUNK = regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -402,7 +402,7 @@ class DiffScreen(StageScreen):
         """Write it where the last line says."""
         destination = savable(self.ui.preview)
         if destination is not None:
-            self.post_message(SaveAsked(destination, force=False))
+            self.advisor.save(destination, force=False)
 
     def action_elsewhere(self) -> None:
         """Choose where to write it."""
@@ -425,7 +425,7 @@ class DiffScreen(StageScreen):
         """The diff as it is."""
         if self.ui.preview is not None:
             preview = self.ui.preview
-            self.post_message(Copied(preview.diff + preview.launch_diff, mark("the diff")))
+            self.advisor.copy(preview.diff + preview.launch_diff, mark("the diff"))
 
     def action_shift(self, by: int) -> None:
         """Move the text sideways."""

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from advisor.language import ENGLISH, mark, say, spoken
 from advisor.tui.driver import expected_trouble
 from advisor.tui.screen import Overlay
-from advisor.tui.ui_state import Copied, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import BLANK, Row, line, paragraph, rows, span
 
 _ABOUT = mark("What a colleague or an issue needs; people, hosts and folders are left out. Read it before you send it.")
@@ -61,7 +61,7 @@ class TicketView(Overlay):
     def _send(self, name: str) -> None:
         text = self._text
         self.dismiss()
-        self.app.post_message(Copied(text, mark("the ticket"), name))
+        self.advisor.copy(text, mark("the ticket"), name)
 
     def action_copy(self) -> None:
         """To the clipboard."""
@@ -73,11 +73,11 @@ class TicketView(Overlay):
 
     def action_page(self) -> None:
         """The whole report with its bars, to a file."""
-        driver, state, app = self.ui.driver(), self.state, self.app
+        driver, state, app = self.ui.driver(), self.state, self.advisor
 
         def write() -> None:
             with suppress(*expected_trouble()):
-                app.post_message(Copied(driver.page(state), mark("the page"), "oom-report", ".html"))
+                app.call_later(app.copy, driver.page(state), mark("the page"), "oom-report", ".html")
 
         self.dismiss()
         app.run_worker(write, thread=True, exclusive=True, group="page")

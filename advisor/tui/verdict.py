@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
@@ -35,7 +33,7 @@ from advisor.tui.page import Page
 from advisor.tui.plan_rows import chosen_rows
 from advisor.tui.proof import headline, ordered_evidence, proof_rows, titles_of
 from advisor.tui.screen import StageScreen
-from advisor.tui.ui_state import Copied, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
     BLANK,
     BOX,
@@ -223,13 +221,6 @@ class VerdictScreen(StageScreen):
         Binding("escape", "back", "back", show=False, tooltip="the run, then the machine"),
     ]
 
-    @dataclass(eq=False)
-    class Around(Message):
-        """A worker read the log around a piece of evidence."""
-
-        at: int
-        window: LogWindow
-
     def __init__(self, ui: UiState) -> None:
         super().__init__(ui)
         self._around: dict[int, LogWindow] = {}
@@ -302,13 +293,12 @@ class VerdictScreen(StageScreen):
                 windows = opened_at(state, evidence.file, evidence.line)
                 window = windows.around(evidence.line, self.app.size.height, lambda: worker.is_cancelled)
                 if not worker.is_cancelled:
-                    self.post_message(self.Around(at, window))
+                    self.call_later(self._show_around, at, window)
 
         self.run_worker(read, thread=True, exclusive=True, group="around")
 
-    def on_verdict_screen_around(self, message: Around) -> None:
-        """Show what stands there."""
-        self._around[message.at] = message.window
+    def _show_around(self, at: int, window: LogWindow) -> None:
+        self._around[at] = window
         self.query_one("#main", Page).reload()
 
     def side_rows(self, width: int) -> list[Row]:
@@ -359,7 +349,7 @@ class VerdictScreen(StageScreen):
         key = self.query_one("#main", Page).cursor
         if key is not None:
             evidence = self.state.crash.evidence[int(key.removeprefix("evidence "))]
-            self.post_message(Copied(f"{evidence.file}:{evidence.line}: {evidence.text}\n", mark("the line")))
+            self.advisor.copy(f"{evidence.file}:{evidence.line}: {evidence.text}\n", mark("the line"))
 
     def action_nothing(self) -> None:
         """The page itself moves the cursor; this stands in the help."""
