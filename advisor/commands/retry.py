@@ -36,11 +36,11 @@ from advisor.saving import only_rewrite, save, starter_of
 from advisor.script.document import EditRefused
 from advisor.session import SessionRequest, State, open_session
 from advisor.units import show_bytes
+from advisor.watch.end_of_run_log import write_lost_end
 from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
 from advisor.watch.leftovers import adopt_orphans, others_on_cards, wait_for_leftovers
 from advisor.watch.listing import add_told
-from advisor.watch.lost_end import write_lost_end
 from advisor.watch.measured import measured_in
 from advisor.watch.record_files import CASE, COMMAND, write_private
 from advisor.watch.recording import RecordError, Recording, read_record

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Evidence
 from advisor.crash.holders import held_by_others
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.deciding import DecidingQuestion, Outcome
+from advisor.diagnosis.diagnose import WAKING
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
 from advisor.diagnosis.tree import EITHER, UNSETTLED
 from advisor.hostile import clean_line
-from advisor.language import clauses, listed, say, sentences
+from advisor.language import clauses, listed, mark, say, sentences
 from advisor.machine.gpu_spec import cards_named
+from advisor.memory.trainer import has_engine, stage_of, trainer_of
 from advisor.plan.plan import PlanStep
 from advisor.plan.solve import WITNESSES, contradicting
 from advisor.regex import regex
@@ -21,7 +24,6 @@ from advisor.report import phrases
 from advisor.report.layout import cut_front, join, section, wrap
 from advisor.report.machine_line import machine_line
 from advisor.report.memory_section import memory_section
-from advisor.report.set_up import set_up
 from advisor.report.short_changes import Most, ShownSteps, and_more, brief, changes_of
 from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, sentence
@@ -364,3 +366,48 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     if (case := phrases.looks_like(state)) is not None:
         lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)
     return lines
+
+
+_TRAINS = {
+    "fsdp": mark("FSDP trains"),
+    "megatron": mark("Megatron trains"),
+    "deepspeed": mark("DeepSpeed trains (ZeRO stage {stage})"),
+    "ddp": mark("each card trains a whole copy"),
+}
+_ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
+
+
+def set_up(state: State) -> str:
+    """Of a run that generates its answers: what trains, which engine generates, and whether they share cards."""
+    run, facts = state.run, state.situation.facts if state.situation is not None else {}
+    if run.framework == "unknown" or run.recipe.answers != "generated" or state.diagnosis.memory != "gpu":
+        return ""
+    shown = backend_facts(state.crash).get("trainer")
+    named = next((one for one in state.knowledge.frameworks if one.framework == run.framework), None)
+    several = named is not None and any("trainer" in one.set for one in named.mechanics_when)
+    trainer = str(shown.value) if shown is not None else trainer_of(run)
+    read = run.settings and not run.missing_files
+    parts = []
+    if trainer in ("fsdp", "megatron") and (read or shown is not None or not several):
+        parts.append(say(_TRAINS[trainer]))
+    elif trainer not in ("fsdp", "megatron") and run.seen_whole and run.unread is None and not run.launcher_unseen:
+        parts.append(say(_TRAINS[trainer], stage=stage_of(run, trainer_of(run))))
+    elif several:
+        parts.append(say("FSDP or Megatron trains, which is not told: their settings have other names"))
+    if not has_engine(run):
+        return say("Set-up: {parts}.", parts=clauses(parts)) if run.settings and parts else ""
+    seen = facts.get("frame.engine")
+    name = str(run.value("rollout.engine") or (seen.value if seen is not None else "")).lower()
+    engine = _ENGINES.get(name, say("the engine"))
+    shared = facts.get("colocated")
+    if any(name in facts for name in WAKING):
+        told = say("{engine} generates on the same cards, and sleeps while it trains", engine=engine)
+    elif not (read or (shared is not None and shared.source == "log")):
+        told = say("{engine} generates; whether on the same cards is not told", engine=engine)
+    elif run.topology.colocated or (shared is not None and shared.value is True):
+        told = say("{engine} generates on the same cards", engine=engine)
+    elif not run.topology.known and not run.seen_whole:  # what places it was not seen
+        told = say("{engine} generates; whether on the same cards is not told", engine=engine)
+    else:
+        told = say("{engine} generates on cards of its own", engine=engine)
+    return say("Set-up: {parts}.", parts=clauses([*parts, told]))

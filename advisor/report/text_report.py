@@ -15,9 +15,9 @@ from advisor.memory.cells import TITLES, Ledger, PhaseSum, Place
 from advisor.memory.fit import capacity_of
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.report import phrases
-from advisor.report.cluster_report import nodes_section
 from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
 from advisor.report.machine_line import machine_line
+from advisor.report.machine_report import nodes_section
 from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
 from advisor.run.run import Run

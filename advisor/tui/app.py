@@ -164,7 +164,6 @@ class AdvisorApp(StagesApp):
             screen.reload()
 
     def action_look(self, name: str) -> None:
-        """Open a screen over the present one."""
         if isinstance(self.screen, BaseScreen):
             self.push_screen(SCREENS[name].over(self.screen))
 
@@ -199,13 +198,10 @@ class AdvisorApp(StagesApp):
                 input()
 
     def action_theme(self, name: str) -> None:
-        """Another set of colours, for this session."""
         self.theme = THEMES.get(name, name)
 
     def action_leave_by_letter(self) -> None:
-        """Quit, where letters are keys."""
         self.action_leave()
 
     def action_leave(self) -> None:
-        """Quit."""
         self.exit(0, return_code=0)

@@ -19,9 +19,8 @@ from advisor.language import mark, say
 from advisor.recent import FoundFile, Recent, RecentRun
 from advisor.tui import ui_text as words
 from advisor.tui.driver import expected_trouble
-from advisor.tui.files_view import FilesView
+from advisor.tui.files_view import FilesView, PasteView
 from advisor.tui.page import Page
-from advisor.tui.paste_view import PasteView
 from advisor.tui.proof import headline
 from advisor.tui.screen import READABLE, StageScreen
 from advisor.tui.ui_state import UiState
@@ -125,8 +124,6 @@ def _below(path: Path, folder: Path) -> str:
 
 
 class ChooseScreen(StageScreen):
-    """Choose a run; Enter opens it."""
-
     STAGE = "choose"
     TITLE_WORDS = mark("Which run died?")
     WIDEST = READABLE
@@ -147,11 +144,9 @@ class ChooseScreen(StageScreen):
         self._endings: dict[Path, str] = {}
 
     def panes(self) -> Iterable[Widget]:
-        """One page."""
         yield self.page(self.main_rows, "main", "open" if self._chosen else None)
 
     def on_mount(self) -> None:
-        """Look through the folder meanwhile."""
         super().on_mount()
         self._look()
 
@@ -190,7 +185,6 @@ class ChooseScreen(StageScreen):
         return self.ui.chosen_script is not None or bool(self.ui.chosen_logs)
 
     def main_rows(self, width: int) -> list[Row]:
-        """Chosen and found."""
         ui = self.ui
         return choose_rows(self._recent, ui.chosen_script, ui.chosen_logs, time.time(), width, self._endings)
 
@@ -209,7 +203,6 @@ class ChooseScreen(StageScreen):
         return True
 
     def action_go_on(self) -> None:
-        """Read the marked run."""
         key, recent = self.query_one("#main", Page).cursor or "", self._recent
         kind, _, number = key.partition(" ")
         if kind == "run" and recent is not None:
@@ -226,22 +219,17 @@ class ChooseScreen(StageScreen):
         """Nothing lies before this."""
 
     def action_forget(self) -> None:
-        """Choose anew."""
         self.ui.chosen_script, self.ui.chosen_logs = None, ()
         self.reload()
 
     def action_files(self) -> None:
-        """The tree of folders."""
         self.app.push_screen(FilesView(self.ui, Path.cwd()))
 
     def action_paste(self) -> None:
-        """Pasted text."""
         self.app.push_screen(PasteView(self.ui))
 
     def action_demo(self) -> None:
-        """The bundled crash."""
         self.advisor.open_demo()
 
     def action_machine(self) -> None:
-        """What this box has."""
         self.advisor.look_at_machine()

@@ -201,8 +201,6 @@ def _reason_rows(state: State, refused: Sequence[NotProposed | RuledOut], width:
 
 
 class Explanation(Overlay):
-    """One step in full."""
-
     TITLE_WORDS = mark("A step explained")
     ENTER_CLOSES = True
     BINDINGS: ClassVar[list[BindingType]] = [Binding("e", "back", "back", show=False)]
@@ -212,7 +210,6 @@ class Explanation(Overlay):
         self._step_id = step_id
 
     def main_rows(self, width: int) -> list[Row]:
-        """The step; gone from the plan, it says so."""
         step = next((step for step in self.state.plan.steps if step.id == self._step_id), None)
         return step_rows(self.state, step, width) if step else paragraph(say(_GONE), width)
 
@@ -233,11 +230,9 @@ class ArithmeticView(Overlay):
         self._phase = phase
 
     def main_rows(self, width: int) -> list[Row]:
-        """The cells of the phase."""
         return arithmetic_rows(self.state, self._phase, width)
 
     def action_phase(self, by: int) -> None:
-        """The neighbouring phase."""
         known = phases_of(self.state.plan)
         if self._phase in known:
             self._phase = known[(known.index(self._phase) + by) % len(known)]
@@ -255,7 +250,6 @@ class WhyNot(Overlay):
     ENTER_CLOSES = True
 
     def main_rows(self, width: int) -> list[Row]:
-        """Both lists."""
         return why_not_rows(self.state, width)
 
 
@@ -284,8 +278,6 @@ def case_rows(state: State, case_id: str, width: int) -> list[Row]:
 
 
 class CaseView(Overlay):
-    """One documented case."""
-
     TITLE_WORDS = mark("A documented case")
     ENTER_CLOSES = True
     BINDINGS: ClassVar[list[BindingType]] = [Binding("d", "back", "back", show=False)]
@@ -295,5 +287,4 @@ class CaseView(Overlay):
         self._case_id = case_id
 
     def main_rows(self, width: int) -> list[Row]:
-        """The case."""
         return case_rows(self.state, self._case_id, width)

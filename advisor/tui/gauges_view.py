@@ -365,7 +365,6 @@ class GaugesView(Overlay):
     ENTER_CLOSES = True
 
     def main_rows(self, width: int) -> list[Row]:
-        """All gauges as last read."""
         ui = self.ui
         ended = ui.run_ended
         expected = expected_of(ui.state) if ui.state is not None else None
@@ -379,5 +378,4 @@ class GaugesView(Overlay):
         return [*shown, BLANK, *timeline] if timeline else shown
 
     def reload_strip(self) -> None:
-        """Here the whole page is live."""
         self.reload()

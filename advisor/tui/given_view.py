@@ -15,7 +15,7 @@ from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say
 from advisor.machine.inventory import Machine
 from advisor.tui.facts import gpu_words
-from advisor.tui.field_view import FieldView
+from advisor.tui.field_view import FieldView, text_field
 from advisor.tui.gauges_view import SHM
 from advisor.tui.machine_view import SOURCE_WORDS, nodes_of, source_of_field
 from advisor.tui.memory_bars import fit_words
@@ -171,15 +171,13 @@ class GivenView(FieldView):
         """The facts; what else the sums assume; the field that Enter opens."""
         yield self.page(self.main_rows, "main")
         yield self.page(self.side_rows, "second")
-        yield self.field("fact")
+        yield text_field("fact", closed=True)
 
     def main_rows(self, width: int) -> list[Row]:
-        """The facts."""
         top = given_rows(self.state, width, self.marked if self.typing else None)
         return [*top, BLANK, *rests_rows(self.state, width)] if self.columns == 1 else top
 
     def side_rows(self, width: int) -> list[Row]:
-        """What is assumed."""
         return rests_rows(self.state, width)
 
     @property
@@ -189,11 +187,9 @@ class GivenView(FieldView):
         return next((name for name in FORMS if name == key), "gpus")
 
     def words(self) -> dict[str, str]:
-        """While a fact is written."""
         return {"change": say("take it"), "back": say("leave it as it was")} if self.typing else {}
 
     def action_change(self) -> None:
-        """Open the field on the marked fact."""
         name = self.marked
         hint = say("like {form}", form=FORMS[name])
         self.open_field(self._written.get(name, text_of(self.state.asked, name)), hint)
@@ -207,7 +203,6 @@ class GivenView(FieldView):
         self.advisor.say_otherwise(name, event.value)
 
     def reload(self) -> None:
-        """What counts now needs no second writing."""
         if self.ui.state is not None:
             asked = self.ui.state.asked
             self._written = {

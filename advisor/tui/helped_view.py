@@ -34,7 +34,6 @@ class HelpedView(Overlay):
         return made
 
     def main_rows(self, width: int) -> list[Row]:
-        """What was written, when, with which changes."""
         fix = self.fix
         when = time.strftime("%Y-%m-%d", time.localtime(fix.when))
         told = say("On {day} {script} was written here, with:", day=when, script=clean_line(fix.script))
@@ -44,7 +43,6 @@ class HelpedView(Overlay):
         return [*paragraph(told, width), BLANK, *changes, BLANK, *paragraph(asked, width), *paragraph(kept, width)]
 
     def action_helped(self, helped: bool | None) -> None:
-        """Take the answer and return."""
         file = answer_fix(self.fix, helped)
         if file is not None:
             self.ui.note = say("kept as a case of yours: {file}", file=clean_line(str(file)))

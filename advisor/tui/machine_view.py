@@ -13,7 +13,7 @@ from advisor.language import Sayings, mark, say, say_count
 from advisor.machine.inventory import Machine
 from advisor.run.run import Knob, Run, Topology
 from advisor.tui.facts import gpu_words, where
-from advisor.tui.finder import FIND, FindingScreen
+from advisor.tui.field_view import FIND, FindingScreen
 from advisor.tui.gauges_view import SHM
 from advisor.tui.screen import BACK, StageScreen
 from advisor.tui.ui_state import nothing_given
@@ -231,13 +231,11 @@ class MachineScreen(StageScreen):
     ]
 
     def panes(self) -> Iterable[Widget]:
-        """The box; its libraries and cards."""
         yield self.page(self.main_rows, "main")
         yield self.page(self.side_rows, "second")
         yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
-        """The box."""
         state = self.state
         top = start_rows(self.ui.offers.demo is not None, width) if nothing_given(state) else []
         top += [
@@ -249,13 +247,11 @@ class MachineScreen(StageScreen):
         return top
 
     def side_rows(self, width: int) -> list[Row]:
-        """Libraries."""
         state = self.state
         top = library_rows(state.machine, state.run, width)
         return top if self.columns == 3 else [*top, BLANK, *gpu_rows(state.machine, width)]
 
     def third_rows(self, width: int) -> list[Row]:
-        """Cards."""
         return [heading(say("Cards")), *gpu_rows(self.state.machine, width)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -263,7 +259,6 @@ class MachineScreen(StageScreen):
         return action != "demo" or (self.ui.offers.demo is not None and nothing_given(self.state))
 
     def action_demo(self) -> None:
-        """Read the bundled crash."""
         self.advisor.open_demo()
 
     def action_back(self) -> None:
@@ -282,17 +277,14 @@ class RunScreen(FindingScreen, StageScreen):
     ]
 
     def panes(self) -> Iterable[Widget]:
-        """The run; its knobs."""
         yield self.page(self.main_rows, "main")
         yield self.page(self.side_rows, "second")
         yield self.finder()
 
     def main_rows(self, width: int) -> list[Row]:
-        """The run."""
         state = self.state
         top = [*paragraph(say("What the script runs"), width, tone="strong"), *run_rows(state, width)]
         return [*top, BLANK, *knob_rows(state.run, width)] if self.columns == 1 else top
 
     def side_rows(self, width: int) -> list[Row]:
-        """Knobs."""
         return knob_rows(self.state.run, width)

@@ -64,7 +64,6 @@ class NumberField:
         return bool(further)
 
     def words(self, old: str) -> TonedLine:
-        """Like "0.6 → 0.45▌"."""
         return line(span(old), " → ", Toned(f"{self.text}▌" if not self.fresh else f"[{self.text}]", "mark"))
 
     def rows(self, width: int, indent: int) -> list[Row]:

@@ -44,7 +44,6 @@ class LoadingScreen(BaseScreen):
     ]
 
     def main_rows(self, width: int) -> list[Row]:
-        """The verdict of what was read so far, and what is being read."""
         return loading_rows(self.ui.reading or say("reading …"), self.ui.ends, width)
 
 
@@ -80,7 +79,6 @@ class OpeningApp(TonedApp):
             ui.no_gauges = say("no gauges")
 
     def on_mount(self) -> None:
-        """Begin to read, and to watch."""
         if self.ui.plain_ascii:
             self.add_class("-ascii")
         self.push_screen(LoadingScreen(self.ui))

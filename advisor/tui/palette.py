@@ -14,6 +14,7 @@ from textual.widgets import Input
 from advisor.config import THEMES
 from advisor.language import Sayings, clauses, mark, say
 from advisor.tui.breadcrumb import STAGE_TITLES, STAGES
+from advisor.tui.field_view import text_field
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.question import answer_title
@@ -140,19 +141,11 @@ class Palette(Overlay):
         return made
 
     def panes(self) -> Iterable[Widget]:
-        """The field, and what it finds."""
-        field = Input(placeholder=say("type to find a command"), id="find", compact=True, select_on_focus=False)
-        field.cursor_blink = False
-        yield field
+        yield text_field("find", hint=say("type to find a command"))
         yield self.page(self.main_rows, "main")
 
     def main_rows(self, width: int) -> list[Row]:
-        """The commands that match."""
         return palette_rows(self._found(), width)
-
-    def shared_hints(self) -> list[Hint]:
-        """No single letters: they are typed."""
-        return []
 
     def _found(self) -> list[Hint]:
         fields = self.query(Input)
@@ -166,12 +159,10 @@ class Palette(Overlay):
         self._try_on(page.cursor)
 
     def on_mount(self) -> None:
-        """Remember the colours: those under the cursor are tried on."""
         super().on_mount()
         self._worn = self.app.theme
 
     def on_page_moved(self, message: Page.Moved) -> None:
-        """Try colours on while the cursor stands on them."""
         self._try_on(message.key)
 
     def _try_on(self, action: str | None) -> None:
@@ -179,7 +170,6 @@ class Palette(Overlay):
         self.app.theme = tried
 
     def action_back(self) -> None:
-        """Return, in the colours of before."""
         self.app.theme = self._worn
         super().action_back()
 
@@ -189,11 +179,9 @@ class Palette(Overlay):
         self.action_run()
 
     def action_move(self, by: int) -> None:
-        """The neighbouring command."""
         self.query_one("#main", Page).action_step(by)
 
     def action_run(self) -> None:
-        """Close, and do it where the palette was opened."""
         action = self.query_one("#main", Page).cursor
         if action is None:
             return

@@ -68,7 +68,6 @@ class PlanScreen(StageScreen):
 
     @property
     def typing(self) -> bool:
-        """Digits belong to the number while one is written."""
         return self._field is not None
 
     @property
@@ -88,13 +87,11 @@ class PlanScreen(StageScreen):
         return fullest_after(self.state.plan, shown, {*step.saves, *step.host_saves} if step is not None else None)
 
     def panes(self) -> Iterable[Widget]:
-        """Steps; the marked step explained beside them; bars below."""
         yield self.page(self.main_rows, "main", self.ui.cursors.get("plan"))
         yield self.page(self.third_rows, "third")
         yield self.page(self.bar_rows, "second")
 
     def main_rows(self, width: int) -> list[Row]:
-        """The steps."""
         step = self.chosen
         because = off_because(step, self.state.plan, self._by_user(step), lambda: self._plan_with(step)) if step else ""
         marked = step.id if step else None
@@ -115,7 +112,6 @@ class PlanScreen(StageScreen):
         return known[step.id]
 
     def bar_rows(self, width: int) -> list[Row]:
-        """The bars, over the whole width below the steps."""
         return bar_rows(self.state, self.phase, width, self.app.size.height, self._decides if self.typing else None)
 
     @property
@@ -125,7 +121,6 @@ class PlanScreen(StageScreen):
         return found[1] if found is not None else None
 
     def third_rows(self, width: int) -> list[Row]:
-        """The marked step in full."""
         step = self.chosen
         return step_rows(self.state, step, width) if step else []
 
@@ -167,7 +162,6 @@ class PlanScreen(StageScreen):
             self.query_one("#keys", Lines).reload()  # not every step has a number
 
     def words(self) -> dict[str, str]:
-        """While a number is written, the keys are about it."""
         if not self.typing:
             return {}
         return {"go_on": say("keep it"), "phase(-1)": say("other number"), "back": say("leave it as it was")}
@@ -175,7 +169,6 @@ class PlanScreen(StageScreen):
     # --- a number of one's own ---------------------------------------------------------------------------------------
 
     def action_number(self) -> None:
-        """Write a number for the marked step."""
         step = self.chosen
         if step is None or not takes_number(step):
             return
@@ -220,7 +213,6 @@ class PlanScreen(StageScreen):
             self.reload()
 
     def on_key(self, event: events.Key) -> None:
-        """Digits, while a number is written."""
         if self._field is None:
             return
         if event.key in ("up", "down"):
@@ -234,13 +226,11 @@ class PlanScreen(StageScreen):
         self._draft()
 
     def on_paste(self, event: events.Paste) -> None:
-        """A number from elsewhere."""
         if self._field is not None and self._field.typed(event.text):
             event.stop()
             self._draft()
 
     def action_go_on(self) -> None:
-        """Keep the number; else the next stage."""
         field = self._field
         if field is None:
             super().action_go_on()
@@ -250,7 +240,6 @@ class PlanScreen(StageScreen):
             self._close_field()
 
     def action_back(self) -> None:
-        """Leave the number as it was; else the stage before."""
         if self._field is None:
             super().action_back()
         else:
@@ -262,7 +251,6 @@ class PlanScreen(StageScreen):
         self.reload()
 
     async def on_page_clicked(self, message: Page.Clicked) -> None:
-        """The box switches; what changes, clicked again, takes a number."""
         if message.page.id != "main" or self.typing:
             return
         if message.line == 0 and message.column < len(BOX):
@@ -271,20 +259,16 @@ class PlanScreen(StageScreen):
             self.action_number()
 
     def action_undo(self) -> None:
-        """Take the last change of the plan back."""
         self.advisor.undo()
 
     def action_switch(self) -> None:
-        """Switch the marked step."""
         if self.chosen is not None:
             self.advisor.toggle(self.chosen.id)
 
     def action_sets(self) -> None:
-        """Sets of changes, compared."""
         self.app.push_screen(SetsView(self.ui))
 
     def action_explain(self) -> None:
-        """The marked step in full."""
         if self.chosen is not None:
             self.app.push_screen(Explanation(self.ui, self.chosen.id))
 
@@ -295,13 +279,11 @@ class PlanScreen(StageScreen):
             self.app.push_screen(CaseView(self.ui, found.id))
 
     def action_copy(self) -> None:
-        """The marked step's changes, one a line."""
         if self.chosen is not None:
             changes = "".join(f"{change_line(change)}\n" for change in self.chosen.changes)
             self.advisor.copy(changes or f"{self.chosen.title}\n", mark("the change"))
 
     def action_arithmetic(self) -> None:
-        """The formulas behind the bars."""
         if self.phase is not None:
             self.app.push_screen(ArithmeticView(self.ui, self.phase))
 
@@ -317,7 +299,6 @@ class PlanScreen(StageScreen):
             self.reload()
 
     def action_fullest(self) -> None:
-        """Bars of the fullest phase; from there, of the one that died."""
         died = first_phase(self.state.plan, self.state.diagnosis.phase)
         found = fullest_after(self.state.plan, self.phase)
         following = found[0] if found and found[0] != self.phase else died

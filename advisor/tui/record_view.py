@@ -126,11 +126,9 @@ class RecordView(Overlay):
 
     @classmethod
     def can_show(cls, ui: UiState) -> bool:
-        """Only where there is a record."""
         return ui.state is not None and ui.state.measured is not None
 
     def main_rows(self, width: int) -> list[Row]:
-        """The curves, and what they mean in words."""
         recording, measured = self.recording, self.state.measured
         if recording is None or measured is None:
             return paragraph(say(NO_RECORD), width)
@@ -147,19 +145,15 @@ class RecordView(Overlay):
         return [*out, BLANK, *(row for sentence in said for row in paragraph(sentence, width))]
 
     def action_closer(self) -> None:
-        """Half of it, around its middle."""
         self._look_at(self.share / 2, 0.25)
 
     def action_wider(self) -> None:
-        """Twice as much."""
         self._look_at(self.share * 2, -0.5)
 
     def action_shift(self, by: int) -> None:
-        """A quarter of what is in sight to one side."""
         self._look_at(self.share, by * 0.25)
 
     def action_attempts(self) -> None:
-        """All attempts, or the one of this record alone."""
         if self._attempts:
             self.alone, self.share, self.begin = not self.alone, 1.0, 0.0
             self.reload()

@@ -301,6 +301,9 @@ class BaseScreen(Screen[None]):
         known = hints(keys_of_every_screen(), self.ui.keymap)
         return [hint for hint in known if self.app.check_action(*parse(hint.action)[1:])]
 
+    def action_nothing(self) -> None:
+        """The page itself moves its cursor: the key stands in the help."""
+
     def words(self) -> dict[str, str]:
         """Action → its words just now, said, where they differ from the binding's."""
         return {}
@@ -314,11 +317,9 @@ class StageScreen(BaseScreen):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go_on", "go on", tooltip="agree and go on"), BACK]
 
     def action_go_on(self) -> None:
-        """The next stage."""
         self.advisor.go_on()
 
     def action_back(self) -> None:
-        """The stage before."""
         self.advisor.go_back()
 
 
@@ -340,7 +341,6 @@ class Overlay(BaseScreen):
         super().__init_subclass__(**options)
 
     def on_mount(self) -> None:
-        """What was said of the screen underneath is over."""
         self._unsay()
         super().on_mount()
 

@@ -17,7 +17,7 @@ from advisor.language import mark, say
 from advisor.memory.fit import PLACES
 from advisor.plan.plan import Plan
 from advisor.tui.driver import expected_trouble
-from advisor.tui.field_view import FieldView
+from advisor.tui.field_view import FieldView, text_field
 from advisor.tui.memory_bars import PLACE_WORDS, fit_words, fullness, phases_of
 from advisor.tui.page import POINTER, Page
 from advisor.tui.plan_rows import RESULT_WORDS
@@ -148,12 +148,10 @@ class SetsView(FieldView):
         self._for: State | None = None
 
     def panes(self) -> Iterable[Widget]:
-        """Sets, the comparison, and the field for a name."""
         yield self.page(self.main_rows, "main", PROPOSED)
-        yield self.field("name", LONGEST_NAME)
+        yield text_field("name", longest=LONGEST_NAME, closed=True)
 
     def main_rows(self, width: int) -> list[Row]:
-        """The sets; below them the present one beside the marked one."""
         plans = {key: plan for key, (_, plan) in self._known.items()} | {PRESENT: self.state.plan}
         out = set_rows(plans, self._sets, width)
         marked = plans.get(self.marked)
@@ -174,7 +172,6 @@ class SetsView(FieldView):
         return wanted if wanted in self._sets else PRESENT
 
     def words(self) -> dict[str, str]:
-        """While a name is written."""
         return {"take": say("keep it"), "back": say("leave it")} if self.typing else {}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -184,7 +181,6 @@ class SetsView(FieldView):
         return super().check_action(action, parameters) and (action != "forget" or self.marked.startswith(NAMED))
 
     def on_mount(self) -> None:
-        """Count the sets."""
         super().on_mount()
         self._count()
 
@@ -216,19 +212,16 @@ class SetsView(FieldView):
         self.reload()
 
     def on_page_moved(self, message: Page.Moved) -> None:
-        """The comparison follows the cursor."""
         if message.page.id == "main":
             self.reload()
 
     def action_take(self) -> None:
-        """Switch the plan to it."""
         counted = self._known.get(self.marked)
         if counted is not None:
             self.dismiss()
             self.advisor.take_set(counted[0], self._known[PROPOSED][0])
 
     def action_name(self) -> None:
-        """Open the field."""
         self.open_field("", say("a name for what is on, such as no offload"))
 
     @on(Input.Submitted)
@@ -241,5 +234,4 @@ class SetsView(FieldView):
             self.advisor.name_set(name)
 
     def action_forget(self) -> None:
-        """Keep it no longer."""
         self.advisor.forget_set(self.marked.removeprefix(NAMED))

@@ -17,8 +17,6 @@ _ABOUT = mark("What a colleague or an issue needs; people, hosts and folders are
 
 
 class TicketView(Overlay):
-    """The ticket, word for word."""
-
     OPENED_BY = Binding("y", "ticket", "ticket", tooltip="a short summary to send, to be read first")
     RANK = 20
     TITLE_WORDS = mark("The ticket")
@@ -39,16 +37,13 @@ class TicketView(Overlay):
         return action != "other_language" or spoken() != ENGLISH
 
     def words(self) -> dict[str, str]:
-        """Which language it would be in."""
         return {"other_language": say("in the language spoken")} if self._english else {}
 
     def action_other_language(self) -> None:
-        """The same in the other language."""
         self._english = not self._english
         self.reload()
 
     def main_rows(self, width: int) -> list[Row]:
-        """What it is, then its lines as they are."""
         lines = [line(span(text)) for text in self._text.splitlines()]
         return [*paragraph(say(_ABOUT), width, tone="dim"), BLANK, *rows(*lines)]
 
@@ -64,15 +59,12 @@ class TicketView(Overlay):
         self.advisor.copy(text, mark("the ticket"), name)
 
     def action_copy(self) -> None:
-        """To the clipboard."""
         self._send("")
 
     def action_save(self) -> None:
-        """To a file, too."""
         self._send("oom-report")
 
     def action_page(self) -> None:
-        """The whole report with its bars, to a file."""
         driver, state, app = self.ui.driver(), self.state, self.advisor
 
         def write() -> None:

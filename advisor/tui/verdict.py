@@ -226,13 +226,11 @@ class VerdictScreen(StageScreen):
         self._around: dict[int, LogWindow] = {}
 
     def panes(self) -> Iterable[Widget]:
-        """Verdict and proof; then cause and facts; then the explanation."""
         yield self.page(self.main_rows, "main", self.ui.cursors.get("crash"))
         yield self.page(self.side_rows, "second")
         yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
-        """Everything in one column, or what was proved beside the rest."""
         state = self.state
         short = self.app.size.height < TALL
         found = [
@@ -272,12 +270,10 @@ class VerdictScreen(StageScreen):
         return [BLANK, heading(say("The chosen line"), place, width), *words[:LINE_ROWS], *more]
 
     def on_mount(self) -> None:
-        """Look into the log, where there is room to show it."""
         super().on_mount()
         self._look()
 
     def read_on(self, before: State) -> None:
-        """Lines count from the beginning of the log now."""
         self._around.clear()
         self._look()
 
@@ -302,7 +298,6 @@ class VerdictScreen(StageScreen):
         self.query_one("#main", Page).reload()
 
     def side_rows(self, width: int) -> list[Row]:
-        """Cause and facts."""
         state = self.state
         tall = self.app.size.height >= TALL
         then = [BLANK, *found] if tall and (found := then_rows(state, width)) else []
@@ -311,11 +306,9 @@ class VerdictScreen(StageScreen):
         return top if self.columns == 3 else [*top, BLANK, *explanation_rows(state, width)]
 
     def third_rows(self, width: int) -> list[Row]:
-        """The explanation."""
         return explanation_rows(self.state, width)
 
     def words(self) -> dict[str, str]:
-        """Where Enter leads."""
         return {"go_on": say("the open question" if self.ui.to_ask else "plan")}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -325,7 +318,6 @@ class VerdictScreen(StageScreen):
         return action != "case" or looks_like(self.state) is not None
 
     def on_page_moved(self, message: Page.Moved) -> None:
-        """Coming back finds the cursor where it was."""
         if message.page.id == "main":
             self.ui.cursors["crash"] = message.key
             if self.columns > 1:
@@ -333,23 +325,17 @@ class VerdictScreen(StageScreen):
                 self._look()
 
     def action_open_line(self) -> None:
-        """The log around the chosen evidence."""
         key = self.query_one("#main", Page).cursor
         if key is not None:
             self.app.push_screen(EvidenceView(self.ui, int(key.removeprefix("evidence "))))
 
     def action_case(self) -> None:
-        """The documented case that is most alike."""
         case = looks_like(self.state)
         if case is not None:
             self.app.push_screen(CaseView(self.ui, case.id))
 
     def action_copy(self) -> None:
-        """The chosen line, as the log has it."""
         key = self.query_one("#main", Page).cursor
         if key is not None:
             evidence = self.state.crash.evidence[int(key.removeprefix("evidence "))]
             self.advisor.copy(f"{evidence.file}:{evidence.line}: {evidence.text}\n", mark("the line"))
-
-    def action_nothing(self) -> None:
-        """The page itself moves the cursor; this stands in the help."""
