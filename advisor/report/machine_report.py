@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.language import say, say_count
+from advisor.line_breaks import cut
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.machine.nodes import differences, free_for_a_run
 from advisor.memory.cells import Ledger
-from advisor.report.layout import cut, join, section, table, wrap
+from advisor.report.layout import join, section, table, wrap
 from advisor.units import show_bytes, show_gib
 
 LIBRARIES_SHOWN = (

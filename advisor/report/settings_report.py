@@ -11,8 +11,9 @@ from msgspec import Struct, field
 from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
 from advisor.language import say
+from advisor.line_breaks import cut
 from advisor.report.json_report import SCHEMA, setting_json, unknown_json
-from advisor.report.layout import cut, join, wrap
+from advisor.report.layout import fields_of, join, wrap
 from advisor.run.run import UnknownKey
 from advisor.run.unknown_keys import unknown_note
 from advisor.script.document import Setting
@@ -63,9 +64,7 @@ def _launch(name: str, launch: Launch, framework: str, unknown: tuple[UnknownKey
         "environment": dict(launch.environment),
         "settings": [setting_json(setting) for setting in launch.settings],
         "script": name,
-        "program": launch.program,
-        "launcher": dict(launch.launcher),
-        "interpreter": launch.interpreter,
+        **fields_of(launch, "program launcher interpreter"),
         "line": launch.span.line if launch.span else None,
         "unknown_keys": [unknown_json(one) for one in unknown],
         "notes": [*launch.notes, *unknown_note(unknown)],

@@ -8,7 +8,7 @@ from advisor.crash.evidence import Crash
 from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
 from advisor.memory.sharding import GroupRole, RoleGroup, groups_of
-from advisor.report.layout import section, table, wrap
+from advisor.report.layout import fields_of, section, table, wrap
 from advisor.run.run import Run
 from advisor.units import show_gib
 
@@ -87,9 +87,7 @@ def sharding_json(run: Run, machine: Machine, crash: Crash | None = None) -> lis
     """The same for programs; [] on one node."""
     return [
         {
-            "role": group.role,
-            "gpus": group.gpus,
-            "nodes": group.nodes,
+            **fields_of(group, "role gpus nodes"),
             "one_copy_over_gpus": group.over,
             "one_copy_over_nodes": group.spans,
             "copies": group.copies,

@@ -15,13 +15,14 @@ from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
 from advisor.diagnosis.tree import EITHER, UNSETTLED
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, mark, say, sentences
+from advisor.line_breaks import cut_left
 from advisor.machine.gpu_spec import cards_named
 from advisor.memory.trainer import has_engine, stage_of, trainer_of
 from advisor.plan.plan import PlanStep
 from advisor.plan.solve import WITNESSES, contradicting
 from advisor.regex import regex
 from advisor.report import phrases
-from advisor.report.layout import cut_front, join, section, wrap
+from advisor.report.layout import join, section, wrap
 from advisor.report.machine_line import machine_line
 from advisor.report.memory_section import memory_section
 from advisor.report.short_changes import Most, ShownSteps, and_more, brief, changes_of
@@ -111,7 +112,7 @@ def _head(state: State) -> list[str]:
     if proof is not None:
         sizes = phrases.printed(proof, SIZES)
         quoted = _excerpt(proof, _anchors(state, proof), BRIEFLY if sizes else QUOTED)
-        lines += wrap(f"{cut_front(phrases.quote_place(proof), 60)}  {quoted}", 2, 4) + wrap(sizes, 4)
+        lines += wrap(f"{cut_left(phrases.quote_place(proof), 60)}  {quoted}", 2, 4) + wrap(sizes, 4)
         beside, every = proof.fields.get("other_processes"), proof.fields.get("card_processes")
         lines += wrap(say("Held beside it: {held}", held=beside), 2, 4) if beside else []
         lines += wrap(say("On the card: {held}", held=every), 2, 4) if every else []

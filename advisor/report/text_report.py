@@ -10,12 +10,13 @@ from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionStep, RuledOut
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, mark, say, say_count, sentences
+from advisor.line_breaks import cut, cut_left
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import TITLES, Ledger, PhaseSum, Place
 from advisor.memory.fit import capacity_of
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.report import phrases
-from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
+from advisor.report.layout import WIDTH, join, section, table, wrap
 from advisor.report.machine_line import machine_line
 from advisor.report.machine_report import nodes_section
 from advisor.report.record_report import record_lines
@@ -177,7 +178,7 @@ def _more(left: int) -> str:
 
 def _entry(entry: Evidence, quote: bool) -> list[str]:
     what = say("{signature} ({role})", signature=entry.signature, role=phrases.role(entry))
-    head = f"  {cut_front(phrases.quote_place(entry), 40)}  {what}"
+    head = f"  {cut_left(phrases.quote_place(entry), 40)}  {what}"
     quoted = wrap(cut(entry.text, QUOTED_CAUSE if entry.role == "cause" else QUOTED), 4) if quote else []
     return [cut(head, WIDTH), *quoted, *wrap(phrases.printed(entry) if entry.role == "cause" else "", 4)]
 

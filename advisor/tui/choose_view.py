@@ -16,6 +16,7 @@ from textual.worker import get_current_worker
 
 from advisor.hostile import cells, clean_line
 from advisor.language import mark, say
+from advisor.line_breaks import cut_left
 from advisor.recent import FoundFile, Recent, RecentRun
 from advisor.tui import ui_text as words
 from advisor.tui.driver import expected_trouble
@@ -24,7 +25,7 @@ from advisor.tui.page import Page
 from advisor.tui.proof import headline
 from advisor.tui.screen import READABLE, StageScreen
 from advisor.tui.ui_state import UiState
-from advisor.tui.ui_text import BLANK, Row, cut_left, heading, line, paragraph, span, spread
+from advisor.tui.ui_text import BLANK, Row, heading, line, paragraph, span, spread
 from advisor.units import show_bytes
 
 NOTHING_HERE = mark("No script that launches training and no log was found in {folder}, three folders deep.")

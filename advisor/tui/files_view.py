@@ -11,12 +11,13 @@ from textual.binding import Binding, BindingType
 
 from advisor.hostile import clean
 from advisor.language import mark, say, say_count
+from advisor.line_breaks import cut
 from advisor.recent import SCRIPTS
 from advisor.tui import ui_text as words
 from advisor.tui.page import Page
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import UiState
-from advisor.tui.ui_text import BLANK, Row, Toned, cut, line, paragraph, rows, span, spread
+from advisor.tui.ui_text import BLANK, Row, Toned, line, paragraph, rows, span, spread
 from advisor.units import show_bytes
 from advisor.words import os_words
 

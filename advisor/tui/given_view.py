@@ -13,6 +13,7 @@ from textual.widgets import Input
 from advisor.given import FORMS, READ_AS, GivenName, text_of
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say
+from advisor.line_breaks import cut
 from advisor.machine.inventory import Machine
 from advisor.tui.facts import gpu_words
 from advisor.tui.field_view import FieldView, text_field
@@ -22,7 +23,7 @@ from advisor.tui.memory_bars import fit_words
 from advisor.tui.page import Page
 from advisor.tui.plan_rows import after_answer
 from advisor.tui.ui_state import UiState
-from advisor.tui.ui_text import BLANK, Row, cut, heading, line, pad, paragraph, span, spread
+from advisor.tui.ui_text import BLANK, Row, heading, line, pad, paragraph, span, spread
 from advisor.units import show_bytes, show_params
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from textual.widget import Widget
 
 from advisor.hostile import cells
 from advisor.language import Sayings, mark, say, say_count
+from advisor.line_breaks import cut, cut_left
 from advisor.machine.inventory import Machine
 from advisor.run.run import Knob, Run, Topology
 from advisor.tui.facts import gpu_words, where
@@ -17,22 +18,7 @@ from advisor.tui.field_view import FIND, FindingScreen
 from advisor.tui.gauges_view import SHM
 from advisor.tui.screen import BACK, StageScreen
 from advisor.tui.ui_state import nothing_given
-from advisor.tui.ui_text import (
-    BLANK,
-    BOX,
-    Row,
-    TonedLine,
-    cut,
-    cut_left,
-    heading,
-    labelled,
-    line,
-    pad,
-    paragraph,
-    rows,
-    span,
-    spread,
-)
+from advisor.tui.ui_text import BLANK, BOX, Row, TonedLine, heading, labelled, line, pad, paragraph, rows, span, spread
 from advisor.units import show_bytes, show_params
 from advisor.words import Source
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, mark, say, say_count
+from advisor.line_breaks import cut
 from advisor.memory.cells import Place
 from advisor.plan.patch import WRITABLE
 from advisor.plan.plan import Change, Plan, PlanStep
@@ -31,7 +32,6 @@ from advisor.tui.ui_text import (
     Toned,
     TonedLine,
     crop,
-    cut,
     cut_key,
     line,
     pad,

@@ -11,6 +11,7 @@ from textual.widget import Widget
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say, say_count
+from advisor.line_breaks import cut
 from advisor.tui.facts import briefly
 from advisor.tui.page import Lines, Page
 from advisor.tui.screen import READABLE, Overlay, StageScreen
@@ -19,7 +20,6 @@ from advisor.tui.ui_text import (
     BLANK,
     Row,
     TonedLine,
-    cut,
     grouped,
     heading,
     labelled,

@@ -16,6 +16,7 @@ from advisor.tui.plot import AXIS, plot
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import BLANK, Row, flow, line, pad_left, paragraph, span
+from advisor.units import show_clock
 from advisor.watch.attempts import AttemptTold, attempts_of, joined
 from advisor.watch.measured import recording_in
 from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
@@ -68,17 +69,11 @@ def band_letters(of: Sequence[Band], begin: float, end: float, columns: int) -> 
     return "".join(letters)
 
 
-def clock(seconds: float) -> str:
-    """12345 → "3:25:45"."""
-    whole = round(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-
-
 def time_rows(of: Sequence[Band], begin: float, end: float, width: int) -> list[Row]:
     """The band of phases, and when they were."""
     columns = width - AXIS
     letters = band_letters(of, begin, end, columns)
-    left, right = clock(begin), clock(end)
+    left, right = show_clock(begin), show_clock(end)
     gap = " " * max(1, columns - len(left) - len(right))
     found = [phase for phase, letter in LETTERS.items() if letter in letters and phase != "unknown"]
     return [

@@ -16,6 +16,7 @@ from textual.widgets import Input
 from advisor.demo import is_bundled
 from advisor.hostile import cells
 from advisor.language import mark, say, say_count
+from advisor.line_breaks import cut
 from advisor.regex import regex
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.field_view import text_field
@@ -23,7 +24,7 @@ from advisor.tui.gauges_view import left_behind
 from advisor.tui.page import Page
 from advisor.tui.screen import BaseScreen, Overlay, StageScreen
 from advisor.tui.ui_state import UiState
-from advisor.tui.ui_text import BLANK, Row, Tone, Toned, cut, labelled, line, pad, pad_left, paragraph, span
+from advisor.tui.ui_text import BLANK, Row, Tone, Toned, labelled, line, pad, pad_left, paragraph, span
 
 if TYPE_CHECKING:
     from advisor.state import State

@@ -14,6 +14,7 @@ from textual.worker import get_current_worker
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
+from advisor.line_breaks import cut
 from advisor.memory.fit import PLACES
 from advisor.plan.plan import Plan
 from advisor.tui.driver import expected_trouble
@@ -29,7 +30,6 @@ from advisor.tui.ui_text import (
     Toned,
     TonedLine,
     crop,
-    cut,
     cut_key,
     heading,
     line,

@@ -14,6 +14,7 @@ from advisor.diagnosis.diagnosis import UNKNOWN
 from advisor.diagnosis.remarks import pixels_unlimited
 from advisor.hostile import cells
 from advisor.language import mark, say
+from advisor.line_breaks import cut_left
 from advisor.report.phrases import looks_like, remarks
 from advisor.tui.driver import expected_trouble
 from advisor.tui.evidence_view import EvidenceView, opened_at, window_rows
@@ -40,7 +41,6 @@ from advisor.tui.ui_text import (
     Row,
     Toned,
     cut_key,
-    cut_left,
     flow,
     heading,
     labelled,

@@ -9,6 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from advisor.hostile import cells
+from advisor.line_breaks import cut, cut_left
 from advisor.machine.live import GaugeSnapshot
 from advisor.recent import FoundFile, Recent, RecentRun
 from advisor.report import layout
@@ -31,7 +32,7 @@ from advisor.tui import (
 )
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.keys import Hint
-from advisor.tui.ui_text import Row, crop, cut, cut_left, flow, labelled, plain, texts
+from advisor.tui.ui_text import Row, crop, flow, labelled, plain, texts
 from tests.loops import each
 from tests.replacing import replace
 
@@ -249,7 +250,5 @@ def test_a_secret_is_hidden_before_the_line_is_broken_or_cut(width: int) -> None
         cut(text, width),
         cut_left(text, width),
         *layout.wrap(text, width=width),
-        layout.cut(text, width),
-        layout.cut_front(text, width),
     ]
     assert not any(token[at : at + 5] in line for line in told for at in range(len(token) - 5))
