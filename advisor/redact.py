@@ -78,34 +78,9 @@ _SHAPES = regex(
 _SHAPE_BEGINS = (
     *("hf_", "api_org_", "wandb_v", "r8_", "nvapi-", "sk-", "gsk_", "AIza", "ya29.", "AKIA", "ASIA", "LTAI", "AKID"),
     *("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glsoat-"),
-    *(
-        "glft-",
-        "glimt-",
-        "glagent-",
-        "xox",
-        "xapp-",
-        "pypi-",
-        "npm_",
-        "dop_v1_",
-        "hvs.",
-        "dapi",
-        "dckr_pat_",
-        "GOCSPX-",
-    ),
-    *(
-        "glsa_",
-        "phc_",
-        "sk_live_",
-        "rk_live_",
-        "whsec_",
-        "SG.",
-        "figd_",
-        "lin_api_",
-        "ntn_",
-        "shpat_",
-        "sq0",
-        "ATATT3x",
-    ),
+    *("glft-", "glimt-", "glagent-", "xox", "xapp-", "pypi-", "npm_", "dop_v1_", "hvs.", "dapi", "dckr_pat_"),
+    *("GOCSPX-", "glsa_", "phc_", "sk_live_", "rk_live_", "whsec_", "SG.", "figd_", "lin_api_", "ntn_", "shpat_"),
+    *("sq0", "ATATT3x"),
     *("xai-", "pplx-", "tvly-", "jina_", "fw_", "AGE-SECRET-KEY-", "eyJ"),
 )
 _BOT = regex(r"(?<=\d)\d{0,11}:AA[\w-]{33}(?![\w-])")
@@ -176,23 +151,8 @@ _DOTTED = frozenset(("access", "account", "private", "secret"))
 """The same before a dot: `fs.s3a.secret.key`."""
 _OF_PASSWORDS = frozenset(
     (
-        *(
-            "admin",
-            "db",
-            "ftp",
-            "http",
-            "mail",
-            "mongo",
-            "mysql",
-            "pg",
-            "postgres",
-            "proxy",
-            "redis",
-            "root",
-            "smtp",
-            "sql",
-        ),
-        "ssh",
+        *("admin", "db", "ftp", "http", "mail", "mongo", "mysql", "pg", "postgres", "proxy", "redis", "root"),
+        *("smtp", "sql", "ssh"),
     )
 )
 _NO_OWNERS = frozenset(

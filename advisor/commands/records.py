@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where the records lie, and how they are printed."""
     parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help=say("folder of the records (default: .)"))
     add_ascii(parser)
     add_format(parser, "text", "json")

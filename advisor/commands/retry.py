@@ -149,7 +149,6 @@ def _died(
     notifier: Notifier,
     tell: Tell,
 ) -> Attempt | NoRetry:
-    """What follows a death."""
     record = recording.folder
     finished = Finished(ended.status, record=record, script=script_of([*attempt.asked.argv], record))
     tell_death(notifier, finished)
@@ -286,7 +285,6 @@ def _save(chosen: Retry, path: Path, number: int, named: Path | None) -> Path:
 
 
 def _copy(path: Path, count: int) -> Path:
-    """The file beside it for one attempt."""
     origin, _, _ = path.stem.partition(".fits-")
     return path.with_name(f"{origin}.fits-{count}{path.suffix}")
 

@@ -82,7 +82,6 @@ class AllCards:
         return trouble
 
     def snapshot(self, slow: bool = True, processes: bool = True) -> tuple[Gpu, ...]:
-        """All cards now, numbered through."""
         return tuple(
             replace(gpu, index=first + gpu.index, parent=None if gpu.parent is None else first + gpu.parent)
             if first
@@ -92,16 +91,13 @@ class AllCards:
         )
 
     def used(self) -> list[int | None]:
-        """Bytes in use, one a card."""
         return [size for reader in self._open for size in reader.used()]
 
     def holders(self) -> dict[tuple[int, int], int]:
-        """(card, process id) → bytes."""
         pairs = zip(self._first, self._open, strict=True)
         return {(first + card, pid): size for first, one in pairs for (card, pid), size in one.holders().items()}
 
     def close(self) -> None:
-        """Let go of all drivers."""
         for reader in self._open:
             reader.close()
         self._open, self._first = [], []

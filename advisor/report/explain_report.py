@@ -22,7 +22,7 @@ from advisor.knowledge.schema import (
 )
 from advisor.language import Sayings, clauses, listed, say
 from advisor.plan.situation import costs_of
-from advisor.report.layout import join, wrap
+from advisor.report.layout import join, wrap, wrap_each
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, PHASES
 
 CLOSE_MATCHES = 5
@@ -98,7 +98,6 @@ def explain_report(knowledge: Knowledge, wanted: str) -> str:
 
 
 def all_ids(knowledge: Knowledge) -> list[str]:
-    """Everything `explain` knows, sorted."""
     ids = {entry.id for group in _groups(knowledge) for entry in group}
     for framework in knowledge.frameworks:
         ids |= {framework.framework, *framework.settings, *framework.environment, *framework.renamed}
@@ -193,11 +192,9 @@ def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
     if fact.before is not None:
         lever = _carries(fact.before.knob) if fact.before.knob else say("no lever")
         lines += wrap(say("in {eras} another switch: {lever}", eras=listed(fact.before.eras), lever=lever), 2, 4)
-    for effect in _effects(fact):
-        lines += wrap(effect, 2, 4)
+    lines += wrap_each(_effects(fact), 2, 4)
     lines += wrap(say("training results: {results} when it changes", results=RESULTS[fact.results]), 2)
-    for rule in fact.must:
-        lines += wrap(say("must: {rule}", rule=rule.says) if rule.says else "", 2, 4)
+    lines += wrap_each((say("must: {rule}", rule=rule.says) if rule.says else "" for rule in fact.must), 2, 4)
     return lines + wrap(fact.caveat, 2) + _source(fact.source or framework.source)
 
 
@@ -264,7 +261,7 @@ def _causes(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
             lines = [*_named(say("{id}: a cause", id=cause.id), title), *wrap(cause.explains, 2)]
             lines += wrap(say("proved by: {proof}", proof=cause.proof) if cause.proof else "", 2, 4)
             lines += wrap(say("ruled out by: {proof}", proof=cause.counter) if cause.counter else "", 2, 4)
-            lines += [line for told in _relieved(knowledge, cause) for line in wrap(told, 2, 4)]
+            lines += wrap_each(_relieved(knowledge, cause), 2, 4)
             folklore, later = listed(cause.folklore), cause.record_next_time
             lines += wrap(say("told, but no help here: {remedies}", remedies=folklore) if folklore else "", 2, 4)
             yield lines + wrap(say("to record next time: {what}", what=later) if later else "", 2, 4)
@@ -295,9 +292,9 @@ def _remedy(remedy: Remedy) -> TextBlock:
     lines += wrap(say("relieves {memory} in {phases}", memory=MEMORY_TITLES[remedy.memory], phases=phases), 2, 4)
     lines += wrap(say("training results: {results}", results=RESULTS[remedy.results]), 2)
     lines += wrap(say("costs: {costs}", costs=costs_of(remedy, None)), 2, 4)
-    lines += [line for caveat in remedy.caveats for line in wrap(caveat, 2, 4)]
+    lines += wrap_each(remedy.caveats, 2, 4)
     lines += wrap(say("never for {what}", what=listed(remedy.never_for)) if remedy.never_for else "", 2, 4)
-    lines += [line for evidence in remedy.evidence for line in wrap(_graded(evidence), 2, 4)]
+    lines += wrap_each((_graded(evidence) for evidence in remedy.evidence), 2, 4)
     return lines + _source(remedy.source)
 
 
@@ -322,8 +319,7 @@ def _signature(signature: Signature) -> TextBlock:
         lines += wrap(say("in {phase}", phase=PHASE_TITLES[signature.phase]), 2)
     lines += wrap(say("looks like: {line}", line=signature.sample) if signature.sample else "", 2, 4)
     lines += wrap(say("versions: {versions}", versions=signature.versions) if signature.versions else "", 2, 4)
-    for like in signature.look_alikes:
-        lines += wrap(say("not to be mistaken for {line}", line=like), 2, 4)
+    lines += wrap_each((say("not to be mistaken for {line}", line=like) for like in signature.look_alikes), 2, 4)
     return lines + _source(signature.source)
 
 
@@ -331,8 +327,7 @@ def _questions(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     for question in knowledge.tree.questions:
         if question.id == name:
             lines = [*_named(say("{id}: a question", id=question.id), question.asks), *wrap(question.why, 2)]
-            for identifier, answer in question.answers.items():
-                lines += wrap(_leads(identifier, answer), 4, 6)
+            lines += wrap_each((_leads(identifier, answer) for identifier, answer in question.answers.items()), 4, 6)
             yield lines + wrap(say("to find out: {how}", how=question.if_unknown), 2, 4)
 
 
@@ -361,11 +356,11 @@ def _cases(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
             lines = _named(say("{id}: a documented case ({grade})", id=case.id, grade=GRADES[case.grade]), case.title)
             facts = listed(situation_words(key, value) for key, value in case.situation.items())
             lines += wrap(say("situation: {facts}", facts=facts), 2, 4)
-            for key, value in case.reported.items():
-                lines += wrap(_reported(key, _told(value)), 2, 4)
+            lines += wrap_each((_reported(key, _told(value)) for key, value in case.reported.items()), 2, 4)
             lines += wrap(case.mechanism, 2)
-            for told in case.folklore:
-                lines += wrap(say("told there, but not supported: {what}", what=told), 2, 4)
+            lines += wrap_each(
+                (say("told there, but not supported: {what}", what=told) for told in case.folklore), 2, 4
+            )
             lines += wrap(say("remedies: {remedies}", remedies=listed(case.remedies)) if case.remedies else "", 2, 4)
             yield lines + _source(case.source)
 
@@ -395,7 +390,7 @@ def _frameworks(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
             if (read := framework.newest_read) is not None:
                 lines += wrap(say("read up to {version} ({date})", version=read.name, date=read.date), 2, 4)
             lines += wrap(say("{count} settings known", count=len(framework.settings)), 2)
-            lines += [line for note in framework.notes for line in wrap(note, 2, 4)]
+            lines += wrap_each(framework.notes, 2, 4)
             yield lines + _source(framework.source)
 
 

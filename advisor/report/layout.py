@@ -14,22 +14,10 @@ WIDTH = 78
 
 _ASCII = str.maketrans(
     {
-        "→": "->",
-        "−": "-",
-        "–": "-",
-        "—": "-",
-        "×": "x",
-        "…": "...",
-        "·": "|",
-        "≥": ">=",
-        "≤": "<=",
-        "’": "'",
-        "“": '"',
-        "”": '"',
-        "\u202f": " ",
-        "\u00a0": " ",
+        "→": "->", "−": "-", "–": "-", "—": "-", "×": "x", "…": "...", "·": "|", "≥": ">=", "≤": "<=",
+        "’": "'", "“": '"', "”": '"', "\u202f": " ", "\u00a0": " ",
     }
-)
+)  # fmt: skip
 
 
 def plain_ascii(text: str) -> str:
@@ -56,6 +44,11 @@ def wrap(text: str, indent: int = 0, hanging: int | None = None, width: int = WI
     hanging = indent if hanging is None else hanging
     lines = wrapped(redact(text), width - hanging, width - indent, longest=100_000)
     return [" " * (hanging if i else indent) + line for i, line in enumerate(lines)]
+
+
+def wrap_each(texts: Iterable[str], indent: int = 0, hanging: int | None = None) -> list[str]:
+    """Several texts, each wrapped by itself."""
+    return [line for text in texts for line in wrap(text, indent, hanging)]
 
 
 def pad(text: str, width: int) -> str:

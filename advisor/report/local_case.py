@@ -195,7 +195,6 @@ def keep_case(case: Case) -> Path | None:
 
 
 def _is_alike(path: Path, case: Case) -> bool:
-    """Whether that file tells the same of the same situation."""
     with suppress(BadFile, OSError):
         there = typed(read_yaml(path), Case)
         return (there.situation, there.values) == (case.situation, case.values)

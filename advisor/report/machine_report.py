@@ -9,24 +9,12 @@ from advisor.line_breaks import cut
 from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.machine.nodes import differences, free_for_a_run
 from advisor.memory.cells import Ledger
-from advisor.report.layout import join, section, table, wrap
+from advisor.report.layout import join, section, table, wrap, wrap_each
 from advisor.units import show_bytes, show_gib
 
 LIBRARIES_SHOWN = (
-    "torch",
-    "vllm",
-    "sglang",
-    "ray",
-    "deepspeed",
-    "verl",
-    "openrlhf",
-    "ms-swift",
-    "trl",
-    "transformers",
-    "accelerate",
-    "peft",
-    "flash-attn",
-    "megatron-core",
+    *("torch", "vllm", "sglang", "ray", "deepspeed", "verl", "openrlhf", "ms-swift", "trl", "transformers"),
+    *("accelerate", "peft", "flash-attn", "megatron-core"),
 )
 """Those that decide memory; `--format json` has all of them."""
 
@@ -42,14 +30,10 @@ def machine_report(machine: Machine) -> str:
             *table([_gpu(gpu) for gpu in machine.gpus]),
             *section(say("Host"), _host(machine.host)),
             *section(_whose(machine), _libraries(machine)),
-            *section(say("How the nodes differ"), _wrapped(unlike)),
-            *section(say("Not known"), _wrapped([said for said in machine.problems if said not in unlike])),
+            *section(say("How the nodes differ"), wrap_each(unlike, 2, 4)),
+            *section(say("Not known"), wrap_each([said for said in machine.problems if said not in unlike], 2, 4)),
         ]
     )
-
-
-def _wrapped(problems: Sequence[str]) -> list[str]:
-    return [line for problem in problems for line in wrap(problem, 2, 4)]
 
 
 def _nodes(machine: Machine) -> str:

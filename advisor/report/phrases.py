@@ -272,7 +272,6 @@ def because(step: QuestionStep) -> str:
 
 
 def answer_title(step: QuestionStep) -> str:
-    """The answer in words."""
     return next((choice.title for choice in step.choices if choice.id == step.answer), say("I don't know"))
 
 

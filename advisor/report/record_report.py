@@ -9,7 +9,7 @@ from typing import Any
 from advisor.diagnosis.from_record import record_sentences
 from advisor.language import listed, say
 from advisor.memory.cells import Ledger
-from advisor.report.layout import fields_of, table, wrap
+from advisor.report.layout import fields_of, table, wrap, wrap_each
 from advisor.units import show_gib
 from advisor.watch.attempts import AttemptTold, attempts_of
 from advisor.watch.measured import Held, Measured, PhasePeak
@@ -32,10 +32,8 @@ def record_lines(measured: Measured | None, ledger: Ledger | None = None) -> lis
                 "At the highest of {gauge}, {when}: {held} GiB.", gauge=peak.gauge, when=when(peak.phase), held=held
             )
             lines += wrap(at, 2, 4)
-    for sentence in record_sentences(measured):
-        lines += wrap(sentence, 2, 4)
-    for sentence in attempt_sentences(measured.folder):
-        lines += wrap(sentence, 2, 4)
+    lines += wrap_each(record_sentences(measured), 2, 4)
+    lines += wrap_each(attempt_sentences(measured.folder), 2, 4)
     return lines
 
 

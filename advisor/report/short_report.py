@@ -22,7 +22,7 @@ from advisor.plan.plan import PlanStep
 from advisor.plan.solve import WITNESSES, contradicting
 from advisor.regex import regex
 from advisor.report import phrases
-from advisor.report.layout import join, section, wrap
+from advisor.report.layout import join, section, wrap, wrap_each
 from advisor.report.machine_line import machine_line
 from advisor.report.memory_section import memory_section
 from advisor.report.short_changes import Most, ShownSteps, and_more, brief, changes_of
@@ -125,7 +125,7 @@ def _head(state: State) -> list[str]:
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
     run = f"{phrases.subject(state.run)} · {machine_line(state.machine, state.run.topology, state.crash.platform)}"
-    told = [line for sentence in state.run.told_first for line in wrap(sentence, 2, 4)]
+    told = wrap_each(state.run.told_first, 2, 4)
     how = wrap(set_up(state), 2, 4)
     return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *how, *told]
 
@@ -198,7 +198,7 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
     for advice in diagnosis.advisories:
         library = f"{advice.library} {advice.version}"
         lines += wrap(say("{library}: {title}.", library=library, title=advice.title), 2, 4)
-    return lines + [line for remark in phrases.remarks(state)[: most.remarks] for line in wrap(brief(remark), 2)]
+    return lines + wrap_each((brief(remark) for remark in phrases.remarks(state)[: most.remarks]), 2)
 
 
 def _said(because: str, explains: str) -> bool:
@@ -224,8 +224,8 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     step = asked.step
     most = max(BOTH, at_most.outcomes - bool(state.plan.selected()))  # with nothing chosen, it is the next step
     lines = ["", *wrap(say("One answer decides most: {asks}", asks=step.asks), 0, 2)]
-    for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
-        lines += wrap(_outcome(outcome, state, with_look=asked.tells_memory), 2, 4)
+    ordered = sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]
+    lines += wrap_each((_outcome(one, state, with_look=asked.tells_memory) for one in ordered), 2, 4)
     lines += and_more(len(asked.outcomes) - most)
     first = state.plan.steps[0].id if state.plan.steps else ""
     way = say("change {number} shows it.", number=1) if (first, step.question) in _LOOKS else brief(step.if_unknown, 1)
@@ -326,8 +326,8 @@ def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str
     taken = dict.fromkeys(gpu.problem for gpu in state.machine.usable if gpu.problem)
     if state.asked.gpus and state.machine.sources.get("gpus") != "described":
         taken[cards_named(state.asked.gpus, state.knowledge.gpus)[1]] = None
-    lines = [line for one in taken for line in wrap(sentence(one), 2, 4)]
-    lines += [line for note in notes[: most.notes] for line in wrap(note, 2, 4)] + and_more(len(notes) - most.notes)
+    lines = wrap_each((sentence(one) for one in taken), 2, 4)
+    lines += wrap_each(notes[: most.notes], 2, 4) + and_more(len(notes) - most.notes)
     assumed = [one for one in ledger.assumed if not told_files & _files([one])]
     if assumed and not ledger.missing:
         left = len(assumed) - most.assumed
@@ -363,7 +363,7 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     told = told or crash.platform == "mps"  # its hints are Linux's
     told = told or (phrases.told_of_memory(state) and state.diagnosis.memory == "gpu")  # who raised was not killed
     hints = () if told else crash.settle_by[:1]
-    lines += [line for hint in hints for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
+    lines += wrap_each((say("To settle it: {hint}", hint=hint) for hint in hints), 2, 4)
     if (case := phrases.looks_like(state)) is not None:
         lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)
     return lines

@@ -115,7 +115,6 @@ def start_rows(demo: bool, width: int) -> list[Row]:
 
 
 def library_rows(machine: Machine, run: Run, width: int) -> list[Row]:
-    """Libraries of the environment that trains."""
     known = {**machine.libraries, **run.libraries}
     title = say("Libraries that train")
     out = [heading(title, cut_left(machine.environment, width - cells(title) - 2), width)]
@@ -128,7 +127,6 @@ def library_rows(machine: Machine, run: Run, width: int) -> list[Row]:
 
 
 def gpu_rows(machine: Machine, width: int) -> list[Row]:
-    """Each card."""
     out = []
     for gpu in machine.gpus:
         memory = show_bytes(gpu.total_bytes)

@@ -67,7 +67,6 @@ def without_secrets(of: TonedLine) -> TonedLine:
 
 
 def width_of(of: TonedLine) -> int:
-    """Terminal columns of a line."""
     return sum(cells(part.text) for part in of)
 
 

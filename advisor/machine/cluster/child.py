@@ -44,7 +44,6 @@ SendLine = Callable[..., None]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Ask, and write what is answered as it comes."""
     address, seconds, every = arguments[0], float(arguments[1]), float(arguments[2])
     speak(arguments[3])
     out = os.dup(1)
