@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from advisor.machine.amd import AmdReader
-from advisor.machine.ascend import NpuReader
 from advisor.machine.drivers import has_amd, has_ascend
 from advisor.machine.inventory import Gpu
 from advisor.machine.nvml import NvmlReader, Trouble
@@ -68,8 +66,12 @@ class AllCards:
         run = partial(run_tool, environ=self.environ)
         found: list[CardReader] = []
         if has_amd(self.environ, self.root):
+            from advisor.machine.amd import AmdReader
+
             found.append(AmdReader(run=run, environ=self.environ))
         if has_ascend(self.environ, self.root):
+            from advisor.machine.ascend import NpuReader
+
             found.append(NpuReader(run))
         return found
 
