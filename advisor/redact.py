@@ -356,7 +356,7 @@ def _has_sign(text: str, name: str, end: int) -> bool:
 def _holds_secret(name: str, sign: str, value: str, is_bare: bool) -> bool:
     """What stands behind the name of a secret is one: no stand-in, no variable, no word of prose."""
     last = _snake(name).lower()
-    if _is_password(name):
+    if name.lower().endswith(("password", "passwd", "passphrase", "_pass", "_pwd")):
         return _is_secret_value(value, is_password=True)
     stands_in = is_bare and not (_snake(name).isupper() and value.islower())  # a variable; HF_TOKEN=abc is none
     if _WORD.fullmatch(value) and (stands_in or _NAMED_SO.search(value)):
@@ -371,10 +371,6 @@ def _holds_secret(name: str, sign: str, value: str, is_bare: bool) -> bool:
     if last == "key":
         return len(re.findall(r"\d", value)) > 3 and _KEY.fullmatch(value) is not None
     return _is_secret_value(value) and (named or (has_digit and len(value) >= (16 if last == "auth" else 8)))
-
-
-def _is_password(name: str) -> bool:
-    return name.lower().endswith(("password", "passwd", "passphrase", "_pass", "_pwd"))
 
 
 def _snake(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,6 @@ from advisor.commands.retry_choice import RunDeath
 from advisor.commands.watched_run import script_of
 from advisor.hostile import clean_line, readable
 from advisor.redact import redact_words
-from advisor.regex import regex
 from advisor.watch.attempts import attempts_of
 from advisor.watch.listing import ListedRecord, list_records, settings_of, written_at
 from advisor.watch.record_files import SAMPLES, rank
@@ -21,7 +21,6 @@ from advisor.watch.request import WatchRequest
 
 _PATIENCE = 3.0
 """Seconds after which a record that does not change has no watcher."""
-_NUMBER = regex(r"(?:-\d+)*")
 
 
 class LostAttempt(Struct, frozen=True):
@@ -51,7 +50,8 @@ def lost_attempt(asked: WatchRequest) -> LostAttempt | None:
     except OSError:
         return None
     name = asked.folder.name
-    ours = [each for each in beside if each.folder.name.startswith(name) and _is_number(each.folder.name[len(name) :])]
+    numbered = re.compile(re.escape(name) + r"(?:-\d+)*")
+    ours = [each for each in beside if numbered.fullmatch(each.folder.name)]
     if not ours or ours[-1].end is not None or _is_written(ours[-1]):
         return None
     last = ours[-1]
@@ -66,10 +66,6 @@ def lost_attempt(asked: WatchRequest) -> LostAttempt | None:
     return LostAttempt(
         last.folder, of_last, last.attempt, chain[0].began, last.from_step, settings_of(last.folder), deaths
     )
-
-
-def _is_number(rest: str) -> bool:
-    return _NUMBER.fullmatch(rest) is not None
 
 
 def _started(argv: tuple[str, ...], first: ListedRecord, last: ListedRecord) -> tuple[str, ...]:

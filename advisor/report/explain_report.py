@@ -147,7 +147,8 @@ def _told_of(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
 
 
 def _knob(knowledge: Knowledge, knob: KnobFact) -> TextBlock:
-    lines = [*_named(say("{id}: a knob", id=knob.id), _with_unit(knob)), *wrap(knob.says, 2)]
+    title = say("{title} ({unit})", title=knob.title, unit=knob.unit)
+    lines = [*_named(say("{id}: a knob", id=knob.id), title), *wrap(knob.says, 2)]
     carriers = [
         f"{framework.framework}: {key}"
         for framework in knowledge.frameworks
@@ -162,10 +163,6 @@ def _knob(knowledge: Knowledge, knob: KnobFact) -> TextBlock:
 
 def _named(head: str, title: str) -> TextBlock:
     return [*wrap(head), *wrap(title, 2)]
-
-
-def _with_unit(knob: KnobFact) -> str:
-    return say("{title} ({unit})", title=knob.title, unit=knob.unit)
 
 
 def _settings(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:

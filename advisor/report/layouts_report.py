@@ -24,6 +24,7 @@ def layouts_report(found: Layouts) -> str:
     """The answer in a sentence, every layout tried, what changes on the smallest, its memory and its script."""
     smallest = found.smallest
     shown = smallest or found.tried[-1]
+    titles = [say("GPUs"), say("fullest, GiB"), say("as it stands"), say("with changes that keep results")]
     told = {"start": shown.state.run.title, "version": found.start.version, "source": found.start.source}
     script = [
         line
@@ -35,7 +36,7 @@ def layouts_report(found: Layouts) -> str:
             *wrap(headline(found)),
             *wrap(say("Counted for the starting script that {start} {version} documents: {source}.", **told)),
             *wrap(phrases.subject(shown.state.run), 2, 4),
-            *section(say("Layouts tried"), table([_titles(), *(_row(one) for one in found.tried)], right=_NUMBERS)),
+            *section(say("Layouts tried"), table([titles, *(_row(one) for one in found.tried)], right=_NUMBERS)),
             *section(say("Changes on {cards}", cards=_cards(shown, found.card)), _changes(shown)),
             *memory_section(shown.state),
             *_host(shown),
@@ -71,10 +72,6 @@ def _cards(layout: Layout, card: str) -> str:
     """Like "16 × H100-80GB (2 nodes)"."""
     of = f"{layout.gpus} × {card}"
     return say("{cards} ({nodes} nodes)", cards=of, nodes=layout.nodes) if layout.nodes > 1 else of
-
-
-def _titles() -> list[str]:
-    return [say("GPUs"), say("fullest, GiB"), say("as it stands"), say("with changes that keep results")]
 
 
 def _row(layout: Layout) -> list[str]:

@@ -95,10 +95,8 @@ def _is_known(state: State, change: Change) -> bool:
 
 
 def _is_plain(text: str | None) -> bool:
-    return text is None or isinstance(_scalar(text), (int, float, bool)) or _is_word(text)
-
-
-def _is_word(text: str) -> bool:
+    if text is None or isinstance(_scalar(text), (int, float, bool)):
+        return True
     return _WORD.match(text) is not None and redact(text) == text
 
 

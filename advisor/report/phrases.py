@@ -133,7 +133,9 @@ def verdict(state: State) -> str:
     if told == "host" and "memory" not in state.answers and state.answers.get("killer") != "kernel":
         return _killed(state.diagnosis.phase)
     if told != "unknown":
-        ran_out = _oom(told, state.diagnosis.phase) if state.diagnosis.phase != "unknown" else _alone(told)
+        ran_out = say("{memory} ran out.", memory=MEMORY_TITLES[told])
+        if state.diagnosis.phase != "unknown":
+            ran_out = _oom(told, state.diagnosis.phase)
         return sentences((ran_out, _by_you(state)))
     if not state.asked.logs:
         if state.situation is not None and "nothing_given" in state.situation.facts:
@@ -185,10 +187,6 @@ def why_unclear(state: State) -> str:
 def _told(state: State) -> bool:
     said = (step for step in state.diagnosis.path if step.source == "user" and step.answer != UNKNOWN)
     return any(step.question in _ENDINGS for step in said)
-
-
-def _alone(memory: Memory) -> str:
-    return say("{memory} ran out.", memory=MEMORY_TITLES[memory])
 
 
 def nothing_told(crash: Crash) -> str:
@@ -400,14 +398,10 @@ def quote_place(entry: Evidence) -> str:
     return f"{entry.file}:{entry.line}" if entry.file else say("line {line}", line=entry.line)
 
 
-def _plainly(name: str) -> str:
-    return name.removesuffix("_bytes").replace("_", " ")
-
-
 def printed(entry: Evidence, most: int | None = None) -> str:
     """The sizes that a line printed, `most` of them: "tried 2.00 GiB · total 79.15 GiB · free 278.19 MiB"."""
     sizes = [
-        filled(_PRINTED.get(name, _plainly(name) + " {size}"), {"size": show_bytes(value)})
+        filled(_PRINTED.get(name, name.replace("_", " ").removesuffix("bytes") + "{size}"), {"size": show_bytes(value)})
         for name, value in entry.fields.items()
         if name.endswith("_bytes") and not isinstance(value, str)
     ]

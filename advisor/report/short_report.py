@@ -232,7 +232,8 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     how = say("To find out: {how}", how=way) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
     shown = ShownSteps.of(state, at_most)
-    return lines + _right_either_way(state, asked, shown, before_steps=_before_steps(state))
+    early = state.crash.phase in ("data", "model_load") or state.answers.get("first_step") == "yes"
+    return lines + _right_either_way(state, asked, shown, before_steps=early and not state.ran)
 
 
 def _asked_name(state: State, asked: DecidingQuestion | None) -> list[str]:
@@ -264,7 +265,8 @@ def _right_either_way(state: State, asked: DecidingQuestion, shown: ShownSteps, 
     """A step by the number under which it is shown; none that stands further down. `before_steps`: it died before there
     could be a checkpoint."""
     numbered = shown.chosen or shown.others
-    sides = [(number, one) for number, one in enumerate(numbered, 1) if not _fills_other(state, one)]
+    now = state.situation
+    sides = [(at, one) for at, one in enumerate(numbered, 1) if now is None or not now.fills_other(one.host_saves)]
     right = (number for number, one in sides if one.id in asked.right_either_way and _helps(one))
     number = next(right, None)
     if number is None and asked.tells_memory:
@@ -278,15 +280,6 @@ def _right_either_way(state: State, asked: DecidingQuestion, shown: ShownSteps, 
         )
         return wrap(anew if before_steps else again, 2, 4)
     return [] if number is None else wrap(say("Right whatever the answer: change {number}", number=number), 2, 4)
-
-
-def _before_steps(state: State) -> bool:
-    """Whether it died before any step was done, as the phase or an answer says."""
-    return not state.ran and (state.crash.phase in ("data", "model_load") or state.answers.get("first_step") == "yes")
-
-
-def _fills_other(state: State, step: PlanStep) -> bool:
-    return state.situation is not None and state.situation.fills_other(step.host_saves)
 
 
 def _helps(step: PlanStep) -> bool:

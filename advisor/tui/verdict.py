@@ -80,16 +80,9 @@ def verdict_rows(state: State, width: int) -> list[Row]:
     first, rest = lead(said, 0)
     said = rest.lstrip() if first and first.rstrip(".。") in head else said
     top = paragraph(head, width, tone="strong")
-    for doubt in _doubts(state):
+    for doubt in [one for one in doubts_of_sums(state) if one in remarks(state)]:  # as reports do below the cause
         top += paragraph(lead(doubt, 2 * width - 8)[0], width, tone="warn")
     return [*top, *(paragraph(lead(said, 2 * width - 8)[0], width) if said else [])]
-
-
-def _doubts(state: State) -> list[str]:
-    """What the log itself says against the sums, and how much of what ran out no setting explains: the reports tell
-    both below the cause.
-    """
-    return [doubt for doubt in doubts_of_sums(state) if doubt in remarks(state)]
 
 
 def _beneath(state: State) -> str:

@@ -151,7 +151,8 @@ def write_lost_end(folder: Path) -> None:
         return
     if kills is None or counted is None or kills <= counted:
         return
-    if recording.grouped and kills - counted > _alive(recording):
+    alive = sum(bool(one.sizes) and one.sizes[-1] >= 0 for one in recording.of_kind("rss"))
+    if recording.grouped and kills - counted > alive:  # a kill of the whole group counts each, and the watcher
         write_counted(folder, kills - counted)
     phase = recording.phases[-1][1] if recording.phases else "unknown"
     write_words(
@@ -162,11 +163,6 @@ def write_lost_end(folder: Path) -> None:
             ended_words(int(signal.SIGKILL), recording.length, phase),
         ],
     )
-
-
-def _alive(recording: Recording) -> int:
-    """Processes of the run at the last reading: a kill of the whole group counts each, and the watcher."""
-    return sum(bool(one.sizes) and one.sizes[-1] >= 0 for one in recording.of_kind("rss"))
 
 
 def _at_the_end(recording: Recording) -> list[tuple[int, int]]:
