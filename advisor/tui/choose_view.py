@@ -98,7 +98,7 @@ def _runs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -
 def _ending(log: FoundFile | None, endings: Mapping[Path, str], width: int, key: str) -> list[Row]:
     """How a log ended, as far as it was looked at."""
     told = endings.get(log.path, "") if log is not None else ""
-    return [Row(row.line, key) for row in paragraph(told, width - 2, 2, "dim")] if told else []
+    return paragraph(told, width - 2, 2, "dim", key) if told else []
 
 
 def _logs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -> list[Row]:

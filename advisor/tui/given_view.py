@@ -122,7 +122,7 @@ def given_rows(state: State, width: int, written: GivenName | None = None) -> li
         if name == written:
             like = say("like {form}", form=FORMS[name])
             told = clauses([like, *([say(READ_AS[name])] if name in READ_AS else []), say(_EMPTY)])
-            out += [Row(row.line, name) for row in paragraph(told, width - 2, 2, "mark")]
+            out += paragraph(told, width - 2, 2, "mark", name)
     return out
 
 

@@ -40,7 +40,7 @@ def commands_of(screen: BaseScreen) -> list[Hint]:
     own = [hint for hint in screen.own_hints() if not hint.action.startswith("app.focus")]
     usable = [replace(hint, action=f"app.{hint.action}") for hint in screen.usable_everywhere()]
     colours = [
-        Hint("", told, told, False, f"app.theme('{name}')", english=f"colours {name}")
+        _way(told, told, f"theme('{name}')", f"colours {name}")
         for name in THEMES
         for told in (say("colours: {name}", name=_COLOURS.get(name, name)),)
     ]
@@ -52,24 +52,20 @@ def stages_of(ui: UiState) -> list[Hint]:
     """One command a stage: to go there from wherever one is."""
     told = mark("go there")
     stages = STAGES if ui.state is not None else ()
-    return [
-        Hint("", STAGE_TITLES[one], say(told), False, f"app.stage('{one}')", english=f"{one} stage") for one in stages
-    ]
+    return [_way(STAGE_TITLES[one], say(told), f"stage('{one}')", f"{one} stage") for one in stages]
 
 
 def questions_of(ui: UiState) -> list[Hint]:
     """One command a question of the path: to change an answer from wherever one is."""
     path = ui.state.diagnosis.path if ui.state is not None else ()
     return [
-        Hint(
-            "",
-            say("question {number}", number=number),
+        _way(
+            say("question {number}", number=at + 1),
             f"{step.asks} {answer_title(step)}",
-            False,
-            f"app.question({number - 1})",
-            english=f"question {number}",
+            f"question({at})",
+            f"question {at + 1}",
         )
-        for number, step in enumerate(path, start=1)
+        for at, step in enumerate(path)
     ]
 
 
@@ -77,16 +73,19 @@ def steps_of(ui: UiState) -> list[Hint]:
     """One command a step of the plan: to stand on it, found by its title and by its keys."""
     steps = ui.state.plan.steps if ui.state is not None else ()
     return [
-        Hint(
-            "",
+        _way(
             say("step {number}", number=number),
-            clauses([*(change.key for change in step.changes), step.title]),
-            False,
-            f"app.step('{step.id}')",
-            english=f"step {number}",
+            clauses([*(one.key for one in step.changes), step.title]),
+            f"step('{step.id}')",
+            f"step {number}",
         )
         for number, step in enumerate(steps, start=1)
     ]
+
+
+def _way(words: str, told: str, action: str, english: str) -> Hint:
+    """A command of the app that has no key."""
+    return Hint("", words, told, False, f"app.{action}", english=english)
 
 
 def matching(commands: list[Hint], typed: str) -> list[Hint]:

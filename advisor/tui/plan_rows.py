@@ -198,7 +198,7 @@ def _step(
             out.append(Row(line("      ", place), step.id))
     clash = _clash(step, plan)
     if because and not clash:
-        out += [Row(row.line, step.id) for row in paragraph(because, width, 6, "mark")]
+        out += paragraph(because, width, 6, "mark", step.id)
     if clash:
         out.append(Row(line("      ", span(cut(clash, width - 6), "warn")), step.id))
     told: list[tuple[str, Tone]] = [
@@ -210,7 +210,7 @@ def _step(
     ]
     told = [(step.title, "strong"), *told] if own_key else told
     for text, tone in told if in_full else ():
-        out += [Row(row.line, step.id) for row in paragraph(text, width, 6, tone)] if text else []
+        out += paragraph(text, width, 6, tone, step.id) if text else []
     return out
 
 

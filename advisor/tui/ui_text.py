@@ -143,10 +143,10 @@ def wrap(text: str, width: int) -> list[str]:
     return wrapped(redact(text), max(width, 4))
 
 
-def paragraph(text: str, width: int, indent: int = 0, tone: Tone = "plain") -> list[Row]:
-    """A wrapped paragraph, each line indented by `indent` columns."""
+def paragraph(text: str, width: int, indent: int = 0, tone: Tone = "plain", key: str | None = None) -> list[Row]:
+    """A wrapped paragraph, each line indented by `indent` columns; `key`: of the thing that its rows belong to."""
     margin = " " * indent
-    return [Row(line(margin, span(part, tone))) for part in wrap(text, width - indent)]
+    return [Row(line(margin, span(part, tone)), key) for part in wrap(text, width - indent)]
 
 
 def flow(pieces: Iterable[str], width: int, indent: int = 0, tone: Tone = "plain", gap: str = "  ") -> list[Row]:
