@@ -79,9 +79,9 @@ def fixes_folder() -> Path:
     return state_folder() / "fixes"
 
 
-def new_file(environ: Mapping[str, str] | None = None) -> Path:
+def new_file() -> Path:
     """The file of a session that begins now."""
-    return sessions_folder(environ) / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
+    return sessions_folder() / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
 
 
 def kept(environ: Mapping[str, str] | None = None) -> Iterator[tuple[Path, SavedSession]]:

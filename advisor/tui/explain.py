@@ -17,6 +17,7 @@ from advisor.report.explain_report import UnknownIdError, explain_report
 from advisor.report.phrases import by_reason, looks_like
 from advisor.tui.facts import briefly
 from advisor.tui.memory_bars import phases_of
+from advisor.tui.plan_rows import change_words
 from advisor.tui.screen import READABLE, Overlay
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
@@ -55,9 +56,7 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
     """One step in full: what changes where, why, what it saves in each phase, its cost, how sure and from where."""
     out = paragraph(step.title, width, tone="strong")
     for change in step.changes:
-        old = change.old_words or say("unset")
-        new = change.new if change.new is not None else say("removed")
-        out += labelled(say("change"), f"{change.key}: {old} → {new}", width)
+        out += labelled(say("change"), f"{change.key}: {change_words(change)}", width)
         if change.file:
             at = f"{change.file}:{change.line}" if change.line is not None else change.file
             out += labelled("", f"{at} {change.how}".rstrip(), width, tone="dim")
