@@ -21,7 +21,7 @@ from advisor.plan.plan import Change, PlanStep
 from advisor.plan.reported import WORKED_HERE
 from advisor.redact import redact
 from advisor.regex import regex
-from advisor.report.ticket import anonymous
+from advisor.report.sharing import anonymous
 from advisor.run.values import parse_value
 from advisor.script.write import write_file
 from advisor.state import State

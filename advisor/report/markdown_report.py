@@ -15,7 +15,7 @@ from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact
 from advisor.regex import regex
 from advisor.report import phrases
-from advisor.report.machine_line import machine_line
+from advisor.report.phrases import machine_line
 from advisor.report.sharing import shareable
 from advisor.units import show_gib
 from advisor.words import BASIS_TITLES, PHASE_TITLES, sentence

@@ -23,8 +23,8 @@ from advisor.plan.solve import WITNESSES, contradicting
 from advisor.regex import regex
 from advisor.report import phrases
 from advisor.report.layout import join, section, wrap, wrap_each
-from advisor.report.machine_line import machine_line
 from advisor.report.memory_section import memory_section
+from advisor.report.phrases import machine_line
 from advisor.report.short_changes import Most, ShownSteps, and_more, brief, changes_of
 from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, sentence

@@ -17,8 +17,8 @@ from advisor.memory.fit import capacity_of
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.report import phrases
 from advisor.report.layout import WIDTH, join, section, table, wrap, wrap_each
-from advisor.report.machine_line import machine_line
 from advisor.report.machine_report import nodes_section
+from advisor.report.phrases import machine_line
 from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
 from advisor.run.run import Run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
 from advisor.regex import regex
-from advisor.report.machine_line import cards
+from advisor.report.phrases import cards
 from advisor.run.run import Run
 from advisor.script.document import Setting
 from advisor.units import GIB

@@ -16,9 +16,8 @@ from advisor.report.phrases import change_line
 from advisor.tui.driver import expected_trouble
 from advisor.tui.explain import ArithmeticView, CaseView, Explanation, case_of_step, step_rows
 from advisor.tui.memory_bars import first_phase, fullest_after, phases_of
-from advisor.tui.number_field import NumberField
 from advisor.tui.page import Lines, Page
-from advisor.tui.plan_rows import BOX, bar_rows, off_because, plan_rows, takes_number
+from advisor.tui.plan_rows import BOX, NumberField, bar_rows, off_because, plan_rows, takes_number
 from advisor.tui.screen import StageScreen
 from advisor.tui.sets_view import SetsView
 from advisor.tui.ui_state import UiState
