@@ -108,7 +108,6 @@ def add_input(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ascii(parser: argparse.ArgumentParser) -> None:
-    """`--ascii`."""
     parser.add_argument("--ascii", action="store_true", help=say("ASCII output only"))
 
 
@@ -118,7 +117,6 @@ def add_list(parser: argparse._ActionsContainer, name: str, metavar: str, help: 
 
 
 def add_knowledge(parser: argparse.ArgumentParser) -> None:
-    """`--knowledge`."""
     add_list(parser, "--knowledge", "DIR", say("merge a folder of your own knowledge over ours; repeatable"))
 
 
@@ -147,7 +145,6 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ray(about: argparse._ActionsContainer) -> None:
-    """`--ray`."""
     about.add_argument("--ray", metavar="auto|ADDRESS", help=say("ask a running Ray cluster what its nodes have"))
 
 
@@ -170,7 +167,6 @@ def fraction(text: str) -> float:
 
 
 def add_answers(parser: argparse.ArgumentParser) -> None:
-    """`--answer`."""
     add_list(parser, "--answer", "QUESTION=ANSWER", say("answer a question; repeatable"))
 
 
@@ -192,5 +188,4 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def add_format(parser: argparse.ArgumentParser, *formats: str) -> None:
-    """`--format`, text by default."""
     parser.add_argument("--format", choices=formats, default="text", help=say("output format (default: text)"))

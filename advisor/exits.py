@@ -6,8 +6,6 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What the shell gets."""
-
     DONE = 0
     FAILED = 1
     """The tool itself failed; a report of it lies in the temporary folder."""

@@ -67,7 +67,7 @@ class Layouts(Struct, frozen=True):
     @property
     def smallest_as_written(self) -> Layout | None:
         """The fewest on which it fits as the script stands."""
-        return next((one for one in self.tried if _suffices(one.as_written)), None)
+        return next((one for one in self.tried if suffices(one.as_written)), None)
 
 
 def find_layouts(framework: str, method: str | None, asked: SessionRequest) -> Layouts:
@@ -83,7 +83,7 @@ def find_layouts(framework: str, method: str | None, asked: SessionRequest) -> L
     tried: list[Layout] = []
     for nodes, gpus in _sizes(per_node, asked.nodes):
         tried.append(_tried(start, nodes, gpus, cards[0].name, asked, knowledge))
-        if _suffices(tried[-1].as_written):
+        if suffices(tried[-1].as_written):
             break
     return Layouts(start, tuple(tried), cards[0].name)
 
@@ -146,13 +146,13 @@ def _tried(start: Start, nodes: int, gpus: int, card: str, asked: SessionRequest
         state = open_session(replace(request, accept="same-results"))
         assert state.situation is not None
         as_written = state.situation.now.fit
-        changes = () if _suffices(as_written) else state.plan.selected()
+        changes = () if suffices(as_written) else state.plan.selected()
         written = {file.name: file.read_text(encoding="utf-8") for file in files}
         if changes:
             rewrites = patch(state).rewrites
             changed = {one.document.path.name: one.new.decode() for one in rewrites}
             written |= {name: text for name, text in changed.items() if name in written}
-    fits = _suffices(as_written) or _suffices(state.plan.fit)
+    fits = suffices(as_written) or suffices(state.plan.fit)
     return Layout(nodes, gpus, state, as_written, changes, fits, written)
 
 
@@ -165,6 +165,6 @@ def filled(text: str, start: Start, model: str, nodes: int, gpus: int) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), text)
 
 
-def _suffices(fit: Fit) -> bool:
+def suffices(fit: Fit) -> bool:
     """It fits, or fits the cards while nobody says how much RAM a node has."""
     return fit.verdict == "fits" or fit.fits_beside == "host"

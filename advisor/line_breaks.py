@@ -1,13 +1,38 @@
-"""Where a line may break: at spaces, and between Chinese characters, but never before a closing sign."""
+"""Breaks and cuts lines by terminal columns: at spaces, and between Chinese characters, never before a closing sign."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from advisor.hostile import cells, clean_line
+from advisor.redact import redact
 
 _NEVER_FIRST = frozenset("，。、；：？！）》」』】〉”’…—～·%,.;:?!)]}")
 _NEVER_LAST = frozenset("（《「『【〈“‘([{")
+
+
+def cut(text: str, width: int) -> str:
+    """`text` on one line in at most `width` columns, without secrets, ending in "…" where something was cut."""
+    text = clean_line(redact(text))
+    if cells(text) <= width:
+        return text
+    if width <= 0:
+        return ""
+    kept, used = "", 0
+    for character in text:
+        used += cells(character)
+        if used > width - 1:
+            break
+        kept += character
+    return kept + "…"
+
+
+def cut_left(text: str, width: int) -> str:
+    """Like `cut`, but keeps the end: paths and keys are told apart by their tails."""
+    text = clean_line(redact(text))
+    if cells(text) <= width:
+        return text
+    return "…" + cut(text[::-1], width)[:-1][::-1] if width > 0 else ""
 
 
 def wrapped(text: str, width: int, first: int | None = None, longest: int = 4000) -> list[str]:

@@ -78,34 +78,9 @@ _SHAPES = regex(
 _SHAPE_BEGINS = (
     *("hf_", "api_org_", "wandb_v", "r8_", "nvapi-", "sk-", "gsk_", "AIza", "ya29.", "AKIA", "ASIA", "LTAI", "AKID"),
     *("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glsoat-"),
-    *(
-        "glft-",
-        "glimt-",
-        "glagent-",
-        "xox",
-        "xapp-",
-        "pypi-",
-        "npm_",
-        "dop_v1_",
-        "hvs.",
-        "dapi",
-        "dckr_pat_",
-        "GOCSPX-",
-    ),
-    *(
-        "glsa_",
-        "phc_",
-        "sk_live_",
-        "rk_live_",
-        "whsec_",
-        "SG.",
-        "figd_",
-        "lin_api_",
-        "ntn_",
-        "shpat_",
-        "sq0",
-        "ATATT3x",
-    ),
+    *("glft-", "glimt-", "glagent-", "xox", "xapp-", "pypi-", "npm_", "dop_v1_", "hvs.", "dapi", "dckr_pat_"),
+    *("GOCSPX-", "glsa_", "phc_", "sk_live_", "rk_live_", "whsec_", "SG.", "figd_", "lin_api_", "ntn_", "shpat_"),
+    *("sq0", "ATATT3x"),
     *("xai-", "pplx-", "tvly-", "jina_", "fw_", "AGE-SECRET-KEY-", "eyJ"),
 )
 _BOT = regex(r"(?<=\d)\d{0,11}:AA[\w-]{33}(?![\w-])")
@@ -176,23 +151,8 @@ _DOTTED = frozenset(("access", "account", "private", "secret"))
 """The same before a dot: `fs.s3a.secret.key`."""
 _OF_PASSWORDS = frozenset(
     (
-        *(
-            "admin",
-            "db",
-            "ftp",
-            "http",
-            "mail",
-            "mongo",
-            "mysql",
-            "pg",
-            "postgres",
-            "proxy",
-            "redis",
-            "root",
-            "smtp",
-            "sql",
-        ),
-        "ssh",
+        *("admin", "db", "ftp", "http", "mail", "mongo", "mysql", "pg", "postgres", "proxy", "redis", "root"),
+        *("smtp", "sql", "ssh"),
     )
 )
 _NO_OWNERS = frozenset(
@@ -396,7 +356,7 @@ def _has_sign(text: str, name: str, end: int) -> bool:
 def _holds_secret(name: str, sign: str, value: str, is_bare: bool) -> bool:
     """What stands behind the name of a secret is one: no stand-in, no variable, no word of prose."""
     last = _snake(name).lower()
-    if _is_password(name):
+    if name.lower().endswith(("password", "passwd", "passphrase", "_pass", "_pwd")):
         return _is_secret_value(value, is_password=True)
     stands_in = is_bare and not (_snake(name).isupper() and value.islower())  # a variable; HF_TOKEN=abc is none
     if _WORD.fullmatch(value) and (stands_in or _NAMED_SO.search(value)):
@@ -411,10 +371,6 @@ def _holds_secret(name: str, sign: str, value: str, is_bare: bool) -> bool:
     if last == "key":
         return len(re.findall(r"\d", value)) > 3 and _KEY.fullmatch(value) is not None
     return _is_secret_value(value) and (named or (has_digit and len(value) >= (16 if last == "auth" else 8)))
-
-
-def _is_password(name: str) -> bool:
-    return name.lower().endswith(("password", "passwd", "passphrase", "_pass", "_pwd"))
 
 
 def _snake(name: str) -> str:

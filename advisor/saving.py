@@ -55,7 +55,6 @@ class Starter(Struct, frozen=True):
 
     @property
     def written(self) -> Path | None:
-        """Where it goes, where it can be written."""
         return self.path if self.made is not None else None
 
 

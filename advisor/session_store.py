@@ -60,6 +60,16 @@ def state_folder(environ: Mapping[str, str] | None = None) -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / PROGRAM
 
 
+def keep_private(name: str, text: str) -> Path:
+    """Write a text under the state folder, for the user alone; returns the file. Raises OSError."""
+    from advisor.script.write import write_file
+
+    path = state_folder() / name
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_file(path, text.encode("utf-8", "replace"), force=True, mode=0o600)
+    return path
+
+
 def sessions_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Where the sessions lie. (The folder has the name that earlier versions gave it.)"""
     return state_folder(environ) / "sittings"
@@ -70,9 +80,9 @@ def fixes_folder() -> Path:
     return state_folder() / "fixes"
 
 
-def new_file(environ: Mapping[str, str] | None = None) -> Path:
+def new_file() -> Path:
     """The file of a session that begins now."""
-    return sessions_folder(environ) / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
+    return sessions_folder() / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
 
 
 def kept(environ: Mapping[str, str] | None = None) -> Iterator[tuple[Path, SavedSession]]:

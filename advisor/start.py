@@ -165,13 +165,9 @@ def _recent(folder: str | None) -> Recent:
 
 def _pasted(text: str) -> Path:
     """Keep pasted text under the state folder, for the user alone. Raises OSError."""
-    from advisor.script.write import write_file
-    from advisor.session_store import state_folder
+    from advisor.session_store import keep_private
 
-    path = state_folder() / f"pasted-{time.strftime('%Y%m%d-%H%M%S')}.log"
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_file(path, text.encode("utf-8", "replace"), force=True, mode=0o600)
-    return path
+    return keep_private(f"pasted-{time.strftime('%Y%m%d-%H%M%S')}.log", text)
 
 
 def _written(state: State) -> SavedFix | None:

@@ -62,6 +62,12 @@ def show_gib(count: int | float | None, digits: int = 1) -> str:
     return "?" if count is None else f"{count / GIB:.{digits}f}"
 
 
+def show_clock(seconds: float) -> str:
+    """12345 → "3:25:45"."""
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
 def show_params(count: int | float | None) -> str:
     """7615616512 → "7.62B"."""
     if count is None:

@@ -31,7 +31,6 @@ class CommandOption(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The shell."""
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help=say("the shell to complete in"))
     parser.epilog = say(
         'bash: eval "$({program} completion bash)" in ~/.bashrc\n'

@@ -10,7 +10,6 @@ from advisor.language import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Whether the file is to be written."""
     parser.add_argument("--init", action="store_true", help=say("write the commented file if there is none"))
     add_ascii(parser)
 

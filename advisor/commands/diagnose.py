@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A session, and how it is printed."""
     add_session(parser)
     parser.add_argument(
         "--all",

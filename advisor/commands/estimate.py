@@ -14,7 +14,6 @@ FORMATS = ("text", "lines", "json", "github", "markdown")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Scripts or a run file, the machine, and how it is printed."""
     add_input(parser)
     parser.add_argument(
         "--run", metavar="FILE", help=say("use a run file (`settings --format yaml` writes one) instead of a script")

@@ -11,7 +11,6 @@ from advisor.language import listed, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is to be explained."""
     parser.add_argument(
         "id", metavar="ID", help=say("as the reports name it: a knob, setting, cause, remedy, crash line, case")
     )

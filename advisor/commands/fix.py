@@ -18,7 +18,6 @@ SHOWN = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """A session, which changes to make, and where to write."""
     add_session(parser)
     parser.add_argument(
         "--accept",

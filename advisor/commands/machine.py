@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which machine, and how it is printed."""
     add_list(parser, "--machine", "FILE", say("show nodes that were measured before; repeatable"))
     add_ray(parser)
     add_ascii(parser)
@@ -23,7 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Print what was measured."""
     from advisor.commands.streams import emit, usable
     from advisor.machine.measure import measure
     from advisor.report.json_report import encode, machine_file

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where the records lie, and how they are printed."""
     parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help=say("folder of the records (default: .)"))
     add_ascii(parser)
     add_format(parser, "text", "json")
@@ -44,36 +43,28 @@ def run(parsed: argparse.Namespace) -> int:
 def _lines(record: ListedRecord) -> Iterator[str]:
     import time
 
+    from advisor.units import show_clock
+
     begun = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.began))
     step = say(", step {step}", step=record.step) if record.step is not None else ""
-    yield f"{clean_line(record.folder.name)}  {begun}  {_hours(record.length)}  {record.ended}{step}"
+    yield f"{clean_line(record.folder.name)}  {begun}  {show_clock(int(record.length))}  {record.ended}{step}"
     if record.after:
         told = {"number": record.attempt, "after": record.after, "changes": listed(record.changed)}
         yield "  " + say("attempt {number}, after {after}: {changes}", **told)
 
 
-def _hours(seconds: float) -> str:
-    """ "2:03:09"."""
-    whole = int(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
-
-
 def _as_json(record: ListedRecord) -> dict[str, Any]:
+    from advisor.report.layout import fields_of
+
     return {
         "folder": str(record.folder),
         "began": record.began,
         "seconds": record.length,
         "command": list(record.command),
         "end": record.end,
-        "runs": record.runs,
-        "attempt": record.attempt,
+        **fields_of(record, "runs attempt"),
         "after": record.after or None,
-        "changed": list(record.changed),
-        "from_step": record.from_step,
-        "step": record.step,
-        "verdict": record.verdict,
-        "memory": record.memory,
-        "phase": record.phase,
+        **fields_of(record, "changed from_step step verdict memory phase"),
     }
 
 

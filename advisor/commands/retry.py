@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import time
@@ -12,8 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from advisor.commands.live_events import LiveEvents
-from advisor.commands.lost_attempt import LostAttempt, lost_attempt
 from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
 from advisor.commands.watched_run import (
     Finished,
@@ -25,10 +27,10 @@ from advisor.commands.watched_run import (
     tell_diagnosis,
 )
 from advisor.exits import Refusal
-from advisor.hostile import clean_line
+from advisor.hostile import clean_line, readable
 from advisor.language import listed, say
 from advisor.memory.cells import Place
-from advisor.redact import redact
+from advisor.redact import redact, redact_words
 from advisor.report.local_case import Proof, case_yaml, keep_case, local_case
 from advisor.report.phrases import change_line
 from advisor.run.resume import cost_of_a_death, resumption_of
@@ -36,13 +38,14 @@ from advisor.saving import only_rewrite, save, starter_of
 from advisor.script.document import EditRefused
 from advisor.session import SessionRequest, State, open_session
 from advisor.units import show_bytes
+from advisor.watch.attempts import attempts_of
+from advisor.watch.end_of_run_log import write_lost_end
 from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
 from advisor.watch.leftovers import adopt_orphans, others_on_cards, wait_for_leftovers
-from advisor.watch.listing import add_told
-from advisor.watch.lost_end import write_lost_end
+from advisor.watch.listing import ListedRecord, add_told, list_records, settings_of, written_at
 from advisor.watch.measured import measured_in
-from advisor.watch.record_files import CASE, COMMAND, write_private
+from advisor.watch.record_files import CASE, COMMAND, SAMPLES, rank, write_private
 from advisor.watch.recording import RecordError, Recording, read_record
 from advisor.watch.request import Beginning, WatchRequest
 from advisor.watch.spawn import release_signals
@@ -149,7 +152,6 @@ def _died(
     notifier: Notifier,
     tell: Tell,
 ) -> Attempt | NoRetry:
-    """What follows a death."""
     record = recording.folder
     finished = Finished(ended.status, record=record, script=script_of([*attempt.asked.argv], record))
     tell_death(notifier, finished)
@@ -286,7 +288,6 @@ def _save(chosen: Retry, path: Path, number: int, named: Path | None) -> Path:
 
 
 def _copy(path: Path, count: int) -> Path:
-    """The file beside it for one attempt."""
     origin, _, _ = path.stem.partition(".fits-")
     return path.with_name(f"{origin}.fits-{count}{path.suffix}")
 
@@ -323,3 +324,81 @@ def _about(attempt: Attempt) -> bytes:
         "planned": _planned(attempt.chosen.state) if attempt.chosen is not None else None,
     }
     return json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")
+
+
+# --- an attempt of this very command whose watcher was killed with it -------------------------------------------------
+
+_PATIENCE = 3.0
+"""Seconds after which a record that does not change has no watcher."""
+
+
+class LostAttempt(Struct, frozen=True):
+    """The newest record under the name that was asked for: it has no end, and nobody writes it."""
+
+    record: Path
+    asked: WatchRequest
+    """As that attempt was started."""
+    number: int
+    began: float
+    """Epoch seconds, of the first attempt."""
+    from_step: int | None
+    changes: tuple[tuple[str, str | None], ...]
+    deaths: tuple[RunDeath, ...]
+    """Of the attempts before it."""
+
+
+def lost_attempt(asked: WatchRequest) -> LostAttempt | None:
+    """None where there is none, it ran another command, or its script was written after it: somebody changed that.
+
+    Nor of one rank of many: under one name lie the records of all.
+    """
+    if asked.folder is None or rank():
+        return None
+    try:
+        beside = list_records(asked.folder.absolute().parent)
+    except OSError:
+        return None
+    name = asked.folder.name
+    numbered = re.compile(re.escape(name) + r"(?:-\d+)*")
+    ours = [each for each in beside if numbered.fullmatch(each.folder.name)]
+    if not ours or ours[-1].end is not None or _is_written(ours[-1]):
+        return None
+    last = ours[-1]
+    chain = [each.record for each in attempts_of(last.folder)] or [last]
+    argv = _started(asked.argv, chain[0], last)
+    script = script_of([*argv], last.folder) if argv else None
+    if not argv or script is None or _is_newer(script, last.folder):
+        return None
+    deaths = tuple(RunDeath(each.phase, each.step or 0, settings_of(each.folder)) for each in chain[:-1])
+    place = asked.folder.with_name(last.folder.name)
+    of_last = asked._replace(argv=argv, folder=place)
+    return LostAttempt(
+        last.folder, of_last, last.attempt, chain[0].began, last.from_step, settings_of(last.folder), deaths
+    )
+
+
+def _started(argv: tuple[str, ...], first: ListedRecord, last: ListedRecord) -> tuple[str, ...]:
+    """The words of the last attempt, with what records leave out of them; () where the first was another command."""
+    told = tuple(clean_line(readable(word), 200) for word in redact_words(argv)[:64])
+    if told != first.command:
+        return ()
+    if len(last.command) != len(told):
+        return last.command
+    words = zip(argv, told, last.command, strict=False)
+    return (*(word if shown == now else now for word, shown, now in words), *argv[64:])
+
+
+def _is_written(record: ListedRecord) -> bool:
+    """Whether its watcher lives, perhaps in another container: it writes twice a second."""
+    before, until = written_at(record.folder), time.monotonic() + _PATIENCE
+    while record.runs and time.monotonic() < until:
+        if written_at(record.folder) != before:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def _is_newer(script: Path, record: Path) -> bool:
+    with suppress(OSError):
+        return script.stat().st_mtime > os.stat(record / SAMPLES).st_mtime
+    return True

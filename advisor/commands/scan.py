@@ -12,7 +12,6 @@ from advisor.language import listed, say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Logs, and how the evidence is printed."""
     parser.add_argument(
         "logs", nargs="+", metavar="LOG", help=say("log file, .gz, .zst or folder; - is standard input")
     )

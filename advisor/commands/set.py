@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The script, the new values, and where to write."""
     parser.add_argument("script", metavar="SCRIPT", help=say("launch script or config file"))
     parser.add_argument(
         "changes", nargs="+", metavar="KEY=VALUE", help=say("a setting by its own name, and its new value")

@@ -23,7 +23,6 @@ RECOGNISED_IN = 200_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Scripts, logs that fill what they leave open, and how it is printed."""
     parser.add_argument("scripts", nargs="+", metavar="SCRIPT", help=say("launch script or config file"))
     add_list(parser, "--log", "LOG", say("fill what is open with the configuration that this log prints; repeatable"))
     add_knowledge(parser)

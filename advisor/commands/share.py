@@ -19,7 +19,6 @@ _YES = ("y", "yes", "是", "好")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is to be shared, and where it goes."""
     parser.add_argument(
         "record",
         nargs="?",

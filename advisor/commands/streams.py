@@ -44,7 +44,6 @@ def emit_file(data: bytes) -> None:
 
 
 def unwritten(error: OSError) -> Refusal:
-    """That the output could not be written."""
     return Refusal(say("the output could not be written: {why}", why=os_words(error)), Exit.FAILED)
 
 

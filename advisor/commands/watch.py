@@ -35,7 +35,6 @@ _MOST_RETRIES = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command or the process, the record's folder, and what to warn of."""
     options = "[-o DIR] [--alert 95%%] [--notify COMMAND] [--retry [N]]"
     parser.usage = f"{PROGRAM} {options}\n{' ' * 28}(-- COMMAND ... | --attach PID)"
     parser.add_argument(
@@ -135,7 +134,6 @@ def _finished(asked: WatchRequest, ended: WatchResult, notifier: Notifier | None
 
 
 def _notified(asked: WatchRequest, command: str) -> Finished:
-    """Run the command once, and hand its events to another."""
     from advisor.commands.live_events import LiveEvents
     from advisor.watch.launcher import watch
 

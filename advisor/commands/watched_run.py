@@ -94,7 +94,6 @@ def tell_death(notifier: Notifier, finished: Finished) -> None:
 
 
 def tell_diagnosis(notifier: Notifier, state: State, step: int) -> None:
-    """Hand over what it died of."""
     found, verdict = state.diagnosis, state.crash.verdict
     notifier.send("diagnosis", phase=found.phase, step=step, verdict=verdict, cause=found.cause, title=found.title)
 

@@ -4,62 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 
 from advisor.knowledge.schema import (
-    Advisory,
-    Allocation,
+    LISTS,
     AnswerLength,
     Case,
     Cause,
-    ConfigFile,
-    DataSetFact,
     EngineFigure,
+    EntryKind,
     FrameRule,
     Framework,
-    GpuFact,
-    KnobFact,
     Knowledge,
     LogCount,
-    ModelFact,
     PlatformMark,
     Progress,
     Project,
     Question,
-    RecipeFact,
-    Remedy,
     Sharding,
     Signature,
-    Start,
     StatementWords,
     Strict,
     VersionMark,
 )
 from advisor.knowledge.yaml_file import At, BadFile, YamlFile, read_yaml, typed
 from advisor.language import listed, say
-
-EntryKind = Literal[
-    "framework",
-    "case",
-    "advisory",
-    "remedy",
-    "model",
-    "gpu",
-    "knob",
-    "recipe",
-    "data set",
-    "start",
-    "allocation",
-    "config file",
-    "signature",
-    "question",
-    "cause",
-    "sharding",
-    "tree",
-    "lines",
-]
 
 
 class TreePart(Strict, frozen=True):
@@ -114,18 +85,6 @@ class Finding(Struct, frozen=True, order=True):
         return f"{self.file}:{place}: {self.says}"
 
 
-_LISTS: dict[str, tuple[EntryKind, Any]] = {
-    "advisories.yaml": ("advisory", tuple[Advisory, ...]),
-    "remedies.yaml": ("remedy", tuple[Remedy, ...]),
-    "models.yaml": ("model", tuple[ModelFact, ...]),
-    "gpus.yaml": ("gpu", tuple[GpuFact, ...]),
-    "knobs.yaml": ("knob", tuple[KnobFact, ...]),
-    "recipes.yaml": ("recipe", tuple[RecipeFact, ...]),
-    "data_sets.yaml": ("data set", tuple[DataSetFact, ...]),
-    "starts.yaml": ("start", tuple[Start, ...]),
-    "allocations.yaml": ("allocation", tuple[Allocation, ...]),
-    "config_files.yaml": ("config file", tuple[ConfigFile, ...]),
-}
 _FOLDERS: dict[str, tuple[EntryKind, Any, str]] = {
     "frameworks": ("framework", Framework, "framework"),
     "cases": ("case", Case, "id"),
@@ -166,17 +125,18 @@ def _entries(file: YamlFile, name: Path) -> list[KnowledgeEntry]:
         kind, struct, key = _FOLDERS[name.parts[0]]
         value = typed(file, struct)
         return [KnowledgeEntry(kind, getattr(value, key), value, file)]
-    if str(name) in _LISTS:
-        kind, several = _LISTS[str(name)]
+    if name.suffix == ".yaml" and name.parent == Path() and name.stem in LISTS:
+        kind, several = LISTS[name.stem]
         values = typed(file, several)
-        return [KnowledgeEntry(kind, _id(value), value, file, (index,)) for index, value in enumerate(values)]
+        return [KnowledgeEntry(kind, id_of(value), value, file, (index,)) for index, value in enumerate(values)]
     if str(name) == "decision_tree.yaml":
         return list(_of_tree(typed(file, TreePart), file))
     if str(name) == "signatures.yaml":
         return list(_of_lines(typed(file, LinesPart), file))
     if str(name) in _RECORDS:
         return []
-    known = [*(f"{folder}/NAME.yaml" for folder in _FOLDERS), *_LISTS, "decision_tree.yaml", "signatures.yaml"]
+    lists = (f"{one}.yaml" for one in LISTS)
+    known = [*(f"{folder}/NAME.yaml" for folder in _FOLDERS), *lists, "decision_tree.yaml", "signatures.yaml"]
     raise BadFile(1, say("no file of this name is read; files are {names}", names=listed(known)))
 
 
@@ -196,7 +156,8 @@ def _of_lines(part: LinesPart, file: YamlFile) -> Iterator[KnowledgeEntry]:
         yield KnowledgeEntry("signature", signature.id, signature, file, ("signatures", number))
 
 
-def _id(value: Any) -> str:
+def id_of(value: Any) -> str:
+    """The id of an entry of a list; models, cards and data sets go by their name."""
     return str(getattr(value, "id", None) or value.name)
 
 
@@ -205,20 +166,11 @@ def entries_of(knowledge: Knowledge) -> list[KnowledgeEntry]:
     tree, lines = knowledge.tree, knowledge.signatures
     groups: Sequence[tuple[EntryKind, Sequence[Any]]] = (
         ("case", knowledge.cases),
-        ("advisory", knowledge.advisories),
-        ("remedy", knowledge.remedies),
-        ("model", knowledge.models),
-        ("gpu", knowledge.gpus),
-        ("knob", knowledge.knobs),
-        ("recipe", knowledge.recipes),
-        ("data set", knowledge.data_sets),
-        ("start", knowledge.starts),
-        ("allocation", knowledge.allocations),
-        ("config file", knowledge.config_files),
+        *((kind, getattr(knowledge, name)) for name, (kind, _) in LISTS.items()),
         ("signature", lines.signatures),
         ("question", tree.questions),
         ("cause", tree.causes),
     )
-    found = [KnowledgeEntry(kind, _id(value), value) for kind, values in groups for value in values]
+    found = [KnowledgeEntry(kind, id_of(value), value) for kind, values in groups for value in values]
     found += [KnowledgeEntry("framework", dialect.framework, dialect) for dialect in knowledge.frameworks]
     return [*found, KnowledgeEntry("tree", "start", tree.start)]

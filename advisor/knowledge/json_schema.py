@@ -9,35 +9,13 @@ from typing import Any
 import msgspec
 
 from advisor.knowledge.entries import LinesPart, TreePart
-from advisor.knowledge.schema import (
-    Advisory,
-    Allocation,
-    Case,
-    ConfigFile,
-    DataSetFact,
-    Framework,
-    GpuFact,
-    KnobFact,
-    ModelFact,
-    RecipeFact,
-    Remedy,
-    Start,
-)
+from advisor.knowledge.schema import LISTS, Case, Framework
 from advisor.rules.expression import json_schema
 
 FILES: dict[str, Any] = {
     "framework": Framework,
     "case": Case,
-    "advisories": tuple[Advisory, ...],
-    "remedies": tuple[Remedy, ...],
-    "models": tuple[ModelFact, ...],
-    "gpus": tuple[GpuFact, ...],
-    "knobs": tuple[KnobFact, ...],
-    "recipes": tuple[RecipeFact, ...],
-    "data_sets": tuple[DataSetFact, ...],
-    "starts": tuple[Start, ...],
-    "allocations": tuple[Allocation, ...],
-    "config_files": tuple[ConfigFile, ...],
+    **{name: several for name, (_, several) in LISTS.items()},
     "decision_tree": TreePart,
     "signatures": LinesPart,
 }

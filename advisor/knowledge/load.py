@@ -12,23 +12,7 @@ import msgspec
 
 from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_knowledge
 from advisor.knowledge.framework_marks import marked_by
-from advisor.knowledge.schema import (
-    Advisory,
-    Allocation,
-    Case,
-    ConfigFile,
-    DataSetFact,
-    Framework,
-    GpuFact,
-    KnobFact,
-    Knowledge,
-    ModelFact,
-    RecipeFact,
-    Remedy,
-    Signatures,
-    Start,
-    Tree,
-)
+from advisor.knowledge.schema import LISTS, Case, Framework, Knowledge, Signatures, Tree
 from advisor.knowledge.translation import catalogue_of, kind_of, translated
 from advisor.language import ENGLISH, spoken
 from advisor.rules.expression import decode, encode
@@ -96,17 +80,8 @@ def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
         signatures=marked_by(_hinted(_typed(folder / "signatures.yaml", words, Signatures)), frameworks),
         frameworks=frameworks,
         tree=_typed(folder / "decision_tree.yaml", words, Tree),
-        remedies=_typed(folder / "remedies.yaml", words, tuple[Remedy, ...]),
-        advisories=_typed(folder / "advisories.yaml", words, tuple[Advisory, ...]),
         cases=tuple(_typed(file, words, Case) for file in sorted((folder / "cases").glob("*.yaml"))),
-        models=_typed(folder / "models.yaml", words, tuple[ModelFact, ...]),
-        gpus=_typed(folder / "gpus.yaml", words, tuple[GpuFact, ...]),
-        knobs=_typed(folder / "knobs.yaml", words, tuple[KnobFact, ...]),
-        recipes=_typed(folder / "recipes.yaml", words, tuple[RecipeFact, ...]),
-        data_sets=_typed(folder / "data_sets.yaml", words, tuple[DataSetFact, ...]),
-        starts=_typed(folder / "starts.yaml", words, tuple[Start, ...]),
-        allocations=_typed(folder / "allocations.yaml", words, tuple[Allocation, ...]),
-        config_files=_typed(folder / "config_files.yaml", words, tuple[ConfigFile, ...]),
+        **{name: _typed(folder / f"{name}.yaml", words, several) for name, (_, several) in LISTS.items()},
     )
 
 

@@ -11,10 +11,10 @@ import msgspec
 
 from advisor.folders import own_knowledge
 from advisor.hostile import clean_line
-from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry, LinesPart, entries_in, entries_of
+from advisor.knowledge.entries import Finding, KnowledgeEntry, LinesPart, entries_in, entries_of, id_of
 from advisor.knowledge.framework_marks import marked_by
 from advisor.knowledge.lint import lint_entries
-from advisor.knowledge.schema import OWN_MARK, Framework, Knowledge, Signatures, Tree
+from advisor.knowledge.schema import LISTS, OWN_MARK, EntryKind, Framework, Knowledge, Signatures, Tree
 from advisor.language import say
 from advisor.rules.expression import encode
 
@@ -63,33 +63,24 @@ def _first_of_each(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
-    def over(kind: EntryKind, values: Sequence[Any], name: Callable[[Any], str]) -> tuple[Any, ...]:
+    def over(kind: EntryKind, values: Sequence[Any], name: Callable[[Any], str] = id_of) -> tuple[Any, ...]:
         theirs = [_marked(entry) for entry in entries if entry.kind == kind]
         return tuple({name(value): value for value in [*values, *theirs]}.values())
 
-    frameworks = over("framework", ours.frameworks, lambda v: v.framework)
-    lines = _lines_over(ours.signatures, entries, over("signature", ours.signatures.signatures, _id))
+    frameworks = over("framework", ours.frameworks, lambda v: str(v.framework))
+    lines = _lines_over(ours.signatures, entries, over("signature", ours.signatures.signatures))
     start = next((e.value for e in reversed(entries) if e.kind == "tree" and e.value), ours.tree.start)
     return msgspec.structs.replace(
         ours,
         digest=f"{ours.digest}+{_digest(entries)}",
         frameworks=frameworks,
-        remedies=over("remedy", ours.remedies, _id),
-        advisories=over("advisory", ours.advisories, _id),
-        cases=over("case", ours.cases, _id),
-        models=over("model", ours.models, _name),
-        gpus=over("gpu", ours.gpus, _name),
-        knobs=over("knob", ours.knobs, _id),
-        recipes=over("recipe", ours.recipes, _id),
-        data_sets=over("data set", ours.data_sets, _name),
-        starts=over("start", ours.starts, _id),
-        allocations=over("allocation", ours.allocations, _id),
-        config_files=over("config file", ours.config_files, _id),
+        cases=over("case", ours.cases),
+        **{name: over(kind, getattr(ours, name)) for name, (kind, _) in LISTS.items()},
         tree=Tree(
             start=start,
-            questions=over("question", ours.tree.questions, _id),
-            causes=over("cause", ours.tree.causes, _id),
-            sharding=over("sharding", ours.tree.sharding, _id),
+            questions=over("question", ours.tree.questions),
+            causes=over("cause", ours.tree.causes),
+            sharding=over("sharding", ours.tree.sharding),
         ),
         own_cases=tuple(entry.id for entry in entries if entry.kind == "case"),
         signatures=marked_by(lines, frameworks),
@@ -143,11 +134,3 @@ def _digest(entries: Sequence[KnowledgeEntry]) -> str:
     for entry in entries:
         digest.update(msgspec.json.encode((entry.kind, entry.id, entry.value), enc_hook=encode))
     return digest.hexdigest()[:12]
-
-
-def _id(value: Any) -> str:
-    return str(value.id)
-
-
-def _name(value: Any) -> str:
-    return str(value.name)

@@ -36,8 +36,6 @@ _COMPLAINTS = (
     (regex(r"Invalid enum value (?P<value>.+)"), mark("Invalid enum value {value}")),
 )
 """What msgspec says, and the same to be said."""
-_NESTED = 60
-"""Levels of a file; one that refers to itself has no end."""
 _MOST_PARTS = 400_000
 """Parts of a file; a few lines of aliases of aliases can stand for billions."""
 
@@ -224,19 +222,15 @@ def _counted(places: Iterator[_YamlPart]) -> list[_YamlPart]:
 
 
 def _places(node: Any, at: At) -> Iterator[_YamlPart]:
-    """Every part, outermost first. Raises BadFile."""
+    """Every part, outermost first; `check_bounds` has seen that they are nested no deeper than can be followed."""
     column = node.start_mark.column + 1 if isinstance(node, yaml.ScalarNode) else 0
     yield at, node.start_mark.line + 1, "", column
-    if len(at) > _NESTED:
-        raise BadFile(node.start_mark.line + 1, say("nested deeper than {most} levels", most=_NESTED))
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             yield from _places(item, (*at, index))
     elif isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
-        for key, value in sorted(
-            node.value, key=lambda pair: pair[0].value == "<<"
-        ):  # what is written here comes first
+        for key, value in sorted(node.value, key=lambda pair: pair[0].value == "<<"):  # what is written here first
             name = str(key.value)
             yield (*at, name), key.start_mark.line + 1, name if name in seen and name != "<<" else "", 0
             seen.add(name)

@@ -119,13 +119,11 @@ class AmdReader:
         return self._last
 
     def used(self) -> list[int | None]:
-        """Bytes in use, one a card."""
         if self.amdsmi is None:
             return [gpu.used_bytes for gpu in self.snapshot()]
         return [self._memory("amdsmi_get_gpu_memory_usage", handle) for handle in self._handles]
 
     def holders(self) -> dict[tuple[int, int], int]:
-        """(card, process id) → bytes; rocm-smi does not tell which card a process is on."""
         held: dict[tuple[int, int], int] = {}
         for index, handle in enumerate(self._handles if self.amdsmi is not None else ()):
             for process in self._processes(handle) or ():
@@ -134,7 +132,6 @@ class AmdReader:
         return held
 
     def close(self) -> None:
-        """Let go of the library."""
         if self.amdsmi is not None and self._handles:
             self._ask("amdsmi_shut_down")
         self._handles, self._last, self._read_at = (), (), float("-inf")
@@ -203,7 +200,6 @@ class _NoAnswer:
 
     @property
     def says(self) -> str:
-        """One sentence, with what to do."""
         return TROUBLES[self.trouble]
 
 

@@ -90,11 +90,9 @@ class NpuReader:
         return self._last
 
     def used(self) -> list[int | None]:
-        """Bytes in use, one a card."""
         return [gpu.used_bytes for gpu in self.snapshot()]
 
     def holders(self) -> dict[tuple[int, int], int]:
-        """(card, process id) → bytes."""
         return {
             (gpu.index, process.pid): process.used_bytes
             for gpu in self.snapshot()
@@ -169,7 +167,6 @@ def _process(cells: list[list[str]]) -> GpuProcess | None:
 
 
 def _number(word: str) -> float | None:
-    """A reading; None for "-" and "NA"."""
     try:
         return float(word)
     except ValueError:

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from advisor.machine.amd import AmdReader
-from advisor.machine.ascend import NpuReader
 from advisor.machine.drivers import has_amd, has_ascend
 from advisor.machine.inventory import Gpu
 from advisor.machine.nvml import NvmlReader, Trouble
@@ -68,8 +66,12 @@ class AllCards:
         run = partial(run_tool, environ=self.environ)
         found: list[CardReader] = []
         if has_amd(self.environ, self.root):
+            from advisor.machine.amd import AmdReader
+
             found.append(AmdReader(run=run, environ=self.environ))
         if has_ascend(self.environ, self.root):
+            from advisor.machine.ascend import NpuReader
+
             found.append(NpuReader(run))
         return found
 
@@ -82,7 +84,6 @@ class AllCards:
         return trouble
 
     def snapshot(self, slow: bool = True, processes: bool = True) -> tuple[Gpu, ...]:
-        """All cards now, numbered through."""
         return tuple(
             replace(gpu, index=first + gpu.index, parent=None if gpu.parent is None else first + gpu.parent)
             if first
@@ -92,16 +93,13 @@ class AllCards:
         )
 
     def used(self) -> list[int | None]:
-        """Bytes in use, one a card."""
         return [size for reader in self._open for size in reader.used()]
 
     def holders(self) -> dict[tuple[int, int], int]:
-        """(card, process id) → bytes."""
         pairs = zip(self._first, self._open, strict=True)
         return {(first + card, pid): size for first, one in pairs for (card, pid), size in one.holders().items()}
 
     def close(self) -> None:
-        """Let go of all drivers."""
         for reader in self._open:
             reader.close()
         self._open, self._first = [], []

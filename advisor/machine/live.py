@@ -90,7 +90,6 @@ class Gauges:
         return self.latest
 
     def close(self) -> None:
-        """Let go of the driver."""
         self.reader.close()
         self._is_open = False
 

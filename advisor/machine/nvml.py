@@ -96,7 +96,6 @@ class Refused:
 
     @property
     def says(self) -> str:
-        """One sentence, with what to do."""
         return SENTENCES[self.trouble]
 
     @property
@@ -186,7 +185,6 @@ class NvmlReader:
         return tuple(self._read(place, device, slow, processes) for place, device in enumerate(self._devices))
 
     def used(self) -> list[int | None]:
-        """Bytes in use, one a card, and nothing else: the cheapest reading there is."""
         answers = (None if device.handle is None else _known(self._memory(device.handle)) for device in self._devices)
         return [None if answer is None else answer[1] for answer in answers]
 

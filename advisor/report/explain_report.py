@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.diagnosis.cases import situation_words
 from advisor.knowledge.schema import (
@@ -22,7 +22,7 @@ from advisor.knowledge.schema import (
 )
 from advisor.language import Sayings, clauses, listed, say
 from advisor.plan.situation import costs_of
-from advisor.report.layout import join, wrap
+from advisor.report.layout import join, wrap, wrap_each
 from advisor.words import MEMORY_TITLES, PHASE_TITLES, PHASES
 
 CLOSE_MATCHES = 5
@@ -88,7 +88,7 @@ class UnknownIdError(Exception):
 def explain_report(knowledge: Knowledge, wanted: str) -> str:
     """Everything that goes by this id, in words, with sources. Raises UnknownIdError."""
     name = wanted.strip().lstrip("-+~")
-    found = [lines for finder in _FINDERS for lines in finder(knowledge, name)]
+    found = list(_told_of(knowledge, name))
     if not found:
         raise UnknownIdError(wanted, _close(knowledge, name))
     blocks: list[str] = []
@@ -98,7 +98,6 @@ def explain_report(knowledge: Knowledge, wanted: str) -> str:
 
 
 def all_ids(knowledge: Knowledge) -> list[str]:
-    """Everything `explain` knows, sorted."""
     ids = {entry.id for group in _groups(knowledge) for entry in group}
     for framework in knowledge.frameworks:
         ids |= {framework.framework, *framework.settings, *framework.environment, *framework.renamed}
@@ -130,36 +129,40 @@ def _close(knowledge: Knowledge, name: str) -> tuple[str, ...]:
 
 
 TextBlock = list[str]
-EntryFinder = Callable[[Knowledge, str], Iterator[TextBlock]]
 
 
-def _knobs(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
-    for knob in knowledge.knobs:
-        if knob.id != name:
-            continue
-        lines = [*_named(say("{id}: a knob", id=knob.id), _with_unit(knob)), *wrap(knob.says, 2)]
-        carriers = [
-            f"{framework.framework}: {key}"
-            for framework in knowledge.frameworks
-            for key, fact in {**framework.settings, **framework.environment}.items()
-            if name in (fact.knob, fact.before.knob if fact.before is not None else None) or name in fact.also
-        ]
-        remedies = [remedy.id for remedy in knowledge.remedies if remedy.knob == name]
-        lines += (
-            ["  " + say("carried by"), *(line for carrier in carriers for line in wrap(carrier, 4, 6))]
-            if carriers
-            else []
-        )
-        told = say("changed by the remedies {remedies}", remedies=listed(remedies)) if remedies else ""
-        yield lines + wrap(told, 2, 4)
+def _told_of(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
+    """A block of lines for each thing of this name."""
+    tree = knowledge.tree
+    yield from (_knob(knowledge, one) for one in knowledge.knobs if one.id == name)
+    yield from _settings(knowledge, name)
+    yield from _renamed(knowledge, name)
+    yield from (_cause(knowledge, one) for one in tree.causes if one.id == name)
+    yield from (_remedy(one) for one in knowledge.remedies if one.id == name)
+    yield from (_signature(one) for one in knowledge.signatures.signatures if one.id == name)
+    yield from (_question(one) for one in tree.questions if one.id == name)
+    yield from (_advisory(one) for one in knowledge.advisories if one.id == name)
+    yield from (_case(one) for one in knowledge.cases if one.id == name)
+    yield from (_framework(one) for one in knowledge.frameworks if one.framework == name)
+
+
+def _knob(knowledge: Knowledge, knob: KnobFact) -> TextBlock:
+    title = say("{title} ({unit})", title=knob.title, unit=knob.unit)
+    lines = [*_named(say("{id}: a knob", id=knob.id), title), *wrap(knob.says, 2)]
+    carriers = [
+        f"{framework.framework}: {key}"
+        for framework in knowledge.frameworks
+        for key, fact in {**framework.settings, **framework.environment}.items()
+        if knob.id in (fact.knob, fact.before.knob if fact.before is not None else None) or knob.id in fact.also
+    ]
+    remedies = [remedy.id for remedy in knowledge.remedies if remedy.knob == knob.id]
+    lines += ["  " + say("carried by"), *wrap_each(carriers, 4, 6)] if carriers else []
+    told = say("changed by the remedies {remedies}", remedies=listed(remedies)) if remedies else ""
+    return lines + wrap(told, 2, 4)
 
 
 def _named(head: str, title: str) -> TextBlock:
     return [*wrap(head), *wrap(title, 2)]
-
-
-def _with_unit(knob: KnobFact) -> str:
-    return say("{title} ({unit})", title=knob.title, unit=knob.unit)
 
 
 def _settings(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
@@ -193,11 +196,9 @@ def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
     if fact.before is not None:
         lever = _carries(fact.before.knob) if fact.before.knob else say("no lever")
         lines += wrap(say("in {eras} another switch: {lever}", eras=listed(fact.before.eras), lever=lever), 2, 4)
-    for effect in _effects(fact):
-        lines += wrap(effect, 2, 4)
+    lines += wrap_each(_effects(fact), 2, 4)
     lines += wrap(say("training results: {results} when it changes", results=RESULTS[fact.results]), 2)
-    for rule in fact.must:
-        lines += wrap(say("must: {rule}", rule=rule.says) if rule.says else "", 2, 4)
+    lines += wrap_each((say("must: {rule}", rule=rule.says) if rule.says else "" for rule in fact.must), 2, 4)
     return lines + wrap(fact.caveat, 2) + _source(fact.source or framework.source)
 
 
@@ -257,17 +258,15 @@ def _value(fact: SettingFact, value: object) -> str:
     return str(value).lower() if fact.type in ("bool", "flag") else str(value)
 
 
-def _causes(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
-    for cause in knowledge.tree.causes:
-        if cause.id == name:
-            title = say("{title} ({memory})", title=cause.title, memory=MEMORY_TITLES[cause.memory])
-            lines = [*_named(say("{id}: a cause", id=cause.id), title), *wrap(cause.explains, 2)]
-            lines += wrap(say("proved by: {proof}", proof=cause.proof) if cause.proof else "", 2, 4)
-            lines += wrap(say("ruled out by: {proof}", proof=cause.counter) if cause.counter else "", 2, 4)
-            lines += [line for told in _relieved(knowledge, cause) for line in wrap(told, 2, 4)]
-            folklore, later = listed(cause.folklore), cause.record_next_time
-            lines += wrap(say("told, but no help here: {remedies}", remedies=folklore) if folklore else "", 2, 4)
-            yield lines + wrap(say("to record next time: {what}", what=later) if later else "", 2, 4)
+def _cause(knowledge: Knowledge, cause: Cause) -> TextBlock:
+    title = say("{title} ({memory})", title=cause.title, memory=MEMORY_TITLES[cause.memory])
+    lines = [*_named(say("{id}: a cause", id=cause.id), title), *wrap(cause.explains, 2)]
+    lines += wrap(say("proved by: {proof}", proof=cause.proof) if cause.proof else "", 2, 4)
+    lines += wrap(say("ruled out by: {proof}", proof=cause.counter) if cause.counter else "", 2, 4)
+    lines += wrap_each(_relieved(knowledge, cause), 2, 4)
+    folklore, later = listed(cause.folklore), cause.record_next_time
+    lines += wrap(say("told, but no help here: {remedies}", remedies=folklore) if folklore else "", 2, 4)
+    return lines + wrap(say("to record next time: {what}", what=later) if later else "", 2, 4)
 
 
 def _relieved(knowledge: Knowledge, cause: Cause) -> Iterator[str]:
@@ -282,12 +281,6 @@ def _relieved(knowledge: Knowledge, cause: Cause) -> Iterator[str]:
         yield say("relieved in every phase by {remedies}", remedies=listed(always))
 
 
-def _remedies(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
-    for remedy in knowledge.remedies:
-        if remedy.id == name:
-            yield _remedy(remedy)
-
-
 def _remedy(remedy: Remedy) -> TextBlock:
     phases = listed(PHASE_TITLES[phase] for phase in remedy.phases) or say("every phase")
     lines = _named(say("{id}: a remedy ({kind})", id=remedy.id, kind=KINDS[remedy.kind]), remedy.title)
@@ -295,9 +288,9 @@ def _remedy(remedy: Remedy) -> TextBlock:
     lines += wrap(say("relieves {memory} in {phases}", memory=MEMORY_TITLES[remedy.memory], phases=phases), 2, 4)
     lines += wrap(say("training results: {results}", results=RESULTS[remedy.results]), 2)
     lines += wrap(say("costs: {costs}", costs=costs_of(remedy, None)), 2, 4)
-    lines += [line for caveat in remedy.caveats for line in wrap(caveat, 2, 4)]
+    lines += wrap_each(remedy.caveats, 2, 4)
     lines += wrap(say("never for {what}", what=listed(remedy.never_for)) if remedy.never_for else "", 2, 4)
-    lines += [line for evidence in remedy.evidence for line in wrap(_graded(evidence), 2, 4)]
+    lines += wrap_each((_graded(evidence) for evidence in remedy.evidence), 2, 4)
     return lines + _source(remedy.source)
 
 
@@ -308,12 +301,6 @@ def _graded(evidence: RemedyEvidence) -> str:
     return say("case {case}: {grade}: {because}", **told, because=evidence.because)
 
 
-def _signatures(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
-    for signature in knowledge.signatures.signatures:
-        if signature.id == name:
-            yield _signature(signature)
-
-
 def _signature(signature: Signature) -> TextBlock:
     lines = [*_named(say("{id}: a crash line", id=signature.id), signature.title), *wrap(signature.says, 2)]
     verdict, memory = signature.verdict or say("nothing by itself"), MEMORY_TITLES[signature.memory]
@@ -322,18 +309,14 @@ def _signature(signature: Signature) -> TextBlock:
         lines += wrap(say("in {phase}", phase=PHASE_TITLES[signature.phase]), 2)
     lines += wrap(say("looks like: {line}", line=signature.sample) if signature.sample else "", 2, 4)
     lines += wrap(say("versions: {versions}", versions=signature.versions) if signature.versions else "", 2, 4)
-    for like in signature.look_alikes:
-        lines += wrap(say("not to be mistaken for {line}", line=like), 2, 4)
+    lines += wrap_each((say("not to be mistaken for {line}", line=like) for like in signature.look_alikes), 2, 4)
     return lines + _source(signature.source)
 
 
-def _questions(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
-    for question in knowledge.tree.questions:
-        if question.id == name:
-            lines = [*_named(say("{id}: a question", id=question.id), question.asks), *wrap(question.why, 2)]
-            for identifier, answer in question.answers.items():
-                lines += wrap(_leads(identifier, answer), 4, 6)
-            yield lines + wrap(say("to find out: {how}", how=question.if_unknown), 2, 4)
+def _question(question: Question) -> TextBlock:
+    lines = [*_named(say("{id}: a question", id=question.id), question.asks), *wrap(question.why, 2)]
+    lines += wrap_each((_leads(identifier, answer) for identifier, answer in question.answers.items()), 4, 6)
+    return lines + wrap(say("to find out: {how}", how=question.if_unknown), 2, 4)
 
 
 def _leads(identifier: str, answer: Answer) -> str:
@@ -343,31 +326,25 @@ def _leads(identifier: str, answer: Answer) -> str:
     return say("{id}: {title}; leads to the cause {cause}", **told, cause=answer.leads_to)
 
 
-def _advisories(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
-    for advisory in knowledge.advisories:
-        if advisory.id == name:
-            told = {"id": advisory.id, "library": advisory.library, "versions": advisory.versions}
-            grade = GRADES[advisory.grade]
-            lines = wrap(say("{id}: an advisory for {library} {versions} ({grade})", **told, grade=grade))
-            lines += [*wrap(advisory.title, 2), *wrap(advisory.says, 2)]
-            lines += wrap(say("safe: {versions}", versions=listed(advisory.safe)) if advisory.safe else "", 2, 4)
-            lines += wrap(say("explains {cause}", cause=advisory.cause) if advisory.cause else "", 2)
-            yield lines + _source(advisory.source)
+def _advisory(advisory: Advisory) -> TextBlock:
+    told = {"id": advisory.id, "library": advisory.library, "versions": advisory.versions}
+    grade = GRADES[advisory.grade]
+    lines = wrap(say("{id}: an advisory for {library} {versions} ({grade})", **told, grade=grade))
+    lines += [*wrap(advisory.title, 2), *wrap(advisory.says, 2)]
+    lines += wrap(say("safe: {versions}", versions=listed(advisory.safe)) if advisory.safe else "", 2, 4)
+    lines += wrap(say("explains {cause}", cause=advisory.cause) if advisory.cause else "", 2)
+    return lines + _source(advisory.source)
 
 
-def _cases(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
-    for case in knowledge.cases:
-        if case.id == name:
-            lines = _named(say("{id}: a documented case ({grade})", id=case.id, grade=GRADES[case.grade]), case.title)
-            facts = listed(situation_words(key, value) for key, value in case.situation.items())
-            lines += wrap(say("situation: {facts}", facts=facts), 2, 4)
-            for key, value in case.reported.items():
-                lines += wrap(_reported(key, _told(value)), 2, 4)
-            lines += wrap(case.mechanism, 2)
-            for told in case.folklore:
-                lines += wrap(say("told there, but not supported: {what}", what=told), 2, 4)
-            lines += wrap(say("remedies: {remedies}", remedies=listed(case.remedies)) if case.remedies else "", 2, 4)
-            yield lines + _source(case.source)
+def _case(case: Case) -> TextBlock:
+    lines = _named(say("{id}: a documented case ({grade})", id=case.id, grade=GRADES[case.grade]), case.title)
+    facts = listed(situation_words(key, value) for key, value in case.situation.items())
+    lines += wrap(say("situation: {facts}", facts=facts), 2, 4)
+    lines += wrap_each((_reported(key, _told(value)) for key, value in case.reported.items()), 2, 4)
+    lines += wrap(case.mechanism, 2)
+    lines += wrap_each((say("told there, but not supported: {what}", what=told) for told in case.folklore), 2, 4)
+    lines += wrap(say("remedies: {remedies}", remedies=listed(case.remedies)) if case.remedies else "", 2, 4)
+    return lines + _source(case.source)
 
 
 def _reported(key: str, what: str) -> str:
@@ -386,32 +363,16 @@ def _told(value: object) -> str:
     return clauses(items) if any("，" in item for item in items) else listed(items)
 
 
-def _frameworks(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
-    for framework in knowledge.frameworks:
-        if framework.framework == name:
-            lines = _named(say("{id}: a framework", id=name), framework.title)
-            eras = listed(dict.fromkeys(era.id for era in framework.eras))
-            lines += wrap(say("eras: {eras}", eras=eras) if eras else "", 2, 4)
-            if (read := framework.newest_read) is not None:
-                lines += wrap(say("read up to {version} ({date})", version=read.name, date=read.date), 2, 4)
-            lines += wrap(say("{count} settings known", count=len(framework.settings)), 2)
-            lines += [line for note in framework.notes for line in wrap(note, 2, 4)]
-            yield lines + _source(framework.source)
+def _framework(framework: Framework) -> TextBlock:
+    lines = _named(say("{id}: a framework", id=framework.framework), framework.title)
+    eras = listed(dict.fromkeys(era.id for era in framework.eras))
+    lines += wrap(say("eras: {eras}", eras=eras) if eras else "", 2, 4)
+    if (read := framework.newest_read) is not None:
+        lines += wrap(say("read up to {version} ({date})", version=read.name, date=read.date), 2, 4)
+    lines += wrap(say("{count} settings known", count=len(framework.settings)), 2)
+    lines += wrap_each(framework.notes, 2, 4)
+    return lines + _source(framework.source)
 
 
 def _source(source: str) -> TextBlock:
     return wrap(say("source: {source}", source=source) if source else "", 2, 4)
-
-
-_FINDERS: tuple[EntryFinder, ...] = (
-    _knobs,
-    _settings,
-    _renamed,
-    _causes,
-    _remedies,
-    _signatures,
-    _questions,
-    _advisories,
-    _cases,
-    _frameworks,
-)

@@ -12,7 +12,7 @@ from msgspec.json import format as indented
 from msgspec.structs import asdict
 
 from advisor import __version__
-from advisor.crash.evidence import Crash, Evidence
+from advisor.crash.evidence import Crash
 from advisor.diagnosis.diagnosis import Diagnosis, QuestionStep
 from advisor.language import say
 from advisor.machine.inventory import Machine
@@ -21,6 +21,7 @@ from advisor.memory.cells import Cell, Ledger, Match, PhaseSum
 from advisor.memory.fit import Fit
 from advisor.plan.plan import Change, PlanStep
 from advisor.redact import redact_value
+from advisor.report.layout import fields_of
 from advisor.report.record_report import record_json
 from advisor.report.sharding_report import sharding_json
 from advisor.run.run import Run, UnknownKey
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _DIGITS = 6
+_EVIDENCE = "signature file line text fields role memory phase process repeats runs_ago"
 
 
 def encode(value: Mapping[str, Any], indent: int | None = 2) -> str:
@@ -71,12 +73,7 @@ def diagnose_json(state: State) -> dict[str, Any]:
         "memory": _memory(state.ledger, state.attribution),
         "plan": [step_json(step) for step in state.plan.steps],
         "after": _memory(state.plan.after, ()),
-        "outcome": {
-            "fits": state.plan.fits,
-            "margin": state.plan.margin,
-            "shortfall": state.plan.shortfall,
-            "fit": _fit(state.plan.fit),
-        },
+        "outcome": {**fields_of(state.plan, "fits margin shortfall"), "fit": _fit(state.plan.fit)},
         "not_proposed": [asdict(entry) for entry in state.plan.not_proposed],
         **({"record": record_json(state.measured)} if state.measured is not None else {}),
         **({"sharding": spread} if (spread := sharding_json(state.run, state.machine, state.crash)) else {}),
@@ -94,9 +91,7 @@ def estimate_json(sizing: Sizing) -> dict[str, Any]:
         "fits": sizing.fit.fits,
         "fit": _fit(sizing.fit),
         "sizes": _sizes(sizing.sizes),
-        "trial": None
-        if (trial := sizing.trial) is None
-        else {"settings": dict(trial.settings), "written": trial.written, "says": trial.says, "source": trial.source},
+        "trial": None if sizing.trial is None else fields_of(sizing.trial, "settings written says source"),
         **({"sharding": spread} if (spread := sharding_json(sizing.run, sizing.machine)) else {}),
     }
 
@@ -108,21 +103,15 @@ def _sizes(sizes: Sizes | None) -> dict[str, Any] | None:
     return {
         "largest": [
             {
-                "key": reach.key,
-                "knob": reach.knob,
-                "now": reach.now,
-                "most": reach.most,
+                **fields_of(reach, "key knob now most"),
                 "stopped_by": None
                 if reach.stopped_by is None
                 else dict(zip(("memory", "phase"), reach.stopped_by, strict=True)),
             }
             for reach in sizes.reaches
         ],
-        "smallest_card": None
-        if sizes.card is None
-        else {"name": sizes.card.name, "total_bytes": sizes.card.total_bytes},
-        "gpu_bytes": sizes.gpu_bytes,
-        "host_bytes": sizes.host_bytes,
+        "smallest_card": None if sizes.card is None else fields_of(sizes.card, "name total_bytes"),
+        **fields_of(sizes, "gpu_bytes host_bytes"),
     }
 
 
@@ -168,10 +157,7 @@ def run_json(run: Run) -> dict[str, Any]:
         },
         "settings": [setting_json(setting) for setting in run.settings],
         "recognised_by": run.recognised_by,
-        "knobs": {
-            name: {"value": knob.value, "source": knob.source, "key": knob.key, "note": knob.note}
-            for name, knob in sorted(run.knobs.items())
-        },
+        "knobs": {name: fields_of(knob, "value source key note") for name, knob in sorted(run.knobs.items())},
         "unknown_keys": [unknown_json(one) for one in run.unknown_keys],
         "notes": list(run.notes),
     }
@@ -188,8 +174,7 @@ def setting_json(setting: Setting) -> dict[str, Any]:
     return {
         "key": setting.key,
         "value": _shown(setting),
-        "resolved": setting.resolved,
-        "effective": setting.effective,
+        **fields_of(setting, "resolved effective"),
         "file": span.path if span else None,
         "line": span.line if span else None,
         "start": span.start if span else None,
@@ -211,73 +196,35 @@ def _shown(setting: Setting) -> str | list[str] | None:
 def crash_json(crash: Crash) -> dict[str, Any]:
     """The contract's `crash`; `evidence[0]` is the first cause where there is one."""
     return {
-        "verdict": crash.verdict,
-        "memory": crash.memory,
-        "phase": crash.phase,
-        "signature": crash.signature,
-        "evidence": [_evidence(entry) for entry in crash.evidence],
+        **fields_of(crash, "verdict memory phase signature"),
+        "evidence": [fields_of(entry, _EVIDENCE) for entry in crash.evidence],
         "phase_because": crash.phase_because,
         **({"phase_among": list(crash.phase_among)} if crash.phase_among else {}),
-        "frames": [
-            {"file": f.file, "line": f.line, "function": f.function, "log_line": f.log_line} for f in crash.frames
-        ],
-        "top_users": [
-            {"pid": user.pid, "used_bytes": user.used_bytes, "command": user.command} for user in crash.top_users
-        ],
+        "frames": [fields_of(frame, "file line function log_line") for frame in crash.frames],
+        "top_users": [fields_of(user, "pid used_bytes command") for user in crash.top_users],
         "libraries": dict(sorted(crash.libraries.items())),
-        "frameworks": list(crash.frameworks),
-        "unclear_because": crash.unclear_because,
-        "settle_by": list(crash.settle_by),
-        "lines_read": crash.lines_read,
+        **fields_of(crash, "frameworks unclear_because settle_by lines_read"),
         **({"doubts": list(crash.doubts)} if crash.doubts else {}),
-    }
-
-
-def _evidence(entry: Evidence) -> dict[str, Any]:
-    return {
-        "signature": entry.signature,
-        "file": entry.file,
-        "line": entry.line,
-        "text": entry.text,
-        "fields": dict(entry.fields),
-        "role": entry.role,
-        "memory": entry.memory,
-        "phase": entry.phase,
-        "process": entry.process,
-        "repeats": entry.repeats,
-        "runs_ago": entry.runs_ago,
     }
 
 
 def _diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
     return {
-        "cause": diagnosis.cause,
-        "title": diagnosis.title,
-        "basis": diagnosis.basis,
+        **fields_of(diagnosis, "cause title basis"),
         "path": [_question(step) for step in diagnosis.path],
-        "ruled_out": [{"cause": r.cause, "title": r.title, "because": r.because} for r in diagnosis.ruled_out],
-        "less_likely": [{"cause": r.cause, "title": r.title, "because": r.because} for r in diagnosis.less_likely],
+        "ruled_out": [fields_of(one, "cause title because") for one in diagnosis.ruled_out],
+        "less_likely": [fields_of(one, "cause title because") for one in diagnosis.less_likely],
         "cases": [case.id for case in diagnosis.cases],
-        "explains": diagnosis.explains,
-        "memory": diagnosis.memory,
-        "phase": diagnosis.phase,
-        "remarks": list(diagnosis.remarks),
+        **fields_of(diagnosis, "explains memory phase remarks"),
         "case_matches": [asdict(case) for case in diagnosis.cases],
         "advisories": [asdict(advice) for advice in diagnosis.advisories],
-        "record_next_time": diagnosis.record_next_time,
-        "open_questions": list(diagnosis.open_questions),
+        **fields_of(diagnosis, "record_next_time open_questions"),
     }
 
 
 def _question(step: QuestionStep) -> dict[str, Any]:
     return {
-        "question": step.question,
-        "answer": step.answer,
-        "source": step.source,
-        "evidence": list(step.evidence),
-        "asks": step.asks,
-        "because": step.because,
-        "suggested": step.suggested,
+        **fields_of(step, "question answer source evidence asks because suggested"),
         "choices": [choice.id for choice in step.choices],
         **({"guess": True} if step.guess else {}),
     }
@@ -294,17 +241,7 @@ def _memory(ledger: Ledger | None, attribution: Sequence[Match]) -> dict[str, An
             "limit_bytes": ledger.host_limit if ledger else None,
             "phases": [_phase(each) for each in ledger.host] if ledger else [],
         },
-        "attribution": [
-            {
-                "tensor": match.tensor,
-                "bytes": match.bytes,
-                "shape": match.shape,
-                "matches": match.matches,
-                "phase": match.phase,
-                "formula": match.formula,
-            }
-            for match in attribution
-        ],
+        "attribution": [fields_of(match, "tensor bytes shape matches phase formula") for match in attribution],
         "basis": ledger.basis if ledger else None,
         "assumed": list(ledger.assumed) if ledger else [],
         "missing": list(ledger.missing) if ledger else [],
@@ -343,31 +280,19 @@ def step_json(step: PlanStep) -> dict[str, Any]:
         else step.title,
         "kind": step.kind,
         "changes": [_change(change) for change in step.changes],
-        "results": step.results,
-        "basis": step.basis,
+        **fields_of(step, "results basis"),
         "saves_bytes": dict(step.saves),
-        "why": step.why,
-        "costs": step.costs,
-        "caveats": list(step.caveats),
-        "sources": list(step.sources),
-        "selected": step.selected,
-        "place": step.place,
+        **fields_of(step, "why costs caveats sources selected place"),
         "other_place_saves_bytes": dict(step.host_saves),
-        "tier": step.tier,
-        "documented": step.documented,
+        **fields_of(step, "tier documented"),
         **({"worked_here": step.worked_here} if step.worked_here else {}),
-        "group": step.group,
-        "conflicts": list(step.conflicts),
+        **fields_of(step, "group conflicts"),
     }
 
 
 def _change(change: Change) -> dict[str, Any]:
     return {
-        "key": change.key,
-        "old": change.old,
-        "new": change.new,
+        **fields_of(change, "key old new"),
         "file": change.file or None,
-        "line": change.line,
-        "how": change.how,
-        "old_source": change.old_source,
+        **fields_of(change, "line how old_source"),
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from advisor.hostile import cells, clean_line
+from advisor.hostile import cells
 from advisor.line_breaks import wrapped
 from advisor.redact import redact
 
@@ -13,22 +14,10 @@ WIDTH = 78
 
 _ASCII = str.maketrans(
     {
-        "→": "->",
-        "−": "-",
-        "–": "-",
-        "—": "-",
-        "×": "x",
-        "…": "...",
-        "·": "|",
-        "≥": ">=",
-        "≤": "<=",
-        "’": "'",
-        "“": '"',
-        "”": '"',
-        "\u202f": " ",
-        "\u00a0": " ",
+        "→": "->", "−": "-", "–": "-", "—": "-", "×": "x", "…": "...", "·": "|", "≥": ">=", "≤": "<=",
+        "’": "'", "“": '"', "”": '"', "\u202f": " ", "\u00a0": " ",
     }
-)
+)  # fmt: skip
 
 
 def plain_ascii(text: str) -> str:
@@ -57,26 +46,9 @@ def wrap(text: str, indent: int = 0, hanging: int | None = None, width: int = WI
     return [" " * (hanging if i else indent) + line for i, line in enumerate(lines)]
 
 
-def cut(text: str, width: int) -> str:
-    """`text` on one line in at most `width` columns, with "…" where it was longer."""
-    text = clean_line(redact(text))
-    if cells(text) <= width:
-        return text
-    kept, used = "", 0
-    for character in text:
-        used += cells(character)
-        if used > width - 1:
-            break
-        kept += character
-    return kept + "…"
-
-
-def cut_front(text: str, width: int) -> str:
-    """Like `cut`, but what goes is the front: the end of a path or a key says most."""
-    text = clean_line(redact(text))
-    if cells(text) <= width:
-        return text
-    return "…" + cut(text[::-1], width)[:-1][::-1]
+def wrap_each(texts: Iterable[str], indent: int = 0, hanging: int | None = None) -> list[str]:
+    """Several texts, each wrapped by itself."""
+    return [line for text in texts for line in wrap(text, indent, hanging)]
 
 
 def pad(text: str, width: int) -> str:
@@ -99,6 +71,15 @@ def table(
         ]
         lines.append((" " * indent + (" " * gap).join(fields)).rstrip())
     return lines
+
+
+def fields_of(noun: object, names: str) -> dict[str, Any]:
+    """These fields of a noun for JSON, in this order: tuples as lists, mappings as dicts, all else as it is."""
+    values = ((name, getattr(noun, name)) for name in names.split())
+    return {
+        name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+        for name, value in values
+    }
 
 
 def section(title: str, lines: Sequence[str]) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.language import clauses, listed, say, say_count
-from advisor.layouts import Layout, Layouts
-from advisor.memory.fit import Fit, finding_clause, worst_of_each_place
+from advisor.layouts import Layout, Layouts, suffices
+from advisor.memory.fit import finding_clause, worst_of_each_place
 from advisor.report import phrases
 from advisor.report.json_report import SCHEMA, estimate_json, step_json
-from advisor.report.layout import join, section, table, wrap
+from advisor.report.layout import join, section, table, wrap, wrap_each
 from advisor.report.memory_section import memory_section
 from advisor.run_file import sizing_of
 from advisor.units import show_bytes
@@ -24,6 +24,7 @@ def layouts_report(found: Layouts) -> str:
     """The answer in a sentence, every layout tried, what changes on the smallest, its memory and its script."""
     smallest = found.smallest
     shown = smallest or found.tried[-1]
+    titles = [say("GPUs"), say("fullest, GiB"), say("as it stands"), say("with changes that keep results")]
     told = {"start": shown.state.run.title, "version": found.start.version, "source": found.start.source}
     script = [
         line
@@ -35,7 +36,7 @@ def layouts_report(found: Layouts) -> str:
             *wrap(headline(found)),
             *wrap(say("Counted for the starting script that {start} {version} documents: {source}.", **told)),
             *wrap(phrases.subject(shown.state.run), 2, 4),
-            *section(say("Layouts tried"), table([_titles(), *(_row(one) for one in found.tried)], right=_NUMBERS)),
+            *section(say("Layouts tried"), table([titles, *(_row(one) for one in found.tried)], right=_NUMBERS)),
             *section(say("Changes on {cards}", cards=_cards(shown, found.card)), _changes(shown)),
             *memory_section(shown.state),
             *_host(shown),
@@ -73,16 +74,12 @@ def _cards(layout: Layout, card: str) -> str:
     return say("{cards} ({nodes} nodes)", cards=of, nodes=layout.nodes) if layout.nodes > 1 else of
 
 
-def _titles() -> list[str]:
-    return [say("GPUs"), say("fullest, GiB"), say("as it stands"), say("with changes that keep results")]
-
-
 def _row(layout: Layout) -> list[str]:
     crowded = layout.state.ledger.crowded("gpu")
     full = "?" if crowded is None else f"{crowded.expected / 2**30:.1f}"
     where = "" if crowded is None else PHASE_TITLES[crowded.phase]
     count = str(layout.gpus) if layout.nodes == 1 else f"{layout.nodes} × {layout.gpus_per_node}"
-    if _fits(layout.as_written):
+    if suffices(layout.as_written):
         return [count, full, say("fits"), ""]
     if layout.fits:
         return [count, full, where, listed(step.id for step in layout.changes)]
@@ -90,15 +87,11 @@ def _row(layout: Layout) -> list[str]:
     return [count, full, where, say("may fit, not certain") if near else say("does not fit")]
 
 
-def _fits(fit: Fit) -> bool:
-    return fit.verdict == "fits" or fit.fits_beside == "host"
-
-
 def _changes(layout: Layout) -> list[str]:
     lines: list[str] = []
     for step in layout.changes[:MOST_CHANGES]:
         lines += wrap(say("{step} ({facts})", step=step.title, facts=phrases.saves_word(step) or step.id), 2, 4)
-        lines += [line for change in step.changes for line in wrap(phrases.change_line(change), 4, 6)]
+        lines += wrap_each((phrases.change_line(change) for change in step.changes), 4, 6)
     if not layout.fits:
         worst = worst_of_each_place(layout.state.plan.fit)
         lines += wrap(say("It still does not fit: {why}.", why=clauses(map(finding_clause, worst))), 2, 4)
@@ -133,7 +126,7 @@ def layouts_json(found: Layouts) -> dict[str, Any]:
                 "nodes": one.nodes,
                 "gpus_per_node": one.gpus_per_node,
                 "fits": one.fits,
-                "fits_as_written": _fits(one.as_written),
+                "fits_as_written": suffices(one.as_written),
                 "changes": [step_json(step) for step in one.changes],
             }
             for one in found.tried

@@ -21,7 +21,7 @@ from advisor.plan.plan import Change, PlanStep
 from advisor.plan.reported import WORKED_HERE
 from advisor.redact import redact
 from advisor.regex import regex
-from advisor.report.ticket import anonymous
+from advisor.report.sharing import anonymous
 from advisor.run.values import parse_value
 from advisor.script.write import write_file
 from advisor.state import State
@@ -95,10 +95,8 @@ def _is_known(state: State, change: Change) -> bool:
 
 
 def _is_plain(text: str | None) -> bool:
-    return text is None or isinstance(_scalar(text), (int, float, bool)) or _is_word(text)
-
-
-def _is_word(text: str) -> bool:
+    if text is None or isinstance(_scalar(text), (int, float, bool)):
+        return True
     return _WORD.match(text) is not None and redact(text) == text
 
 
@@ -195,7 +193,6 @@ def keep_case(case: Case) -> Path | None:
 
 
 def _is_alike(path: Path, case: Case) -> bool:
-    """Whether that file tells the same of the same situation."""
     with suppress(BadFile, OSError):
         there = typed(read_yaml(path), Case)
         return (there.situation, there.values) == (case.situation, case.values)

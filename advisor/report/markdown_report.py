@@ -15,7 +15,7 @@ from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.redact import redact
 from advisor.regex import regex
 from advisor.report import phrases
-from advisor.report.machine_line import machine_line
+from advisor.report.phrases import machine_line
 from advisor.report.sharing import shareable
 from advisor.units import show_gib
 from advisor.words import BASIS_TITLES, PHASE_TITLES, sentence
@@ -57,7 +57,7 @@ def markdown_parts(state: State, wrote: str = "") -> tuple[str, str, str]:
         _section(say("Ruled out"), [_reason(one.title, one.because) for one in state.diagnosis.ruled_out]),
         _section(say("Less likely"), [_reason(one.title, one.because) for one in state.diagnosis.less_likely]),
         _section(say("Not proposed"), [_reason(one.title, one.because) for one in state.plan.not_proposed]),
-        _cases(state.diagnosis),
+        _section(say("Documented cases like this one"), [f"- {_case(case)}" for case in state.diagnosis.cases]),
         _section(say("What to record next time"), [text(state.diagnosis.record_next_time)]),
         _foot(state),
     ]
@@ -233,10 +233,6 @@ def _table(place: Place, before: Ledger, after: Ledger | None) -> list[str]:
             f"{show_gib(later.expected) if later else '–'} |"
         )
     return [*lines, ""]
-
-
-def _cases(diagnosis: Diagnosis) -> str:
-    return _section(say("Documented cases like this one"), [f"- {_case(case)}" for case in diagnosis.cases])
 
 
 def _case(case: CaseMatch) -> str:

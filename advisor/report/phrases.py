@@ -9,7 +9,8 @@ from advisor.crash.evidence import Crash, Evidence, stopped
 from advisor.crash.verdict import FULL_TOLD, KILL_TOLD, TOLD
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
-from advisor.language import Sayings, clauses, mark, say, sentences
+from advisor.language import Sayings, clauses, listed, mark, say, sentences
+from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.memory.fit import (
     ROOM_WORDS,
@@ -30,9 +31,20 @@ from advisor.report.step_words import results_word as results_word
 from advisor.report.step_words import saves_word as saves_word
 from advisor.report.step_words import savings as savings
 from advisor.report.step_words import trade_words as trade_words
-from advisor.run.run import Run
+from advisor.run.run import Run, Topology
 from advisor.units import show_bytes, show_gib, show_params
-from advisor.words import MEMORY_TITLES, PHASE_TITLES, Basis, Memory, Phase, filled, sentence, when, when_either
+from advisor.words import (
+    MEMORY_TITLES,
+    PHASE_TITLES,
+    Basis,
+    Memory,
+    Phase,
+    Platform,
+    filled,
+    sentence,
+    when,
+    when_either,
+)
 
 if TYPE_CHECKING:
     from advisor.state import State
@@ -133,7 +145,9 @@ def verdict(state: State) -> str:
     if told == "host" and "memory" not in state.answers and state.answers.get("killer") != "kernel":
         return _killed(state.diagnosis.phase)
     if told != "unknown":
-        ran_out = _oom(told, state.diagnosis.phase) if state.diagnosis.phase != "unknown" else _alone(told)
+        ran_out = say("{memory} ran out.", memory=MEMORY_TITLES[told])
+        if state.diagnosis.phase != "unknown":
+            ran_out = _oom(told, state.diagnosis.phase)
         return sentences((ran_out, _by_you(state)))
     if not state.asked.logs:
         if state.situation is not None and "nothing_given" in state.situation.facts:
@@ -185,10 +199,6 @@ def why_unclear(state: State) -> str:
 def _told(state: State) -> bool:
     said = (step for step in state.diagnosis.path if step.source == "user" and step.answer != UNKNOWN)
     return any(step.question in _ENDINGS for step in said)
-
-
-def _alone(memory: Memory) -> str:
-    return say("{memory} ran out.", memory=MEMORY_TITLES[memory])
 
 
 def nothing_told(crash: Crash) -> str:
@@ -272,7 +282,6 @@ def because(step: QuestionStep) -> str:
 
 
 def answer_title(step: QuestionStep) -> str:
-    """The answer in words."""
     return next((choice.title for choice in step.choices if choice.id == step.answer), say("I don't know"))
 
 
@@ -401,15 +410,61 @@ def quote_place(entry: Evidence) -> str:
     return f"{entry.file}:{entry.line}" if entry.file else say("line {line}", line=entry.line)
 
 
-def _plainly(name: str) -> str:
-    return name.removesuffix("_bytes").replace("_", " ")
-
-
 def printed(entry: Evidence, most: int | None = None) -> str:
     """The sizes that a line printed, `most` of them: "tried 2.00 GiB · total 79.15 GiB · free 278.19 MiB"."""
     sizes = [
-        filled(_PRINTED.get(name, _plainly(name) + " {size}"), {"size": show_bytes(value)})
+        filled(_PRINTED.get(name, name.replace("_", " ").removesuffix("bytes") + "{size}"), {"size": show_bytes(value)})
         for name, value in entry.fields.items()
         if name.endswith("_bytes") and not isinstance(value, str)
     ]
     return " · ".join(sizes[:most])
+
+
+def machine_line(machine: Machine, topology: Topology, platform: Platform = "cuda") -> str:
+    """ "2 nodes · 8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0".
+
+    By the launch's topology the nodes that nobody states, and how many GPUs where nobody knows of which kind they are.
+    """
+    parts = []
+    nodes = machine.nodes or (topology.nodes if topology.known else 1)
+    if nodes > 1:
+        parts.append(say("{count} nodes", count=nodes))
+    one_memory = platform in ("mps", "cpu") and not machine.gpus
+    parts.append(say("no card with memory of its own") if one_memory else cards(machine, topology.counted))
+    host = machine.host
+    if host.total_bytes is not None and host.limit_bytes is not None:
+        sizes = {"size": show_bytes(host.total_bytes), "limit": show_bytes(host.limit_bytes)}
+        if machine.sources.get("host.limit") == "script":
+            parts.append(say("{size} RAM, limited to {limit} by {source}", **sizes, source=host.limit_source))
+        else:
+            parts.append(say("{size} RAM, limited to {limit}", **sizes))
+    elif host.limit_bytes is not None:
+        source = host.limit_source or say("a limit")
+        parts.append(say("RAM limited to {limit} by {source}", limit=show_bytes(host.limit_bytes), source=source))
+    elif host.total_bytes is not None:
+        parts.append(say("{size} RAM", size=show_bytes(host.total_bytes)))
+    if host.shm_bytes is not None:
+        parts.append(say("{size} shared memory", size=show_bytes(host.shm_bytes)))
+    told = ("torch", "vllm", "sglang", "ray", "deepspeed", "verl", "openrlhf", "ms-swift", "trl", "transformers")
+    versions = [f"{name} {machine.libraries[name]}" for name in told if name in machine.libraries]
+    if versions:
+        parts.append(listed(versions))
+    return " · ".join(parts)
+
+
+def cards(machine: Machine, asked: int | None, kind: str = "", each: str = "") -> str:
+    """How many GPUs of which kind; `asked`: as many as the launch asks for, told where nobody counted more.
+
+    `kind` names a card with its size, like "A100 (79.15 GiB)", and `each` its size alone; by default as reports do.
+    """
+    if not machine.gpus:
+        return say("{count} GPUs of unknown size", count=asked) if asked else say("no GPU known")
+    count, each = len(machine.usable), each or show_bytes(machine.gpu_bytes)
+    names = " / ".join(sorted({gpu.name for gpu in machine.usable}))
+    kind = kind or say("{names} ({size})", names=names, size=each)
+    if machine.more_gpus and (asked or 0) > count:
+        return say("{count} GPUs by the script, one of {size} by the log", count=asked, size=each)
+    if machine.more_gpus and count == 1:
+        return say("{kind}, number not known", kind=kind)
+    told = f"{count} × {kind}"
+    return say("at least {cards}", cards=told) if machine.more_gpus else told

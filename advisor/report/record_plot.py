@@ -8,7 +8,7 @@ from html import escape
 from typing import TextIO
 
 from advisor.language import say
-from advisor.units import show_bytes, show_gib
+from advisor.units import show_bytes, show_clock, show_gib
 from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
 from advisor.watch.recording import Recording
 from advisor.words import PHASE_TITLES, Phase
@@ -110,7 +110,7 @@ def _panel(title: str, curves: Sequence[Curve], phases: Sequence[Band], length: 
         size = high * share
         yield f'<text x="{LEFT - 6}" y="{up(size) + 4:.1f}" text-anchor="end">{show_gib(size)}</text>'
         at = length * share
-        yield f'<text x="{across(at):.1f}" y="{top + PANEL + 14}" text-anchor="middle">{_clock(at)}</text>'
+        yield f'<text x="{across(at):.1f}" y="{top + PANEL + 14}" text-anchor="middle">{show_clock(at)}</text>'
     for total in sorted({one.total for one in curves if one.total}):
         yield (
             f'<line x1="{LEFT}" x2="{LEFT + wide}" y1="{up(total):.1f}" y2="{up(total):.1f}" stroke="#aa0000" '
@@ -136,8 +136,3 @@ def _path(one: Curve, up: object) -> str:
         parts.append(f"{'L' if draws else 'M'}{LEFT + column} {up(value):.1f}")
         draws = True
     return " ".join(parts)
-
-
-def _clock(seconds: float) -> str:
-    whole = round(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"

@@ -9,7 +9,7 @@ from typing import Any
 from advisor.diagnosis.from_record import record_sentences
 from advisor.language import listed, say
 from advisor.memory.cells import Ledger
-from advisor.report.layout import table, wrap
+from advisor.report.layout import fields_of, table, wrap, wrap_each
 from advisor.units import show_gib
 from advisor.watch.attempts import AttemptTold, attempts_of
 from advisor.watch.measured import Held, Measured, PhasePeak
@@ -32,10 +32,8 @@ def record_lines(measured: Measured | None, ledger: Ledger | None = None) -> lis
                 "At the highest of {gauge}, {when}: {held} GiB.", gauge=peak.gauge, when=when(peak.phase), held=held
             )
             lines += wrap(at, 2, 4)
-    for sentence in record_sentences(measured):
-        lines += wrap(sentence, 2, 4)
-    for sentence in attempt_sentences(measured.folder):
-        lines += wrap(sentence, 2, 4)
+    lines += wrap_each(record_sentences(measured), 2, 4)
+    lines += wrap_each(attempt_sentences(measured.folder), 2, 4)
     return lines
 
 
@@ -65,14 +63,7 @@ def _attempt_json(one: AttemptTold) -> dict[str, Any]:
     record, peak, planned = one.record, one.peak, one.planned
     return {
         "folder": str(record.folder),
-        "attempt": record.attempt,
-        "changed": list(record.changed),
-        "from_step": record.from_step,
-        "step": record.step,
-        "end": record.end,
-        "verdict": record.verdict,
-        "memory": record.memory,
-        "phase": record.phase,
+        **fields_of(record, "attempt changed from_step step end verdict memory phase"),
         "peak_bytes": peak.bytes if peak is not None else None,
         "capacity_bytes": peak.capacity if peak is not None else None,
         "planned_bytes": planned.bytes if planned is not None else None,
@@ -117,20 +108,16 @@ def record_json(measured: Measured | None) -> dict[str, Any] | None:
         "steps": measured.steps,
         "peaks": [
             {
-                "place": peak.place,
-                "phase": peak.phase,
-                "bytes": peak.bytes,
-                "gauge": peak.gauge,
+                **fields_of(peak, "place phase bytes gauge"),
                 "capacity_bytes": peak.capacity,
                 "at_seconds": round(peak.at, 1),
-                "owners": [{"owner": one.owner, "bytes": one.bytes, "processes": one.processes} for one in peak.owners],
+                "owners": [fields_of(one, "owner bytes processes") for one in peak.owners],
             }
             for peak in measured.peaks
         ],
         "growth": [
             {
-                "gauge": one.gauge,
-                "phase": one.phase,
+                **fields_of(one, "gauge phase"),
                 "bytes_per_step": round(one.growth.per_step),
                 "uncertainty_bytes": round(one.growth.uncertainty),
                 "steps": one.growth.steps,
@@ -141,12 +128,10 @@ def record_json(measured: Measured | None) -> dict[str, Any] | None:
         "full_first": None
         if measured.first is None
         else {
-            "gauge": measured.first.gauge,
-            "phase": measured.first.phase,
+            **fields_of(measured.first, "gauge phase"),
             "steps": [round(left, 1) for left in measured.first.steps],
             "seconds_per_step": round(measured.first.seconds_per_step, 2),
         },
-        "oom_kills": measured.oom_kills,
-        "alerts": list(measured.alerts),
+        **fields_of(measured, "oom_kills alerts"),
         "attempts": [_attempt_json(one) for one in attempts_of(measured.folder)],
     }

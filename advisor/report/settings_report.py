@@ -11,8 +11,9 @@ from msgspec import Struct, field
 from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
 from advisor.language import say
+from advisor.line_breaks import cut
 from advisor.report.json_report import SCHEMA, setting_json, unknown_json
-from advisor.report.layout import cut, join, wrap
+from advisor.report.layout import fields_of, join, wrap, wrap_each
 from advisor.run.run import UnknownKey
 from advisor.run.unknown_keys import unknown_note
 from advisor.script.document import Setting
@@ -63,9 +64,7 @@ def _launch(name: str, launch: Launch, framework: str, unknown: tuple[UnknownKey
         "environment": dict(launch.environment),
         "settings": [setting_json(setting) for setting in launch.settings],
         "script": name,
-        "program": launch.program,
-        "launcher": dict(launch.launcher),
-        "interpreter": launch.interpreter,
+        **fields_of(launch, "program launcher interpreter"),
         "line": launch.span.line if launch.span else None,
         "unknown_keys": [unknown_json(one) for one in unknown],
         "notes": [*launch.notes, *unknown_note(unknown)],
@@ -82,8 +81,7 @@ def settings_text(read: Sequence[Read]) -> str:
         home = each.script.documents[0].path.parent
         for launch, framework in zip(each.script.launches, each.frameworks, strict=True):
             lines += ["", *_text(launch, framework, each.unknown.get(launch.index, ()), home)]
-        for note in each.script.notes:
-            lines += wrap(say("Note: {note}", note=note), 2, 4)
+        lines += wrap_each((say("Note: {note}", note=note) for note in each.script.notes), 2, 4)
         lines.append("")
     return join(lines[:-1])
 
@@ -98,10 +96,8 @@ def _text(launch: Launch, framework: str, unknown: tuple[UnknownKey, ...], home:
     decided = {setting.key: setting for setting in launch.exports}
     for name, value in sorted(launch.environment.items()):
         lines += wrap(f"{name}={cut(value, 60)}{_where(decided.get(name), home)}", 4, 6)
-    for setting in launch.settings:
-        lines += wrap(_line(setting, home), 4, 8)
-    for note in (*launch.notes, *unknown_note(unknown)):
-        lines += wrap(say("Note: {note}", note=note), 4, 6)
+    lines += wrap_each((_line(setting, home) for setting in launch.settings), 4, 8)
+    lines += wrap_each((say("Note: {note}", note=note) for note in (*launch.notes, *unknown_note(unknown))), 4, 6)
     return lines
 
 

@@ -8,7 +8,7 @@ from advisor.crash.evidence import Crash
 from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
 from advisor.memory.sharding import GroupRole, RoleGroup, groups_of
-from advisor.report.layout import section, table, wrap
+from advisor.report.layout import fields_of, section, table, wrap_each
 from advisor.run.run import Run
 from advisor.units import show_gib
 
@@ -23,8 +23,7 @@ def sharding_section(run: Run, machine: Machine, crash: Crash | None = None) -> 
     head = [say("role"), say("GPUs"), say("nodes"), say("one copy over"), say("weights")]
     head += [say("gradients"), say("optimizer"), say("host")]
     lines = table([head, *map(_row, groups)], right=frozenset({1, 2, 4, 5, 6, 7})) if groups else []
-    for sentence in _said(groups):
-        lines += wrap(sentence, 2, 4)
+    lines += wrap_each(_said(groups), 2, 4)
     return section(say("Across nodes, GiB a GPU (host: GiB of the role's states in the RAM of a node)"), lines)
 
 
@@ -87,9 +86,7 @@ def sharding_json(run: Run, machine: Machine, crash: Crash | None = None) -> lis
     """The same for programs; [] on one node."""
     return [
         {
-            "role": group.role,
-            "gpus": group.gpus,
-            "nodes": group.nodes,
+            **fields_of(group, "role gpus nodes"),
             "one_copy_over_gpus": group.over,
             "one_copy_over_nodes": group.spans,
             "copies": group.copies,

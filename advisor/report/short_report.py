@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Evidence
 from advisor.crash.holders import held_by_others
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.deciding import DecidingQuestion, Outcome
+from advisor.diagnosis.diagnose import WAKING
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
 from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
 from advisor.diagnosis.tree import EITHER, UNSETTLED
 from advisor.hostile import clean_line
-from advisor.language import clauses, listed, say, sentences
+from advisor.language import clauses, listed, mark, say, sentences
+from advisor.line_breaks import cut_left
 from advisor.machine.gpu_spec import cards_named
+from advisor.memory.trainer import has_engine, stage_of, trainer_of
 from advisor.plan.plan import PlanStep
 from advisor.plan.solve import WITNESSES, contradicting
 from advisor.regex import regex
 from advisor.report import phrases
-from advisor.report.layout import cut_front, join, section, wrap
-from advisor.report.machine_line import machine_line
+from advisor.report.layout import join, section, wrap, wrap_each
 from advisor.report.memory_section import memory_section
-from advisor.report.set_up import set_up
+from advisor.report.phrases import machine_line
 from advisor.report.short_changes import Most, ShownSteps, and_more, brief, changes_of
 from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, sentence
@@ -109,7 +112,7 @@ def _head(state: State) -> list[str]:
     if proof is not None:
         sizes = phrases.printed(proof, SIZES)
         quoted = _excerpt(proof, _anchors(state, proof), BRIEFLY if sizes else QUOTED)
-        lines += wrap(f"{cut_front(phrases.quote_place(proof), 60)}  {quoted}", 2, 4) + wrap(sizes, 4)
+        lines += wrap(f"{cut_left(phrases.quote_place(proof), 60)}  {quoted}", 2, 4) + wrap(sizes, 4)
         beside, every = proof.fields.get("other_processes"), proof.fields.get("card_processes")
         lines += wrap(say("Held beside it: {held}", held=beside), 2, 4) if beside else []
         lines += wrap(say("On the card: {held}", held=every), 2, 4) if every else []
@@ -122,7 +125,7 @@ def _head(state: State) -> list[str]:
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
     run = f"{phrases.subject(state.run)} · {machine_line(state.machine, state.run.topology, state.crash.platform)}"
-    told = [line for sentence in state.run.told_first for line in wrap(sentence, 2, 4)]
+    told = wrap_each(state.run.told_first, 2, 4)
     how = wrap(set_up(state), 2, 4)
     return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *how, *told]
 
@@ -195,7 +198,7 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
     for advice in diagnosis.advisories:
         library = f"{advice.library} {advice.version}"
         lines += wrap(say("{library}: {title}.", library=library, title=advice.title), 2, 4)
-    return lines + [line for remark in phrases.remarks(state)[: most.remarks] for line in wrap(brief(remark), 2)]
+    return lines + wrap_each((brief(remark) for remark in phrases.remarks(state)[: most.remarks]), 2)
 
 
 def _said(because: str, explains: str) -> bool:
@@ -221,15 +224,16 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     step = asked.step
     most = max(BOTH, at_most.outcomes - bool(state.plan.selected()))  # with nothing chosen, it is the next step
     lines = ["", *wrap(say("One answer decides most: {asks}", asks=step.asks), 0, 2)]
-    for outcome in sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]:
-        lines += wrap(_outcome(outcome, state, with_look=asked.tells_memory), 2, 4)
+    ordered = sorted(asked.outcomes, key=lambda one: one.cause.id != state.diagnosis.cause)[:most]
+    lines += wrap_each((_outcome(one, state, with_look=asked.tells_memory) for one in ordered), 2, 4)
     lines += and_more(len(asked.outcomes) - most)
     first = state.plan.steps[0].id if state.plan.steps else ""
     way = say("change {number} shows it.", number=1) if (first, step.question) in _LOOKS else brief(step.if_unknown, 1)
     how = say("To find out: {how}", how=way) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
     shown = ShownSteps.of(state, at_most)
-    return lines + _right_either_way(state, asked, shown, before_steps=_before_steps(state))
+    early = state.crash.phase in ("data", "model_load") or state.answers.get("first_step") == "yes"
+    return lines + _right_either_way(state, asked, shown, before_steps=early and not state.ran)
 
 
 def _asked_name(state: State, asked: DecidingQuestion | None) -> list[str]:
@@ -261,7 +265,8 @@ def _right_either_way(state: State, asked: DecidingQuestion, shown: ShownSteps, 
     """A step by the number under which it is shown; none that stands further down. `before_steps`: it died before there
     could be a checkpoint."""
     numbered = shown.chosen or shown.others
-    sides = [(number, one) for number, one in enumerate(numbered, 1) if not _fills_other(state, one)]
+    now = state.situation
+    sides = [(at, one) for at, one in enumerate(numbered, 1) if now is None or not now.fills_other(one.host_saves)]
     right = (number for number, one in sides if one.id in asked.right_either_way and _helps(one))
     number = next(right, None)
     if number is None and asked.tells_memory:
@@ -275,15 +280,6 @@ def _right_either_way(state: State, asked: DecidingQuestion, shown: ShownSteps, 
         )
         return wrap(anew if before_steps else again, 2, 4)
     return [] if number is None else wrap(say("Right whatever the answer: change {number}", number=number), 2, 4)
-
-
-def _before_steps(state: State) -> bool:
-    """Whether it died before any step was done, as the phase or an answer says."""
-    return not state.ran and (state.crash.phase in ("data", "model_load") or state.answers.get("first_step") == "yes")
-
-
-def _fills_other(state: State, step: PlanStep) -> bool:
-    return state.situation is not None and state.situation.fills_other(step.host_saves)
 
 
 def _helps(step: PlanStep) -> bool:
@@ -323,8 +319,8 @@ def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str
     taken = dict.fromkeys(gpu.problem for gpu in state.machine.usable if gpu.problem)
     if state.asked.gpus and state.machine.sources.get("gpus") != "described":
         taken[cards_named(state.asked.gpus, state.knowledge.gpus)[1]] = None
-    lines = [line for one in taken for line in wrap(sentence(one), 2, 4)]
-    lines += [line for note in notes[: most.notes] for line in wrap(note, 2, 4)] + and_more(len(notes) - most.notes)
+    lines = wrap_each((sentence(one) for one in taken), 2, 4)
+    lines += wrap_each(notes[: most.notes], 2, 4) + and_more(len(notes) - most.notes)
     assumed = [one for one in ledger.assumed if not told_files & _files([one])]
     if assumed and not ledger.missing:
         left = len(assumed) - most.assumed
@@ -360,7 +356,52 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     told = told or crash.platform == "mps"  # its hints are Linux's
     told = told or (phrases.told_of_memory(state) and state.diagnosis.memory == "gpu")  # who raised was not killed
     hints = () if told else crash.settle_by[:1]
-    lines += [line for hint in hints for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
+    lines += wrap_each((say("To settle it: {hint}", hint=hint) for hint in hints), 2, 4)
     if (case := phrases.looks_like(state)) is not None:
         lines += wrap(say("Like this one: {title}: {source}", title=case.title, source=case.source), 2, 4)
     return lines
+
+
+_TRAINS = {
+    "fsdp": mark("FSDP trains"),
+    "megatron": mark("Megatron trains"),
+    "deepspeed": mark("DeepSpeed trains (ZeRO stage {stage})"),
+    "ddp": mark("each card trains a whole copy"),
+}
+_ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
+
+
+def set_up(state: State) -> str:
+    """Of a run that generates its answers: what trains, which engine generates, and whether they share cards."""
+    run, facts = state.run, state.situation.facts if state.situation is not None else {}
+    if run.framework == "unknown" or run.recipe.answers != "generated" or state.diagnosis.memory != "gpu":
+        return ""
+    shown = backend_facts(state.crash).get("trainer")
+    named = next((one for one in state.knowledge.frameworks if one.framework == run.framework), None)
+    several = named is not None and any("trainer" in one.set for one in named.mechanics_when)
+    trainer = str(shown.value) if shown is not None else trainer_of(run)
+    read = run.settings and not run.missing_files
+    parts = []
+    if trainer in ("fsdp", "megatron") and (read or shown is not None or not several):
+        parts.append(say(_TRAINS[trainer]))
+    elif trainer not in ("fsdp", "megatron") and run.seen_whole and run.unread is None and not run.launcher_unseen:
+        parts.append(say(_TRAINS[trainer], stage=stage_of(run, trainer_of(run))))
+    elif several:
+        parts.append(say("FSDP or Megatron trains, which is not told: their settings have other names"))
+    if not has_engine(run):
+        return say("Set-up: {parts}.", parts=clauses(parts)) if run.settings and parts else ""
+    seen = facts.get("frame.engine")
+    name = str(run.value("rollout.engine") or (seen.value if seen is not None else "")).lower()
+    engine = _ENGINES.get(name, say("the engine"))
+    shared = facts.get("colocated")
+    if any(name in facts for name in WAKING):
+        told = say("{engine} generates on the same cards, and sleeps while it trains", engine=engine)
+    elif not (read or (shared is not None and shared.source == "log")):
+        told = say("{engine} generates; whether on the same cards is not told", engine=engine)
+    elif run.topology.colocated or (shared is not None and shared.value is True):
+        told = say("{engine} generates on the same cards", engine=engine)
+    elif not run.topology.known and not run.seen_whole:  # what places it was not seen
+        told = say("{engine} generates; whether on the same cards is not told", engine=engine)
+    else:
+        told = say("{engine} generates on cards of its own", engine=engine)
+    return say("Set-up: {parts}.", parts=clauses([*parts, told]))

@@ -10,14 +10,15 @@ from advisor.crash.evidence import Crash, Evidence
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionStep, RuledOut
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, mark, say, say_count, sentences
+from advisor.line_breaks import cut, cut_left
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import TITLES, Ledger, PhaseSum, Place
 from advisor.memory.fit import capacity_of
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.report import phrases
-from advisor.report.cluster_report import nodes_section
-from advisor.report.layout import WIDTH, cut, cut_front, join, section, table, wrap
-from advisor.report.machine_line import machine_line
+from advisor.report.layout import WIDTH, join, section, table, wrap, wrap_each
+from advisor.report.machine_report import nodes_section
+from advisor.report.phrases import machine_line
 from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
 from advisor.run.run import Run
@@ -80,22 +81,20 @@ def estimate_report(sizing: Sizing) -> str:
     return join(
         [
             *wrap(phrases.fit_sentence(sizing.fit, ledger, sizing.margin)),
-            *[line for doubt in ledger.doubts for line in wrap(doubt)],
+            *wrap_each(ledger.doubts),
             "",
             *_subject(sizing.run, sizing.machine),
             *_ledger(ledger, "gpu"),
             *_ledger(ledger, "host"),
-            *section(
-                say("More than SFT"), [line for text in _more_than_sft(sizing.run, ledger) for line in wrap(text, 2, 4)]
-            ),
+            *section(say("More than SFT"), wrap_each(_more_than_sft(sizing.run, ledger), 2, 4)),
             *sharding_section(sizing.run, sizing.machine),
             *section(
                 say("How far it goes"),
-                [line for text in size_sentences(sizing.sizes, sizing.machine) for line in wrap(text, 2, 4)],
+                wrap_each(size_sentences(sizing.sizes, sizing.machine), 2, 4),
             ),
             *section(say("To see the worst batch first"), wrap(sizing.trial.sentence, 2) if sizing.trial else []),
-            *section(say("Assumed"), [line for text in ledger.assumed for line in wrap(text, 2, 4)]),
-            *section(say("Not known"), [line for text in ledger.missing for line in wrap(text, 2, 4)]),
+            *section(say("Assumed"), wrap_each(ledger.assumed, 2, 4)),
+            *section(say("Not known"), wrap_each(ledger.missing, 2, 4)),
         ]
     )
 
@@ -126,7 +125,7 @@ def scan_report(crash: Crash) -> str:
     """The evidence alone."""
     if not crash.evidence:
         nothing = say("No sign of a memory crash in {count} lines.", count=crash.lines_read)
-        return join([line for text in (nothing, *crash.doubts) for line in wrap(text)])
+        return join(wrap_each((nothing, *crash.doubts)))
     head = say(
         "{verdict} · memory {memory} · phase {phase} · {count} lines read",
         verdict=_VERDICTS[crash.verdict],
@@ -134,7 +133,7 @@ def scan_report(crash: Crash) -> str:
         phase=PHASE_NAMES[crash.phase],
         count=crash.lines_read,
     )
-    doubts = [line for doubt in crash.doubts for line in wrap(doubt)]
+    doubts = wrap_each(crash.doubts)
     return join([*wrap(head), *doubts, "", *_proof(crash, most=100, roles=ANY_ROLE)])
 
 
@@ -145,9 +144,8 @@ def _head(state: State) -> list[str]:
     lines = wrap(phrases.verdict(state))
     if state.crash.verdict == "unclear":
         lines += wrap(phrases.why_unclear(state))
-        lines += [line for hint in state.crash.settle_by for line in wrap(say("To settle it: {hint}", hint=hint), 2, 4)]
-    for remark in phrases.remarks(state):
-        lines += wrap(remark)
+        lines += wrap_each((say("To settle it: {hint}", hint=hint) for hint in state.crash.settle_by), 2, 4)
+    lines += wrap_each(phrases.remarks(state))
     return lines
 
 
@@ -164,8 +162,7 @@ def _proof(crash: Crash, most: int = EVIDENCE_SHOWN, roles: frozenset[str] = TEL
         lines.append("  " + _more(left))
     if crash.phase_because:
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
-    for held in phrases.holders(crash):
-        lines += wrap(say("Held: {held}", held=held), 2, 4)
+    lines += wrap_each((say("Held: {held}", held=held) for held in phrases.holders(crash)), 2, 4)
     return lines
 
 
@@ -177,7 +174,7 @@ def _more(left: int) -> str:
 
 def _entry(entry: Evidence, quote: bool) -> list[str]:
     what = say("{signature} ({role})", signature=entry.signature, role=phrases.role(entry))
-    head = f"  {cut_front(phrases.quote_place(entry), 40)}  {what}"
+    head = f"  {cut_left(phrases.quote_place(entry), 40)}  {what}"
     quoted = wrap(cut(entry.text, QUOTED_CAUSE if entry.role == "cause" else QUOTED), 4) if quote else []
     return [cut(head, WIDTH), *quoted, *wrap(phrases.printed(entry) if entry.role == "cause" else "", 4)]
 
@@ -185,8 +182,7 @@ def _entry(entry: Evidence, quote: bool) -> list[str]:
 def _subject(run: Run, machine: Machine) -> list[str]:
     lines = wrap(phrases.subject(run), 2, 4) + wrap(machine_line(machine, run.topology), 2, 4)
     lines += wrap(phrases.recognised(run), 2, 4)
-    for note in (*run.notes, *machine.problems):
-        lines += wrap(note, 2, 4)
+    lines += wrap_each((*run.notes, *machine.problems), 2, 4)
     return lines
 
 
@@ -241,8 +237,7 @@ def _step(step: PlanStep, brief: bool) -> list[str]:
         return lines
     lines += wrap(step.why, 6)
     lines += wrap(say("Costs: {costs}", costs=step.costs), 6, 8) if step.costs else []
-    for caveat in step.caveats:
-        lines += wrap(say("Note: {note}", note=caveat), 6, 8)
+    lines += wrap_each((say("Note: {note}", note=caveat) for caveat in step.caveats), 6, 8)
     return lines
 
 
@@ -250,10 +245,8 @@ def _memory(ledger: Ledger, plan: Plan) -> list[str]:
     lines: list[str] = []
     for place, title in _PLACES:
         lines += _before_after(say(title, size=phrases.size_words(capacity_of(ledger, place))), ledger, plan, place)
-    for text in ledger.assumed:
-        lines += wrap(say("Assumed: {assumed}", assumed=text), 2, 4)
-    for text in ledger.missing:
-        lines += wrap(say("Not known: {missing}", missing=text), 2, 4)
+    lines += wrap_each((say("Assumed: {assumed}", assumed=text) for text in ledger.assumed), 2, 4)
+    lines += wrap_each((say("Not known: {missing}", missing=text) for text in ledger.missing), 2, 4)
     return lines
 
 
@@ -325,7 +318,7 @@ def _reasons(refused: Sequence[NotProposed | RuledOut]) -> list[str]:
     """One line a reason, with all that it speaks against."""
     reasons = phrases.by_reason(refused).items()
     told = (say("{title}: {because}", title=clauses(names), because=because) for because, names in reasons)
-    return [line for text in told for line in wrap(text, 2, 4)]
+    return wrap_each(told, 2, 4)
 
 
 def _case(case: CaseMatch) -> list[str]:

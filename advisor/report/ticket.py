@@ -18,12 +18,10 @@ from advisor.knowledge import open_knowledge
 from advisor.language import ENGLISH, clauses, say, speaking, spoken
 from advisor.machine.describe import NAMELESS
 from advisor.plan.solve import finish
-from advisor.redact import redact
-from advisor.regex import regex
 from advisor.report import phrases
 from advisor.report.layout import plain_ascii, wrap
-from advisor.report.machine_line import machine_line
-from advisor.report.sharing import ADDRESS, HOST, MAIL
+from advisor.report.phrases import machine_line
+from advisor.report.sharing import anonymous
 from advisor.words import BASIS_TITLES
 
 if TYPE_CHECKING:
@@ -31,16 +29,6 @@ if TYPE_CHECKING:
 
 COLUMNS, LINES = 76, 25
 QUOTED = 150
-_FOLDERS = regex(r"(?<![\w.:/])[~.]{0,2}/(?:[^\s/,;:()'\"]+/)+")
-_LONG_ID = regex(r"\b[0-9a-f]{24,}\b")
-
-
-def anonymous(text: str) -> str:
-    """Without secrets, addresses, mail, host names, long ids, and with folders cut to the file's name."""
-    text = redact(clean_line(text))
-    for pattern, instead in ((HOST, "host=..."), (MAIL, "..."), (ADDRESS, "..."), (_LONG_ID, "...")):
-        text = pattern.sub(instead, text)
-    return _FOLDERS.sub("", text)
 
 
 def ticket(state: State, in_english: bool = True) -> str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import events, on
+from textual import events
 from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingsMap, BindingType
 from textual.theme import Theme
@@ -23,7 +23,7 @@ from advisor.tui.keys import hints
 from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
 from advisor.tui.stages import StagesApp
 from advisor.tui.terminal import ENDING_SIGNALS, copied, has_terminal, in_clipboard
-from advisor.tui.ui_state import Copied, MakeDriver, Offers, SessionKeeper, UiState
+from advisor.tui.ui_state import MakeDriver, Offers, SessionKeeper, UiState
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -164,7 +164,6 @@ class AdvisorApp(StagesApp):
             screen.reload()
 
     def action_look(self, name: str) -> None:
-        """Open a screen over the present one."""
         if isinstance(self.screen, BaseScreen):
             self.push_screen(SCREENS[name].over(self.screen))
 
@@ -178,9 +177,9 @@ class AdvisorApp(StagesApp):
         """End. Textual would print the stack with every variable over the user's terminal first."""
         self._close_messages_no_wait()
 
-    @on(Copied)
-    def _copy(self, message: Copied) -> None:
-        self.ui.note = copied(self.to_clipboard, message.text, message.what, message.name, message.suffix)
+    def copy(self, text: str, what: str, name: str = "", suffix: str = ".txt") -> None:
+        """Put `text` into the clipboard and a file, as `copied` does; `what` names it in the note that says so."""
+        self.ui.note = copied(self.to_clipboard, text, what, name, suffix)
         self._reload()
 
     def to_clipboard(self, text: str) -> None:
@@ -199,13 +198,10 @@ class AdvisorApp(StagesApp):
                 input()
 
     def action_theme(self, name: str) -> None:
-        """Another set of colours, for this session."""
         self.theme = THEMES.get(name, name)
 
     def action_leave_by_letter(self) -> None:
-        """Quit, where letters are keys."""
         self.action_leave()
 
     def action_leave(self) -> None:
-        """Quit."""
         self.exit(0, return_code=0)

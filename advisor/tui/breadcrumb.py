@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 from advisor.demo import is_bundled
 from advisor.hostile import cells
 from advisor.language import Sayings, say
-from advisor.tui.ui_text import Tone, Toned, TonedLine, crop, cut, line, span, spread, width_of
+from advisor.line_breaks import cut
+from advisor.tui.ui_text import Tone, Toned, TonedLine, crop, line, span, spread, width_of
 
 if TYPE_CHECKING:
     from advisor.state import State

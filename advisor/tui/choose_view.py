@@ -6,28 +6,26 @@ import shlex
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from textual import work
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
 from advisor.hostile import cells, clean_line
 from advisor.language import mark, say
+from advisor.line_breaks import cut_left
 from advisor.recent import FoundFile, Recent, RecentRun
 from advisor.tui import ui_text as words
 from advisor.tui.driver import expected_trouble
-from advisor.tui.files_view import FilesView
+from advisor.tui.files_view import FilesView, PasteView
 from advisor.tui.page import Page
-from advisor.tui.paste_view import PasteView
 from advisor.tui.proof import headline
 from advisor.tui.screen import READABLE, StageScreen
-from advisor.tui.ui_state import DemoAsked, FilesAsked, MachineAsked, UiState
-from advisor.tui.ui_text import BLANK, Row, cut_left, heading, line, paragraph, span, spread
+from advisor.tui.ui_state import UiState
+from advisor.tui.ui_text import BLANK, Row, heading, line, paragraph, span, spread
 from advisor.units import show_bytes
 
 NOTHING_HERE = mark("No script that launches training and no log was found in {folder}, three folders deep.")
@@ -100,7 +98,7 @@ def _runs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -
 def _ending(log: FoundFile | None, endings: Mapping[Path, str], width: int, key: str) -> list[Row]:
     """How a log ended, as far as it was looked at."""
     told = endings.get(log.path, "") if log is not None else ""
-    return [Row(row.line, key) for row in paragraph(told, width - 2, 2, "dim")] if told else []
+    return paragraph(told, width - 2, 2, "dim", key) if told else []
 
 
 def _logs(recent: Recent, now: float, width: int, endings: Mapping[Path, str]) -> list[Row]:
@@ -127,8 +125,6 @@ def _below(path: Path, folder: Path) -> str:
 
 
 class ChooseScreen(StageScreen):
-    """Choose a run; Enter opens it."""
-
     STAGE = "choose"
     TITLE_WORDS = mark("Which run died?")
     WIDEST = READABLE
@@ -143,30 +139,15 @@ class ChooseScreen(StageScreen):
         Binding("escape", "back", "back", show=False, tooltip="nothing lies before this screen"),
     ]
 
-    @dataclass(eq=False)
-    class Looked(Message):
-        """A worker looked through the folder."""
-
-        recent: Recent
-
-    @dataclass(eq=False)
-    class Ended(Message):
-        """A worker read how a log ended, in one sentence."""
-
-        log: Path
-        told: str
-
     def __init__(self, ui: UiState) -> None:
         super().__init__(ui)
         self._recent: Recent | None = None
         self._endings: dict[Path, str] = {}
 
     def panes(self) -> Iterable[Widget]:
-        """One page."""
         yield self.page(self.main_rows, "main", "open" if self._chosen else None)
 
     def on_mount(self) -> None:
-        """Look through the folder meanwhile."""
         super().on_mount()
         self._look()
 
@@ -176,7 +157,7 @@ class ChooseScreen(StageScreen):
         if offers.recent is None:
             return
         recent = offers.recent()
-        self.post_message(self.Looked(recent))
+        self.call_later(self._looked, recent)
         logs = [run.log for run in recent.runs if run.log is not None]
         for log in (*logs, *recent.logs, *([recent.ray] if recent.ray is not None else [])):
             if offers.ending is None or worker.is_cancelled:
@@ -184,16 +165,14 @@ class ChooseScreen(StageScreen):
             with suppress(*expected_trouble()):  # what cannot be read says so when it is chosen
                 crash = offers.ending(log.path)
                 if crash is not None:
-                    self.post_message(self.Ended(log.path, headline(crash)))
+                    self.call_later(self._ended, log.path, headline(crash))
 
-    def on_choose_screen_ended(self, message: Ended) -> None:
-        """Show how it ended."""
-        self._endings[message.log] = message.told
+    def _looked(self, recent: Recent) -> None:
+        self._recent = recent
         self.reload()
 
-    def on_choose_screen_looked(self, message: Looked) -> None:
-        """Show what was found."""
-        self._recent = message.recent
+    def _ended(self, log: Path, told: str) -> None:
+        self._endings[log] = told
         self.reload()
 
     def on_screen_resume(self) -> None:
@@ -207,7 +186,6 @@ class ChooseScreen(StageScreen):
         return self.ui.chosen_script is not None or bool(self.ui.chosen_logs)
 
     def main_rows(self, width: int) -> list[Row]:
-        """Chosen and found."""
         ui = self.ui
         return choose_rows(self._recent, ui.chosen_script, ui.chosen_logs, time.time(), width, self._endings)
 
@@ -226,7 +204,6 @@ class ChooseScreen(StageScreen):
         return True
 
     def action_go_on(self) -> None:
-        """Read the marked run."""
         key, recent = self.query_one("#main", Page).cursor or "", self._recent
         kind, _, number = key.partition(" ")
         if kind == "run" and recent is not None:
@@ -237,28 +214,23 @@ class ChooseScreen(StageScreen):
             found = recent.logs[int(number)] if kind == "log" else recent.ray
             self.ui.chosen_logs = (found.path,) if found else ()
         if self._chosen:
-            self.post_message(FilesAsked())
+            self.advisor.open_files()
 
     def action_back(self) -> None:
         """Nothing lies before this."""
 
     def action_forget(self) -> None:
-        """Choose anew."""
         self.ui.chosen_script, self.ui.chosen_logs = None, ()
         self.reload()
 
     def action_files(self) -> None:
-        """The tree of folders."""
         self.app.push_screen(FilesView(self.ui, Path.cwd()))
 
     def action_paste(self) -> None:
-        """Pasted text."""
         self.app.push_screen(PasteView(self.ui))
 
     def action_demo(self) -> None:
-        """The bundled crash."""
-        self.post_message(DemoAsked())
+        self.advisor.open_demo()
 
     def action_machine(self) -> None:
-        """What this box has."""
-        self.post_message(MachineAsked())
+        self.advisor.look_at_machine()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.language import say, say_count, sentences
+from advisor.line_breaks import cut
 from advisor.machine.inventory import Gpu, Machine
 from advisor.machine.nodes import join_nodes, some_of
 from advisor.tui.gauge_strip import ASCII_HEIGHTS, HEIGHTS, gib, host_use, percent, ratio
-from advisor.tui.ui_text import BLANK, Row, Tone, cut, heading, line, pad, pad_left, paragraph, span
+from advisor.tui.ui_text import BLANK, Row, Tone, heading, line, pad, pad_left, paragraph, span
 
 if TYPE_CHECKING:
     from advisor.machine.cluster.live import ClusterSnapshot, NodeGauge

@@ -130,13 +130,11 @@ class SessionDriver(Struct, frozen=True):
         return _planned(session.carry_over(before, now))
 
     def answer(self, state: State, question: str, choice: str | None) -> State:
-        """Answer one question; None takes the user's answer back."""
         from advisor import session
 
         return _planned(session.answer(state, question, choice))
 
     def toggle(self, state: State, step_id: str) -> State:
-        """Switch one step of the plan on or off."""
         from advisor import session
 
         return session.toggle(state, step_id)
@@ -152,19 +150,16 @@ class SessionDriver(Struct, frozen=True):
         return _planned(session.asked_otherwise(state, asked))
 
     def give_number(self, state: State, step_id: str, text: str) -> State:
-        """Switch a step on at a number that the user wrote."""
         from advisor import session
 
         return session.give_number(state, step_id, text)
 
     def numbers_of(self, state: State, step_id: str) -> Fitting:
-        """The numbers that a step may have, and whether the run fits with each."""
         from advisor import session
 
         return session.numbers_of(state, step_id)
 
     def chosen_set(self, state: State) -> ChosenSet:
-        """What is on just now."""
         from advisor import session
 
         return session.chosen_set(state)
@@ -182,13 +177,11 @@ class SessionDriver(Struct, frozen=True):
         return session.with_set(state, chosen)
 
     def page(self, state: State) -> str:
-        """The report as an HTML page."""
         from advisor.report.page_report import page_report
 
         return page_report(state, self.preview(state).diff)
 
     def preview(self, state: State) -> Preview:
-        """The patch of the selected steps; writes nothing."""
         from advisor import session
         from advisor.exits import Refusal
         from advisor.plan.patch import fits_name, report_name

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import get_current_worker
@@ -18,11 +16,11 @@ from advisor.hostile import cells
 from advisor.language import mark, say
 from advisor.tui.driver import expected_trouble
 from advisor.tui.facts import short_name
+from advisor.tui.field_view import FieldView, text_field
 from advisor.tui.log_window import LogWindow, LogWindows, hit_before, next_hit
 from advisor.tui.page import Lines, Page
 from advisor.tui.proof import LEGEND, letter_of
-from advisor.tui.screen import Overlay
-from advisor.tui.ui_state import Copied, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import Row, Tone, Toned, grouped, line, pad_left, paragraph, rows, span, spread
 
 if TYPE_CHECKING:
@@ -78,7 +76,7 @@ def opened_at(state: State, file: str, number: int) -> LogWindows:
     return windows
 
 
-class EvidenceView(Overlay):
+class EvidenceView(FieldView):
     """The log, standing at one piece of evidence."""
 
     TITLE_WORDS = mark("The log around a proof")
@@ -91,19 +89,6 @@ class EvidenceView(Overlay):
         Binding("c", "copy", "copy line", show=False, tooltip="copy the line the cursor stands on"),
         Binding("enter,o", "back", "back", show=False, tooltip="return to the verdict"),
     ]
-
-    @dataclass(eq=False)
-    class Loaded(Message):
-        """A worker read a window, or could not."""
-
-        window: LogWindow | None
-        trouble: str
-
-    @dataclass(eq=False)
-    class Hit(Message):
-        """A worker found what was searched for; None: it is nowhere in that direction."""
-
-        line: int | None
 
     def __init__(self, ui: UiState, evidence: int) -> None:
         super().__init__(ui)
@@ -128,19 +113,14 @@ class EvidenceView(Overlay):
         self._load()
 
     def panes(self) -> Iterable[Widget]:
-        """One page: the log; and the field that searching opens."""
         yield self.page(self.log_rows, "main", str(self._line))
-        field = Input(placeholder=say("search the log for …"), id="find", compact=True, select_on_focus=False)
-        field.cursor_blink, field.display = False, False
-        yield field
+        yield text_field("find", closed=True)
 
     def on_mount(self) -> None:
-        """Begin to read."""
         super().on_mount()
         self._load()
 
     def log_rows(self, width: int) -> list[Row]:
-        """The window, or what is being done about it."""
         if self._trouble:
             return paragraph(self._trouble, width)
         if self._window is None:
@@ -174,18 +154,16 @@ class EvidenceView(Overlay):
             why = getattr(error, "strerror", None) or error
             window, trouble = None, say("{file} cannot be shown: {why}", file=self._file, why=why)
         if not worker.is_cancelled:
-            self.post_message(self.Loaded(window, trouble))
+            self.call_later(self._loaded, window, trouble)
 
-    def on_evidence_view_loaded(self, message: Loaded) -> None:
-        """Show the window and stand on the line."""
-        self._window, self._trouble = message.window, message.trouble
+    def _loaded(self, window: LogWindow | None, trouble: str) -> None:
+        self._window, self._trouble = window, trouble
         page = self.query_one("#main", Page)
         page.reload()
         page.move_to(str(self._line))
         page.middle()
 
     def on_page_moved(self, message: Page.Moved) -> None:
-        """Follow the cursor; near an open end of the window, read on."""
         window = self._window
         if window is None or message.key is None or not message.key.isdigit():
             return
@@ -197,15 +175,6 @@ class EvidenceView(Overlay):
             self._load()
 
     # --- going about in it -------------------------------------------------------------------------------------------
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While words are typed, letters are no keys."""
-        return action == "back" or not self.typing
-
-    @property
-    def typing(self) -> bool:
-        """Letters belong to the field while it is open."""
-        return any(field.display for field in self.query(Input))
 
     def action_hop(self, by: int) -> None:
         """The neighbouring hit of the search, else the neighbouring marked line."""
@@ -237,54 +206,43 @@ class EvidenceView(Overlay):
         except expected_trouble():
             found = None
         if not worker.is_cancelled:
-            self.post_message(self.Hit(found))
+            self.call_later(self._hit, found)
 
-    def on_evidence_view_hit(self, message: Hit) -> None:
-        """Go there, or say that there is nothing further."""
-        self._told = "" if message.line is not None else say("no further hit")
-        if message.line is not None:
-            self._go_to(message.line)
+    def _hit(self, line: int | None) -> None:
+        self._told = "" if line is not None else say("no further hit")
+        if line is not None:
+            self._go_to(line)
         self.query_one("#crumb", Lines).reload()
 
     def action_search(self) -> None:
-        """Open the field."""
-        field = self.query_one(Input)
-        field.display, field.value = True, ""
-        field.focus()
-        self.reload()
+        self.open_field("", say("search the log for …"))
 
     @on(Input.Submitted)
     def _search(self, event: Input.Submitted) -> None:
         event.stop()
-        self._close_field()
+        self.close_field()
         self._wanted, self._told = event.value, ""
         if self._wanted:
             self.action_hop(1)
         self.reload()
 
-    def _close_field(self) -> None:
-        self.query_one(Input).display = False
-        self.query_one("#main", Page).focus()
-
     def action_back(self) -> None:
         """Close the field, then forget the search, then return."""
         if self.typing:
-            self._close_field()
+            self.close_field()
         elif self._wanted:
             self._wanted = self._told = ""
+            self.reload()
         else:
             self.dismiss()
-            return
-        self.reload()
 
     def action_copy(self) -> None:
         """The line the cursor stands on, without what would control a terminal."""
         window = self._window
         if window is not None and window.first <= self._line < window.first + len(window.lines):
             text = window.lines[self._line - window.first]
-            self.post_message(Copied(f"{self._file}:{self._line}: {text}\n", mark("the line")))
+            self.advisor.copy(f"{self._file}:{self._line}: {text}\n", mark("the line"))
 
     def action_shift(self, by: int) -> None:
-        """Move the text sideways."""
         self._shift = max(0, self._shift + by * SHIFT)
         self.query_one("#main", Page).reload()

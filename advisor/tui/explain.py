@@ -17,6 +17,7 @@ from advisor.report.explain_report import UnknownIdError, explain_report
 from advisor.report.phrases import by_reason, looks_like
 from advisor.tui.facts import briefly
 from advisor.tui.memory_bars import phases_of
+from advisor.tui.plan_rows import change_words
 from advisor.tui.screen import READABLE, Overlay
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
@@ -55,9 +56,7 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
     """One step in full: what changes where, why, what it saves in each phase, its cost, how sure and from where."""
     out = paragraph(step.title, width, tone="strong")
     for change in step.changes:
-        old = change.old_words or say("unset")
-        new = change.new if change.new is not None else say("removed")
-        out += labelled(say("change"), f"{change.key}: {old} → {new}", width)
+        out += labelled(say("change"), f"{change.key}: {change_words(change)}", width)
         if change.file:
             at = f"{change.file}:{change.line}" if change.line is not None else change.file
             out += labelled("", f"{at} {change.how}".rstrip(), width, tone="dim")
@@ -201,8 +200,6 @@ def _reason_rows(state: State, refused: Sequence[NotProposed | RuledOut], width:
 
 
 class Explanation(Overlay):
-    """One step in full."""
-
     TITLE_WORDS = mark("A step explained")
     ENTER_CLOSES = True
     BINDINGS: ClassVar[list[BindingType]] = [Binding("e", "back", "back", show=False)]
@@ -212,7 +209,6 @@ class Explanation(Overlay):
         self._step_id = step_id
 
     def main_rows(self, width: int) -> list[Row]:
-        """The step; gone from the plan, it says so."""
         step = next((step for step in self.state.plan.steps if step.id == self._step_id), None)
         return step_rows(self.state, step, width) if step else paragraph(say(_GONE), width)
 
@@ -233,11 +229,9 @@ class ArithmeticView(Overlay):
         self._phase = phase
 
     def main_rows(self, width: int) -> list[Row]:
-        """The cells of the phase."""
         return arithmetic_rows(self.state, self._phase, width)
 
     def action_phase(self, by: int) -> None:
-        """The neighbouring phase."""
         known = phases_of(self.state.plan)
         if self._phase in known:
             self._phase = known[(known.index(self._phase) + by) % len(known)]
@@ -255,7 +249,6 @@ class WhyNot(Overlay):
     ENTER_CLOSES = True
 
     def main_rows(self, width: int) -> list[Row]:
-        """Both lists."""
         return why_not_rows(self.state, width)
 
 
@@ -284,8 +277,6 @@ def case_rows(state: State, case_id: str, width: int) -> list[Row]:
 
 
 class CaseView(Overlay):
-    """One documented case."""
-
     TITLE_WORDS = mark("A documented case")
     ENTER_CLOSES = True
     BINDINGS: ClassVar[list[BindingType]] = [Binding("d", "back", "back", show=False)]
@@ -295,5 +286,4 @@ class CaseView(Overlay):
         self._case_id = case_id
 
     def main_rows(self, width: int) -> list[Row]:
-        """The case."""
         return case_rows(self.state, self._case_id, width)

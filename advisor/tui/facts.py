@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
 from advisor.regex import regex
-from advisor.report.machine_line import cards
+from advisor.report.phrases import cards
 from advisor.run.run import Run
 from advisor.script.document import Setting
 from advisor.units import GIB
@@ -68,11 +68,11 @@ def host_words(machine: Machine) -> str:
     return say("{ram}, limited to {size}", **limited)
 
 
-def library_words(machine: Machine, run: Run, most: int = 4) -> list[str]:
+def library_words(machine: Machine, run: Run) -> list[str]:
     """`torch 2.5.1`, `ray 2.40.0`: those that decide memory, most telling first."""
     known = {**machine.libraries, **run.libraries}
     order = [name for name in ("torch", "vllm", "sglang", "deepspeed", "ray", "transformers") if name in known]
-    return [f"{name} {known[name]}" for name in order[:most]]
+    return [f"{name} {known[name]}" for name in order[:4]]
 
 
 def deciding_settings(state: State, most: int) -> list[Setting]:

@@ -12,6 +12,7 @@ from textual.binding import Binding
 
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, mark, say, say_count
+from advisor.line_breaks import cut
 from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.tui import ui_text as words
 from advisor.tui.cluster_rows import cluster_rows
@@ -19,7 +20,7 @@ from advisor.tui.facts import gpu_words, host_words
 from advisor.tui.gauge_strip import ASCII_HEIGHTS, HEIGHTS, NO_MARKS, filled, fullness, gib, host_use, percent, ratio
 from advisor.tui.plot import AXIS, plot
 from advisor.tui.screen import Overlay
-from advisor.tui.ui_text import BLANK, Row, Tone, Toned, cut, flow, heading, line, pad, pad_left, paragraph, span
+from advisor.tui.ui_text import BLANK, Row, Tone, Toned, flow, heading, line, pad, pad_left, paragraph, span
 from advisor.units import GIB, in_ranges, show_bytes
 
 if TYPE_CHECKING:
@@ -365,7 +366,6 @@ class GaugesView(Overlay):
     ENTER_CLOSES = True
 
     def main_rows(self, width: int) -> list[Row]:
-        """All gauges as last read."""
         ui = self.ui
         ended = ui.run_ended
         expected = expected_of(ui.state) if ui.state is not None else None
@@ -379,5 +379,4 @@ class GaugesView(Overlay):
         return [*shown, BLANK, *timeline] if timeline else shown
 
     def reload_strip(self) -> None:
-        """Here the whole page is live."""
         self.reload()

@@ -13,16 +13,17 @@ from textual.widgets import Input
 from advisor.given import FORMS, READ_AS, GivenName, text_of
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say
+from advisor.line_breaks import cut
 from advisor.machine.inventory import Machine
 from advisor.tui.facts import gpu_words
-from advisor.tui.field_view import FieldView
+from advisor.tui.field_view import FieldView, text_field
 from advisor.tui.gauges_view import SHM
 from advisor.tui.machine_view import SOURCE_WORDS, nodes_of, source_of_field
 from advisor.tui.memory_bars import fit_words
 from advisor.tui.page import Page
 from advisor.tui.plan_rows import after_answer
-from advisor.tui.ui_state import SaidOtherwise, UiState
-from advisor.tui.ui_text import BLANK, Row, cut, heading, line, pad, paragraph, span, spread
+from advisor.tui.ui_state import UiState
+from advisor.tui.ui_text import BLANK, Row, heading, line, pad, paragraph, span, spread
 from advisor.units import show_bytes, show_params
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def given_rows(state: State, width: int, written: GivenName | None = None) -> li
         if name == written:
             like = say("like {form}", form=FORMS[name])
             told = clauses([like, *([say(READ_AS[name])] if name in READ_AS else []), say(_EMPTY)])
-            out += [Row(row.line, name) for row in paragraph(told, width - 2, 2, "mark")]
+            out += paragraph(told, width - 2, 2, "mark", name)
     return out
 
 
@@ -171,15 +172,13 @@ class GivenView(FieldView):
         """The facts; what else the sums assume; the field that Enter opens."""
         yield self.page(self.main_rows, "main")
         yield self.page(self.side_rows, "second")
-        yield self.field("fact")
+        yield text_field("fact", closed=True)
 
     def main_rows(self, width: int) -> list[Row]:
-        """The facts."""
         top = given_rows(self.state, width, self.marked if self.typing else None)
         return [*top, BLANK, *rests_rows(self.state, width)] if self.columns == 1 else top
 
     def side_rows(self, width: int) -> list[Row]:
-        """What is assumed."""
         return rests_rows(self.state, width)
 
     @property
@@ -189,11 +188,9 @@ class GivenView(FieldView):
         return next((name for name in FORMS if name == key), "gpus")
 
     def words(self) -> dict[str, str]:
-        """While a fact is written."""
         return {"change": say("take it"), "back": say("leave it as it was")} if self.typing else {}
 
     def action_change(self) -> None:
-        """Open the field on the marked fact."""
         name = self.marked
         hint = say("like {form}", form=FORMS[name])
         self.open_field(self._written.get(name, text_of(self.state.asked, name)), hint)
@@ -204,10 +201,9 @@ class GivenView(FieldView):
         name = self.marked
         self._written[name] = event.value
         self.close_field()
-        self.post_message(SaidOtherwise(name, event.value))
+        self.advisor.say_otherwise(name, event.value)
 
     def reload(self) -> None:
-        """What counts now needs no second writing."""
         if self.ui.state is not None:
             asked = self.ui.state.asked
             self._written = {

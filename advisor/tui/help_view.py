@@ -64,7 +64,6 @@ class HelpView(Overlay):
         yield self.page(self.side_rows, "second")
 
     def main_rows(self, width: int) -> list[Row]:
-        """Keys, and all else where nothing stands beside them."""
         about, keymap = self.underneath, self.ui.keymap
         out = paragraph(say(about.TITLE_WORDS), width, tone="strong")
         out += keys_rows(say("Keys of this screen"), about.own_hints(), width)
@@ -72,6 +71,5 @@ class HelpView(Overlay):
         return out if self.columns > 1 else [*out, *self.side_rows(width)]
 
     def side_rows(self, width: int) -> list[Row]:
-        """Keys of every screen, and signs."""
         everywhere = hints(keys_of_every_screen(), self.ui.keymap)
         return [*keys_rows(say("Keys everywhere"), everywhere, width), *signs_rows(width)]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
-from advisor.saved_fix import SavedFix, answer_fix
 from advisor.tui.screen import BaseScreen, Overlay
 from advisor.tui.ui_text import BLANK, Row, paragraph
+
+if TYPE_CHECKING:
+    from advisor.saved_fix import SavedFix
 
 
 class HelpedView(Overlay):
@@ -34,7 +36,6 @@ class HelpedView(Overlay):
         return made
 
     def main_rows(self, width: int) -> list[Row]:
-        """What was written, when, with which changes."""
         fix = self.fix
         when = time.strftime("%Y-%m-%d", time.localtime(fix.when))
         told = say("On {day} {script} was written here, with:", day=when, script=clean_line(fix.script))
@@ -44,7 +45,8 @@ class HelpedView(Overlay):
         return [*paragraph(told, width), BLANK, *changes, BLANK, *paragraph(asked, width), *paragraph(kept, width)]
 
     def action_helped(self, helped: bool | None) -> None:
-        """Take the answer and return."""
+        from advisor.saved_fix import answer_fix
+
         file = answer_fix(self.fix, helped)
         if file is not None:
             self.ui.note = say("kept as a case of yours: {file}", file=clean_line(str(file)))

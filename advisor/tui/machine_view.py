@@ -10,29 +10,15 @@ from textual.widget import Widget
 
 from advisor.hostile import cells
 from advisor.language import Sayings, mark, say, say_count
+from advisor.line_breaks import cut, cut_left
 from advisor.machine.inventory import Machine
 from advisor.run.run import Knob, Run, Topology
 from advisor.tui.facts import gpu_words, where
-from advisor.tui.finder import FIND, FindingScreen
+from advisor.tui.field_view import FIND, FindingScreen
 from advisor.tui.gauges_view import SHM
 from advisor.tui.screen import BACK, StageScreen
-from advisor.tui.ui_state import DemoAsked, nothing_given
-from advisor.tui.ui_text import (
-    BLANK,
-    BOX,
-    Row,
-    TonedLine,
-    cut,
-    cut_left,
-    heading,
-    labelled,
-    line,
-    pad,
-    paragraph,
-    rows,
-    span,
-    spread,
-)
+from advisor.tui.ui_state import nothing_given
+from advisor.tui.ui_text import BLANK, BOX, Row, TonedLine, heading, labelled, line, pad, paragraph, rows, span, spread
 from advisor.units import show_bytes, show_params
 from advisor.words import Source
 
@@ -129,7 +115,6 @@ def start_rows(demo: bool, width: int) -> list[Row]:
 
 
 def library_rows(machine: Machine, run: Run, width: int) -> list[Row]:
-    """Libraries of the environment that trains."""
     known = {**machine.libraries, **run.libraries}
     title = say("Libraries that train")
     out = [heading(title, cut_left(machine.environment, width - cells(title) - 2), width)]
@@ -142,7 +127,6 @@ def library_rows(machine: Machine, run: Run, width: int) -> list[Row]:
 
 
 def gpu_rows(machine: Machine, width: int) -> list[Row]:
-    """Each card."""
     out = []
     for gpu in machine.gpus:
         memory = show_bytes(gpu.total_bytes)
@@ -231,13 +215,11 @@ class MachineScreen(StageScreen):
     ]
 
     def panes(self) -> Iterable[Widget]:
-        """The box; its libraries and cards."""
         yield self.page(self.main_rows, "main")
         yield self.page(self.side_rows, "second")
         yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
-        """The box."""
         state = self.state
         top = start_rows(self.ui.offers.demo is not None, width) if nothing_given(state) else []
         top += [
@@ -249,13 +231,11 @@ class MachineScreen(StageScreen):
         return top
 
     def side_rows(self, width: int) -> list[Row]:
-        """Libraries."""
         state = self.state
         top = library_rows(state.machine, state.run, width)
         return top if self.columns == 3 else [*top, BLANK, *gpu_rows(state.machine, width)]
 
     def third_rows(self, width: int) -> list[Row]:
-        """Cards."""
         return [heading(say("Cards")), *gpu_rows(self.state.machine, width)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -263,8 +243,7 @@ class MachineScreen(StageScreen):
         return action != "demo" or (self.ui.offers.demo is not None and nothing_given(self.state))
 
     def action_demo(self) -> None:
-        """Read the bundled crash."""
-        self.post_message(DemoAsked())
+        self.advisor.open_demo()
 
     def action_back(self) -> None:
         """Nothing lies before the machine."""
@@ -282,17 +261,14 @@ class RunScreen(FindingScreen, StageScreen):
     ]
 
     def panes(self) -> Iterable[Widget]:
-        """The run; its knobs."""
         yield self.page(self.main_rows, "main")
         yield self.page(self.side_rows, "second")
         yield self.finder()
 
     def main_rows(self, width: int) -> list[Row]:
-        """The run."""
         state = self.state
         top = [*paragraph(say("What the script runs"), width, tone="strong"), *run_rows(state, width)]
         return [*top, BLANK, *knob_rows(state.run, width)] if self.columns == 1 else top
 
     def side_rows(self, width: int) -> list[Row]:
-        """Knobs."""
         return knob_rows(self.state.run, width)

@@ -11,6 +11,7 @@ from advisor.memory.cells import OWNERS, TITLES, Ledger, Owner, PhaseSum, Place
 from advisor.memory.fit import ASIDE, ROOM_WORDS, Room, room_of
 from advisor.plan.plan import Plan
 from advisor.run.run import Run
+from advisor.tui.gauge_strip import gib
 from advisor.tui.ui_text import Row, Tone, Toned, TonedLine, flow, lead, line, pad, pad_left, paragraph, plain, span
 from advisor.units import GIB
 from advisor.words import PHASE_TITLES, Phase
@@ -98,21 +99,17 @@ def figures(of: PhaseSum | None, capacity: int | None, plan: Plan) -> list[Toned
     """Like "26.1 of 40.0 G  fits": what is expected, the limit, and the verdict in words."""
     if of is None:
         return [Toned(" " + say("no such phase"), "dim")]
-    used = pad_left(_g(of.expected), NUMBER)
+    used = pad_left(gib(of.expected), NUMBER)
     total = say("{used} of {total} G", used=used, total="?")
     if capacity is not None:
         longest = cells(say("{used} of {total} G", used="0" * NUMBER, total="0" * NUMBER))
-        total = pad(say("{used} of {total} G", used=used, total=_g(capacity)), longest)
+        total = pad(say("{used} of {total} G", used=used, total=gib(capacity)), longest)
     return [Toned(f" {total}"), *_judged(of, capacity, plan)]
 
 
 def _judged(of: PhaseSum, capacity: int | None, plan: Plan) -> list[Toned]:
     room = room_of(of, capacity, plan.fit_at(of, capacity), plan.margin)
     return [] if room is None else [Toned("  " + ROOM_WORDS[room], _ROOM_TONES[room])]
-
-
-def _g(count: int) -> str:
-    return f"{count / GIB:.0f}" if count >= 100 * GIB else f"{count / GIB:.1f}"
 
 
 def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
@@ -203,7 +200,7 @@ def fullness(plan: Plan, place: Place, phase: Phase) -> TonedLine:
     of = ledger.phase(place, phase) if ledger is not None else None
     if of is None:
         return ()
-    return (Toned(f" {_g(of.expected)} G"), *_judged(of, _capacity(ledger, place), plan))
+    return (Toned(f" {gib(of.expected)} G"), *_judged(of, _capacity(ledger, place), plan))
 
 
 def phase_rows(plan: Plan, phase: Phase, width: int, places: tuple[Place, ...] = ("gpu", "host")) -> list[Row]:

@@ -14,7 +14,7 @@ from advisor.plan.plan import Plan
 from advisor.tui import ui_text as words
 from advisor.tui.explain import ArithmeticView, arithmetic_rows
 from advisor.tui.facts import doubts_of_sums
-from advisor.tui.finder import FIND, FindingScreen
+from advisor.tui.field_view import FIND, FindingScreen
 from advisor.tui.memory_bars import doubt_rows, fit_words, legend, pair, phases_of, unexplained
 from advisor.tui.page import POINTER, Page
 from advisor.tui.screen import BACK, Overlay
@@ -84,14 +84,12 @@ class MemoryView(FindingScreen, Overlay):
         yield self.finder()
 
     def main_rows(self, width: int) -> list[Row]:
-        """Every phase."""
         doubts = doubt_rows(self.state.run, width)
         for doubt in doubts_of_sums(self.state) if phases_of(self.state.plan) else ():
             doubts += paragraph(doubt, width, tone="warn")
         return [*doubts, *memory_rows(self.state.plan, self.state.diagnosis.phase, width)]
 
     def side_rows(self, width: int) -> list[Row]:
-        """How each number of the marked phase was computed."""
         phase = self._marked
         return arithmetic_rows(self.state, phase, width) if phase is not None else []
 
@@ -103,7 +101,6 @@ class MemoryView(FindingScreen, Overlay):
         return next((phase for phase in phases_of(self.state.plan) if phase == name), None)
 
     def on_page_moved(self, message: Page.Moved) -> None:
-        """The arithmetic follows the cursor, from its beginning."""
         if message.page.id == "main" and self.columns > 1:
             second = self.query_one("#second", Page)
             second.top = 0
@@ -116,10 +113,6 @@ class MemoryView(FindingScreen, Overlay):
         return super().check_action(action, parameters)
 
     def action_arithmetic(self) -> None:
-        """The cells of the marked phase."""
         phase = self._marked
         if phase is not None:
             self.app.push_screen(ArithmeticView(self.ui, phase))
-
-    def action_nothing(self) -> None:
-        """The page itself moves the cursor; this stands in the help."""

@@ -11,7 +11,7 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from textual import on, work
+from textual import work
 from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
@@ -22,10 +22,11 @@ from advisor.tui.driver import expected_trouble
 from advisor.tui.page import TonedApp
 from advisor.tui.proof import loading_rows
 from advisor.tui.screen import BaseScreen, load_screens
-from advisor.tui.ui_state import DemoAsked, EndsRead, FilesAsked, GaugesRead, MakeDriver, Noticed, UiState
+from advisor.tui.ui_state import MakeDriver, UiState
 from advisor.tui.ui_text import Row
 
 if TYPE_CHECKING:
+    from advisor.crash.evidence import Crash
     from advisor.machine.live import Gauges, GaugeSnapshot
     from advisor.state import State
     from advisor.tui.breadcrumb import Stage
@@ -43,7 +44,6 @@ class LoadingScreen(BaseScreen):
     ]
 
     def main_rows(self, width: int) -> list[Row]:
-        """The verdict of what was read so far, and what is being read."""
         return loading_rows(self.ui.reading or say("reading …"), self.ui.ends, width)
 
 
@@ -79,7 +79,6 @@ class OpeningApp(TonedApp):
             ui.no_gauges = say("no gauges")
 
     def on_mount(self) -> None:
-        """Begin to read, and to watch."""
         if self.ui.plain_ascii:
             self.add_class("-ascii")
         self.push_screen(LoadingScreen(self.ui))
@@ -97,7 +96,7 @@ class OpeningApp(TonedApp):
         def notice(text: str) -> None:
             if worker.is_cancelled:
                 raise NobodyWaitsError
-            self.post_message(Noticed(text))
+            self.call_later(self._tell, text)
 
         def early(state: State) -> None:
             if worker.is_cancelled:
@@ -108,7 +107,7 @@ class OpeningApp(TonedApp):
             driver = self.ui.driver()
             ends = self.ui.ends or driver.ends()
             if ends is not None and ends is not self.ui.ends:
-                self.post_message(EndsRead(ends))
+                self.call_later(self._ends_read, ends)
             load_screens()
             self.call_from_thread(self.bind_screens)
             state = driver.open(notice, early, ends)
@@ -183,13 +182,13 @@ class OpeningApp(TonedApp):
             if ui.stage == "save":
                 self._preview()
 
-    @on(DemoAsked)
-    def _demo_asked(self) -> None:
+    def open_demo(self) -> None:
+        """Read the bundled crash instead of what was given."""
         if self.ui.offers.demo is not None:
             self._open_driver(self.ui.offers.demo)
 
-    @on(FilesAsked)
-    def _files_asked(self) -> None:
+    def open_files(self) -> None:
+        """Open the files that were chosen in the app."""
         ui = self.ui
         if ui.offers.files is not None and self._chosen_in_the_app():
             self._open_driver(partial(ui.offers.files, ui.chosen_script, ui.chosen_logs))
@@ -212,14 +211,12 @@ class OpeningApp(TonedApp):
         self.switch_screen(LoadingScreen(ui))
         self._open()
 
-    @on(EndsRead)
-    def _ends_read(self, message: EndsRead) -> None:
-        self.ui.ends = message.crash
+    def _ends_read(self, crash: Crash) -> None:
+        self.ui.ends = crash
         self._reload()
 
-    @on(Noticed)
-    def _notice(self, message: Noticed) -> None:
-        self.ui.reading = message.text
+    def _tell(self, reading: str) -> None:
+        self.ui.reading = reading
         self._reload()
 
     # --- gauges ----------------------------------------------------------------------------------------------------
@@ -241,12 +238,9 @@ class OpeningApp(TonedApp):
     @work(group="gauges")
     async def _poll(self) -> None:
         assert self._gauges is not None
-        self.post_message(GaugesRead(await aside(partial(self._gauges.poll, monotonic()))))
-
-    @on(GaugesRead)
-    def _gauges_read(self, message: GaugesRead) -> None:
+        snapshot = await aside(partial(self._gauges.poll, monotonic()))
         self._polling = False
-        self._show_gauges(message.snapshot)
+        self._show_gauges(snapshot)
 
     def _show_gauges(self, snapshot: GaugeSnapshot) -> None:
         self.ui.snapshot = snapshot

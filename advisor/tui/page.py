@@ -91,7 +91,6 @@ class Lines(Widget):
         return len(self._rows)
 
     def render_line(self, y: int) -> Strip:
-        """One row as a strip; empty below the last."""
         rows = self.rows
         at = self.top + y
         row = rows[at] if at < len(rows) else Row(())
@@ -105,7 +104,6 @@ class Lines(Widget):
             self.lines, self.column = lines, column
 
     def on_click(self, event: events.Click) -> None:
-        """Tell where."""
         self.post_message(self.Pointed(self, event.x - MARGIN))
 
     def _base(self, row: Row) -> Style:
@@ -195,7 +193,6 @@ class Page(Lines, can_focus=True):
         self.top = max(0, min(self.top, self._deepest()))
 
     def on_resize(self, event: events.Resize) -> None:
-        """Rows are built for the width."""
         self.rows_changed()
         self.show_cursor()
 
@@ -231,12 +228,10 @@ class Page(Lines, can_focus=True):
         self.post_message(self.Clicked(self, again, at - first, event.x - MARGIN - POINTER))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Three rows down."""
         event.stop()
         self._scroll(3)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Three rows up."""
         event.stop()
         self._scroll(-3)
 
@@ -278,7 +273,6 @@ class Page(Lines, can_focus=True):
             self.post_message(self.Moved(self, self.wanted))
 
     def action_ends(self, by: int) -> None:
-        """The first or the last row."""
         keys = keys_of(self.rows)
         if keys:
             self.move_to(keys[0 if by < 0 else -1])

@@ -14,6 +14,7 @@ from textual.widgets import Input
 from advisor.config import THEMES
 from advisor.language import Sayings, clauses, mark, say
 from advisor.tui.breadcrumb import STAGE_TITLES, STAGES
+from advisor.tui.field_view import text_field
 from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.question import answer_title
@@ -39,7 +40,7 @@ def commands_of(screen: BaseScreen) -> list[Hint]:
     own = [hint for hint in screen.own_hints() if not hint.action.startswith("app.focus")]
     usable = [replace(hint, action=f"app.{hint.action}") for hint in screen.usable_everywhere()]
     colours = [
-        Hint("", told, told, False, f"app.theme('{name}')", english=f"colours {name}")
+        _way(told, told, f"theme('{name}')", f"colours {name}")
         for name in THEMES
         for told in (say("colours: {name}", name=_COLOURS.get(name, name)),)
     ]
@@ -51,24 +52,20 @@ def stages_of(ui: UiState) -> list[Hint]:
     """One command a stage: to go there from wherever one is."""
     told = mark("go there")
     stages = STAGES if ui.state is not None else ()
-    return [
-        Hint("", STAGE_TITLES[one], say(told), False, f"app.stage('{one}')", english=f"{one} stage") for one in stages
-    ]
+    return [_way(STAGE_TITLES[one], say(told), f"stage('{one}')", f"{one} stage") for one in stages]
 
 
 def questions_of(ui: UiState) -> list[Hint]:
     """One command a question of the path: to change an answer from wherever one is."""
     path = ui.state.diagnosis.path if ui.state is not None else ()
     return [
-        Hint(
-            "",
-            say("question {number}", number=number),
+        _way(
+            say("question {number}", number=at + 1),
             f"{step.asks} {answer_title(step)}",
-            False,
-            f"app.question({number - 1})",
-            english=f"question {number}",
+            f"question({at})",
+            f"question {at + 1}",
         )
-        for number, step in enumerate(path, start=1)
+        for at, step in enumerate(path)
     ]
 
 
@@ -76,16 +73,19 @@ def steps_of(ui: UiState) -> list[Hint]:
     """One command a step of the plan: to stand on it, found by its title and by its keys."""
     steps = ui.state.plan.steps if ui.state is not None else ()
     return [
-        Hint(
-            "",
+        _way(
             say("step {number}", number=number),
-            clauses([*(change.key for change in step.changes), step.title]),
-            False,
-            f"app.step('{step.id}')",
-            english=f"step {number}",
+            clauses([*(one.key for one in step.changes), step.title]),
+            f"step('{step.id}')",
+            f"step {number}",
         )
         for number, step in enumerate(steps, start=1)
     ]
+
+
+def _way(words: str, told: str, action: str, english: str) -> Hint:
+    """A command of the app that has no key."""
+    return Hint("", words, told, False, f"app.{action}", english=english)
 
 
 def matching(commands: list[Hint], typed: str) -> list[Hint]:
@@ -140,19 +140,11 @@ class Palette(Overlay):
         return made
 
     def panes(self) -> Iterable[Widget]:
-        """The field, and what it finds."""
-        field = Input(placeholder=say("type to find a command"), id="find", compact=True, select_on_focus=False)
-        field.cursor_blink = False
-        yield field
+        yield text_field("find", hint=say("type to find a command"))
         yield self.page(self.main_rows, "main")
 
     def main_rows(self, width: int) -> list[Row]:
-        """The commands that match."""
         return palette_rows(self._found(), width)
-
-    def shared_hints(self) -> list[Hint]:
-        """No single letters: they are typed."""
-        return []
 
     def _found(self) -> list[Hint]:
         fields = self.query(Input)
@@ -166,12 +158,10 @@ class Palette(Overlay):
         self._try_on(page.cursor)
 
     def on_mount(self) -> None:
-        """Remember the colours: those under the cursor are tried on."""
         super().on_mount()
         self._worn = self.app.theme
 
     def on_page_moved(self, message: Page.Moved) -> None:
-        """Try colours on while the cursor stands on them."""
         self._try_on(message.key)
 
     def _try_on(self, action: str | None) -> None:
@@ -179,7 +169,6 @@ class Palette(Overlay):
         self.app.theme = tried
 
     def action_back(self) -> None:
-        """Return, in the colours of before."""
         self.app.theme = self._worn
         super().action_back()
 
@@ -189,11 +178,9 @@ class Palette(Overlay):
         self.action_run()
 
     def action_move(self, by: int) -> None:
-        """The neighbouring command."""
         self.query_one("#main", Page).action_step(by)
 
     def action_run(self) -> None:
-        """Close, and do it where the palette was opened."""
         action = self.query_one("#main", Page).cursor
         if action is None:
             return

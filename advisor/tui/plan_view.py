@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
@@ -16,16 +16,16 @@ from advisor.report.phrases import change_line
 from advisor.tui.driver import expected_trouble
 from advisor.tui.explain import ArithmeticView, CaseView, Explanation, case_of_step, step_rows
 from advisor.tui.memory_bars import first_phase, fullest_after, phases_of
-from advisor.tui.number_field import Drafted, NumberField, NumbersFound
 from advisor.tui.page import Lines, Page
-from advisor.tui.plan_rows import BOX, bar_rows, off_because, plan_rows, takes_number
+from advisor.tui.plan_rows import BOX, NumberField, bar_rows, off_because, plan_rows, takes_number
 from advisor.tui.screen import StageScreen
 from advisor.tui.sets_view import SetsView
-from advisor.tui.ui_state import Copied, NumberGiven, Toggled, UiState, Undone
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import Row
 from advisor.words import Phase
 
 if TYPE_CHECKING:
+    from advisor.plan.own_number import Fitting
     from advisor.state import State
 
 
@@ -67,7 +67,6 @@ class PlanScreen(StageScreen):
 
     @property
     def typing(self) -> bool:
-        """Digits belong to the number while one is written."""
         return self._field is not None
 
     @property
@@ -87,13 +86,11 @@ class PlanScreen(StageScreen):
         return fullest_after(self.state.plan, shown, {*step.saves, *step.host_saves} if step is not None else None)
 
     def panes(self) -> Iterable[Widget]:
-        """Steps; the marked step explained beside them; bars below."""
         yield self.page(self.main_rows, "main", self.ui.cursors.get("plan"))
         yield self.page(self.third_rows, "third")
         yield self.page(self.bar_rows, "second")
 
     def main_rows(self, width: int) -> list[Row]:
-        """The steps."""
         step = self.chosen
         because = off_because(step, self.state.plan, self._by_user(step), lambda: self._plan_with(step)) if step else ""
         marked = step.id if step else None
@@ -114,7 +111,6 @@ class PlanScreen(StageScreen):
         return known[step.id]
 
     def bar_rows(self, width: int) -> list[Row]:
-        """The bars, over the whole width below the steps."""
         return bar_rows(self.state, self.phase, width, self.app.size.height, self._decides if self.typing else None)
 
     @property
@@ -124,7 +120,6 @@ class PlanScreen(StageScreen):
         return found[1] if found is not None else None
 
     def third_rows(self, width: int) -> list[Row]:
-        """The marked step in full."""
         step = self.chosen
         return step_rows(self.state, step, width) if step else []
 
@@ -166,7 +161,6 @@ class PlanScreen(StageScreen):
             self.query_one("#keys", Lines).reload()  # not every step has a number
 
     def words(self) -> dict[str, str]:
-        """While a number is written, the keys are about it."""
         if not self.typing:
             return {}
         return {"go_on": say("keep it"), "phase(-1)": say("other number"), "back": say("leave it as it was")}
@@ -174,7 +168,6 @@ class PlanScreen(StageScreen):
     # --- a number of one's own ---------------------------------------------------------------------------------------
 
     def action_number(self) -> None:
-        """Write a number for the marked step."""
         step = self.chosen
         if step is None or not takes_number(step):
             return
@@ -183,7 +176,7 @@ class PlanScreen(StageScreen):
         driver, state = self.ui.driver(), self.ui.known
 
         def look() -> None:
-            self.post_message(NumbersFound(step.id, driver.numbers_of(state, step.id)))
+            self.call_later(self._numbers_found, step.id, driver.numbers_of(state, step.id))
 
         self.run_worker(look, thread=True, exclusive=True, group="numbers")
         self._draft()
@@ -200,28 +193,25 @@ class PlanScreen(StageScreen):
             try:
                 draft = driver.give_number(state, field.step.id, text)
             except expected_trouble() as error:
-                self.post_message(Drafted(asked, None, str(error)))
+                self.call_later(self._drafted, asked, None, str(error))
             else:
-                self.post_message(Drafted(asked, draft, ""))
+                self.call_later(self._drafted, asked, draft, "")
 
         self.run_worker(ask, thread=True, exclusive=True, group="draft")
         self.reload()
 
-    @on(NumbersFound)
-    def _numbers_found(self, message: NumbersFound) -> None:
-        if self._field is not None and self._field.step.id == message.step_id:
-            self._field.fitting = message.fitting
+    def _numbers_found(self, step_id: str, fitting: Fitting) -> None:
+        if self._field is not None and self._field.step.id == step_id:
+            self._field.fitting = fitting
             self.reload()
 
-    @on(Drafted)
-    def _drafted(self, message: Drafted) -> None:
+    def _drafted(self, asked: int, draft: State | None, refused: str) -> None:
         field = self._field
-        if field is not None and field.asked == message.asked:
-            field.draft, field.refused = message.draft, message.refused
+        if field is not None and field.asked == asked:
+            field.draft, field.refused = draft, refused
             self.reload()
 
     def on_key(self, event: events.Key) -> None:
-        """Digits, while a number is written."""
         if self._field is None:
             return
         if event.key in ("up", "down"):
@@ -235,23 +225,20 @@ class PlanScreen(StageScreen):
         self._draft()
 
     def on_paste(self, event: events.Paste) -> None:
-        """A number from elsewhere."""
         if self._field is not None and self._field.typed(event.text):
             event.stop()
             self._draft()
 
     def action_go_on(self) -> None:
-        """Keep the number; else the next stage."""
         field = self._field
         if field is None:
             super().action_go_on()
         elif not field.refused:
             if not (field.untouched and field.step.selected):
-                self.post_message(NumberGiven(field.step.id, field.text))
+                self.advisor.give_number(field.step.id, field.text)
             self._close_field()
 
     def action_back(self) -> None:
-        """Leave the number as it was; else the stage before."""
         if self._field is None:
             super().action_back()
         else:
@@ -263,7 +250,6 @@ class PlanScreen(StageScreen):
         self.reload()
 
     async def on_page_clicked(self, message: Page.Clicked) -> None:
-        """The box switches; what changes, clicked again, takes a number."""
         if message.page.id != "main" or self.typing:
             return
         if message.line == 0 and message.column < len(BOX):
@@ -272,20 +258,16 @@ class PlanScreen(StageScreen):
             self.action_number()
 
     def action_undo(self) -> None:
-        """Take the last change of the plan back."""
-        self.post_message(Undone())
+        self.advisor.undo()
 
     def action_switch(self) -> None:
-        """Switch the marked step."""
         if self.chosen is not None:
-            self.post_message(Toggled(self.chosen.id))
+            self.advisor.toggle(self.chosen.id)
 
     def action_sets(self) -> None:
-        """Sets of changes, compared."""
         self.app.push_screen(SetsView(self.ui))
 
     def action_explain(self) -> None:
-        """The marked step in full."""
         if self.chosen is not None:
             self.app.push_screen(Explanation(self.ui, self.chosen.id))
 
@@ -296,13 +278,11 @@ class PlanScreen(StageScreen):
             self.app.push_screen(CaseView(self.ui, found.id))
 
     def action_copy(self) -> None:
-        """The marked step's changes, one a line."""
         if self.chosen is not None:
             changes = "".join(f"{change_line(change)}\n" for change in self.chosen.changes)
-            self.post_message(Copied(changes or f"{self.chosen.title}\n", mark("the change")))
+            self.advisor.copy(changes or f"{self.chosen.title}\n", mark("the change"))
 
     def action_arithmetic(self) -> None:
-        """The formulas behind the bars."""
         if self.phase is not None:
             self.app.push_screen(ArithmeticView(self.ui, self.phase))
 
@@ -318,7 +298,6 @@ class PlanScreen(StageScreen):
             self.reload()
 
     def action_fullest(self) -> None:
-        """Bars of the fullest phase; from there, of the one that died."""
         died = first_phase(self.state.plan, self.state.diagnosis.phase)
         found = fullest_after(self.state.plan, self.phase)
         following = found[0] if found and found[0] != self.phase else died

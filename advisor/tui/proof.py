@@ -9,13 +9,12 @@ from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
 from advisor.crash.lines import peel
 from advisor.hostile import cells
 from advisor.language import listed, mark, say
+from advisor.line_breaks import cut, cut_left
 from advisor.tui.ui_text import (
     BLANK,
     COUNTED_FROM_THE_END,
     Row,
     Tone,
-    cut,
-    cut_left,
     grouped,
     heading,
     lead,

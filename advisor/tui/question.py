@@ -1,4 +1,4 @@
-"""Asks a question of the decision tree, answered already where there is evidence; Enter agrees."""
+"""Asks the questions of the decision tree, answered already where there is evidence, and lists all answers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from textual.widget import Widget
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say, say_count
+from advisor.line_breaks import cut
 from advisor.tui.facts import briefly
 from advisor.tui.page import Lines, Page
-from advisor.tui.screen import StageScreen
-from advisor.tui.ui_state import Answered, QuestionAsked, UiState
+from advisor.tui.screen import READABLE, Overlay, StageScreen
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
     BLANK,
     Row,
     TonedLine,
-    cut,
     grouped,
     heading,
     labelled,
@@ -182,14 +182,12 @@ class QuestionScreen(StageScreen):
         return path[self._at] if self._at < len(path) else None
 
     def panes(self) -> Iterable[Widget]:
-        """Question; why; path."""
         step = self.step
         yield self.page(self.main_rows, "main", step.answer if step else None)
         yield self.page(self.side_rows, "second")
         yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
-        """The question, and in one column the rest of it below."""
         step = self.step
         if step is None:
             return paragraph(say("Nothing more to ask: Enter goes on to the plan."), width)
@@ -201,7 +199,6 @@ class QuestionScreen(StageScreen):
         return out
 
     def side_rows(self, width: int) -> list[Row]:
-        """Why it matters."""
         step = self.step
         if step is None:
             return []
@@ -209,11 +206,9 @@ class QuestionScreen(StageScreen):
         return out if self.columns == 3 else [*out, BLANK, *path_rows(self.state, self._at, width)]
 
     def third_rows(self, width: int) -> list[Row]:
-        """The path."""
         return path_rows(self.state, self._at, width)
 
     def words(self) -> dict[str, str]:
-        """What Enter and the digits do just now."""
         step = self.step
         last = not any(question != self.ui.question_id for question in self.ui.to_ask)
         if self._on_earlier():
@@ -239,31 +234,58 @@ class QuestionScreen(StageScreen):
             self.query_one(name, Lines).reload()
 
     def action_go_on(self) -> None:
-        """Agree, or take the marked answer, and go on."""
         step, cursor = self.step, self.query_one("#main", Page).cursor
         if cursor is not None and cursor.startswith(_EARLIER):
-            self.post_message(QuestionAsked(int(cursor.removeprefix(_EARLIER))))
+            self.advisor.action_question(int(cursor.removeprefix(_EARLIER)))
         elif step is None or cursor is None or cursor == step.answer:
             super().action_go_on()
         else:
-            self.post_message(Answered(step.question, cursor, then_on=True))
+            self.advisor.answer(step.question, cursor, then_on=True)
 
     def action_choose(self, number: int) -> None:
-        """Choose by digit and stay, to see what it changes."""
         step = self.step
         if step is None or number > len(offered(step)):
             return
         choice = offered(step)[number - 1].id
         self.query_one("#main", Page).move_to(choice)
         if choice != step.answer:
-            self.post_message(Answered(step.question, choice, then_on=False))
+            self.advisor.answer(step.question, choice, then_on=False)
 
     def action_undo(self) -> None:
-        """Let the evidence answer again."""
         step = self.step
         if step is not None and step.source == "user":
             self._taken_back = True
-            self.post_message(Answered(step.question, None, then_on=False))
+            self.advisor.answer(step.question, None, then_on=False)
 
-    def action_nothing(self) -> None:
-        """The page itself moves the cursor; this stands in the help."""
+
+def answer_rows(state: State, width: int) -> list[Row]:
+    """Two lines a question: what is asked; the answer, and what answered it."""
+    out: list[Row] = []
+    for number, step in enumerate(state.diagnosis.path):
+        by = answered_by(state, step, brief=True)
+        answer = cut(answer_title(step), width - cells(by) - 7)
+        given = spread(line("    ", span(answer, "strong")), line(span(by, "dim")), width - 2)
+        out += [Row(line(cut(step.asks, width - 2)), str(number)), Row(given)]
+    return out
+
+
+class AnswersView(Overlay):
+    """All answers; the plan rests on them."""
+
+    OPENED_BY = Binding("r", "answers", "answers", show=False, tooltip="every question, its answer and who gave it")
+    RANK = 15
+    TITLE_WORDS = mark("The answers")
+    NEEDS_RUN = True
+    WIDEST = READABLE
+    CLICKED_AGAIN = "change"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "change", "change", tooltip="answer it otherwise")]
+
+    def main_rows(self, width: int) -> list[Row]:
+        cause = labelled(say("Likely cause"), self.state.diagnosis.title, width)
+        return [*answer_rows(self.state, width), BLANK, *cause]
+
+    def action_change(self) -> None:
+        chosen = self.query_one("#main", Page).cursor
+        self.dismiss()
+        if chosen is not None:
+            self.advisor.action_question(int(chosen))

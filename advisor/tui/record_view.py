@@ -16,6 +16,7 @@ from advisor.tui.plot import AXIS, plot
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import BLANK, Row, flow, line, pad_left, paragraph, span
+from advisor.units import show_clock
 from advisor.watch.attempts import AttemptTold, attempts_of, joined
 from advisor.watch.measured import recording_in
 from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
@@ -68,17 +69,11 @@ def band_letters(of: Sequence[Band], begin: float, end: float, columns: int) -> 
     return "".join(letters)
 
 
-def clock(seconds: float) -> str:
-    """12345 → "3:25:45"."""
-    whole = round(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-
-
 def time_rows(of: Sequence[Band], begin: float, end: float, width: int) -> list[Row]:
     """The band of phases, and when they were."""
     columns = width - AXIS
     letters = band_letters(of, begin, end, columns)
-    left, right = clock(begin), clock(end)
+    left, right = show_clock(begin), show_clock(end)
     gap = " " * max(1, columns - len(left) - len(right))
     found = [phase for phase, letter in LETTERS.items() if letter in letters and phase != "unknown"]
     return [
@@ -126,11 +121,9 @@ class RecordView(Overlay):
 
     @classmethod
     def can_show(cls, ui: UiState) -> bool:
-        """Only where there is a record."""
         return ui.state is not None and ui.state.measured is not None
 
     def main_rows(self, width: int) -> list[Row]:
-        """The curves, and what they mean in words."""
         recording, measured = self.recording, self.state.measured
         if recording is None or measured is None:
             return paragraph(say(NO_RECORD), width)
@@ -147,19 +140,15 @@ class RecordView(Overlay):
         return [*out, BLANK, *(row for sentence in said for row in paragraph(sentence, width))]
 
     def action_closer(self) -> None:
-        """Half of it, around its middle."""
         self._look_at(self.share / 2, 0.25)
 
     def action_wider(self) -> None:
-        """Twice as much."""
         self._look_at(self.share * 2, -0.5)
 
     def action_shift(self, by: int) -> None:
-        """A quarter of what is in sight to one side."""
         self._look_at(self.share, by * 0.25)
 
     def action_attempts(self) -> None:
-        """All attempts, or the one of this record alone."""
         if self._attempts:
             self.alone, self.share, self.begin = not self.alone, 1.0, 0.0
             self.reload()

@@ -16,14 +16,15 @@ from textual.widgets import Input
 from advisor.demo import is_bundled
 from advisor.hostile import cells
 from advisor.language import mark, say, say_count
+from advisor.line_breaks import cut
 from advisor.regex import regex
 from advisor.tui.driver import Preview, Saved
+from advisor.tui.field_view import text_field
 from advisor.tui.gauges_view import left_behind
-from advisor.tui.keys import Hint
 from advisor.tui.page import Page
 from advisor.tui.screen import BaseScreen, Overlay, StageScreen
-from advisor.tui.ui_state import Copied, SaveAsked, UiState
-from advisor.tui.ui_text import BLANK, Row, Tone, Toned, cut, labelled, line, pad, pad_left, paragraph, span
+from advisor.tui.ui_state import UiState
+from advisor.tui.ui_text import BLANK, Row, Tone, Toned, labelled, line, pad, pad_left, paragraph, span
 
 if TYPE_CHECKING:
     from advisor.state import State
@@ -122,24 +123,16 @@ class SaveScreen(BaseScreen):
     ]
 
     def panes(self) -> Iterable[Widget]:
-        """What will be written, and the field."""
         destination = savable(self.ui.preview)
         yield self.page(self.main_rows, "main")
-        field = Input(str(destination or ""), id="destination", compact=True, select_on_focus=False)
-        field.cursor_blink = False
-        yield field
+        yield text_field("destination", str(destination or ""))
 
     def main_rows(self, width: int) -> list[Row]:
-        """What will be written where."""
         name = self.state.asked.script.name if self.state.asked.script else say("the script")
         preview, fields = self.ui.preview, self.query(Input)
         if preview is not None and not preview.diff:
             return report_rows(name, width)
         return save_rows(fields.first().value if fields else "", name, width)
-
-    def shared_hints(self) -> list[Hint]:
-        """No single letters: they are typed."""
-        return []
 
     @on(Input.Changed)
     def _follow(self) -> None:
@@ -154,10 +147,9 @@ class SaveScreen(BaseScreen):
         """Ask the app to write; it comes back with a question where the file exists."""
         value = self.query_one(Input).value.strip()
         if value:
-            self.post_message(SaveAsked(Path(value).expanduser(), force=False))
+            self.advisor.save(Path(value).expanduser(), force=False)
 
     def action_back(self) -> None:
-        """Return to the diff."""
         self.dismiss()
 
 
@@ -175,26 +167,21 @@ class OverwriteScreen(Overlay):
         self._destination = destination
 
     def main_rows(self, width: int) -> list[Row]:
-        """The question."""
         launch = self.ui.preview.launch if self.ui.preview is not None else None
         written = (self._destination, self._destination.with_suffix(".md"), *([launch] if launch is not None else []))
         return overwrite_rows([one for one in written if os.path.lexists(one)] or written[:1], width)
 
     def action_elsewhere(self) -> None:
-        """Keep it: another name."""
         self.dismiss()
         if not any(isinstance(one, SaveScreen) for one in self.app.screen_stack):
             self.app.push_screen(SaveScreen(self.ui))
 
     def action_overwrite(self) -> None:
-        """Write over it."""
         self.dismiss()
-        self.app.post_message(SaveAsked(self._destination, force=True))
+        self.advisor.save(self._destination, force=True)
 
 
 class SavedScreen(StageScreen):
-    """Done."""
-
     STAGE, BACK_TO = "saved", "plan"
     TITLE_WORDS = mark("Written")
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -204,7 +191,6 @@ class SavedScreen(StageScreen):
     ]
 
     def main_rows(self, width: int) -> list[Row]:
-        """What was written."""
         saved, taken = self.ui.saved, self.ui.snapshot
         left = left_behind(taken, time(), self.ui.run_ended) if taken is not None else {}
         return saved_rows(saved, width, self.state, [str(pid) for pid in left]) if saved else []
@@ -214,9 +200,8 @@ class SavedScreen(StageScreen):
         return action != "copy" or bool(self.ui.saved and self.ui.saved.next_command)
 
     def action_copy(self) -> None:
-        """The next command."""
         if self.ui.saved is not None:
-            self.post_message(Copied(f"{self.ui.saved.next_command}\n", mark("the next command")))
+            self.advisor.copy(f"{self.ui.saved.next_command}\n", mark("the next command"))
 
 
 _HUNK = regex(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -394,22 +379,18 @@ class DiffScreen(StageScreen):
         self._shift = 0
 
     def main_rows(self, width: int) -> list[Row]:
-        """The preview."""
         script = self.state.asked.script
         return preview_rows(self.ui.preview, script.name if script else "", width, self._shift)
 
     def action_go_on(self) -> None:
-        """Write it where the last line says."""
         destination = savable(self.ui.preview)
         if destination is not None:
-            self.post_message(SaveAsked(destination, force=False))
+            self.advisor.save(destination, force=False)
 
     def action_elsewhere(self) -> None:
-        """Choose where to write it."""
         self.app.push_screen(SaveScreen(self.ui))
 
     def words(self) -> dict[str, str]:
-        """What Enter writes."""
         preview = self.ui.preview
         return {"go_on": say("write" if preview and preview.diff else "write the report")}
 
@@ -422,12 +403,10 @@ class DiffScreen(StageScreen):
         return True
 
     def action_copy(self) -> None:
-        """The diff as it is."""
         if self.ui.preview is not None:
             preview = self.ui.preview
-            self.post_message(Copied(preview.diff + preview.launch_diff, mark("the diff")))
+            self.advisor.copy(preview.diff + preview.launch_diff, mark("the diff"))
 
     def action_shift(self, by: int) -> None:
-        """Move the text sideways."""
         self._shift = max(0, self._shift + by * SHIFT)
         self.reload()

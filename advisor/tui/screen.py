@@ -11,7 +11,7 @@ import os
 import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from msgspec.structs import replace
 from textual import events
@@ -27,13 +27,14 @@ from advisor.tui.breadcrumb import Stage, breadcrumb, stage_at
 from advisor.tui.gauge_strip import strip
 from advisor.tui.keys import Hint, hint_at, hints, key_line, named
 from advisor.tui.page import Lines, Page, RowSource
-from advisor.tui.ui_state import GoBack, GoOn, StageAsked, UiState, nothing_given
+from advisor.tui.ui_state import UiState, nothing_given
 from advisor.tui.ui_text import MARGIN, Row, Tone, ascii_only, paragraph, plain, rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from advisor.state import State
+    from advisor.tui.app import AdvisorApp
 
 SMALLEST = (60, 15)
 READABLE = 120
@@ -139,6 +140,11 @@ class BaseScreen(Screen[None]):
         return self.ui.known
 
     @property
+    def advisor(self) -> AdvisorApp:
+        """The app, which alone changes the session."""
+        return cast("AdvisorApp", self.app)
+
+    @property
     def typing(self) -> bool:
         """Letters belong to a field just now."""
         return False
@@ -225,7 +231,7 @@ class BaseScreen(Screen[None]):
             crumbs = breadcrumb(self.ui.state, self.ui.stage, self.ui.question, width)
             stage = stage_at(column, crumbs) if type(self)._crumb is BaseScreen._crumb else None
             if stage is not None and self.ui.state is not None:
-                self.post_message(StageAsked(stage))
+                self.advisor.action_stage(stage)
 
     def read_on(self, before: State) -> None:
         """The rest of the logs was read; `before`: what was known when only their ends were."""
@@ -295,6 +301,9 @@ class BaseScreen(Screen[None]):
         known = hints(keys_of_every_screen(), self.ui.keymap)
         return [hint for hint in known if self.app.check_action(*parse(hint.action)[1:])]
 
+    def action_nothing(self) -> None:
+        """The page itself moves its cursor: the key stands in the help."""
+
     def words(self) -> dict[str, str]:
         """Action → its words just now, said, where they differ from the binding's."""
         return {}
@@ -308,12 +317,10 @@ class StageScreen(BaseScreen):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "go_on", "go on", tooltip="agree and go on"), BACK]
 
     def action_go_on(self) -> None:
-        """The next stage."""
-        self.post_message(GoOn())
+        self.advisor.go_on()
 
     def action_back(self) -> None:
-        """The stage before."""
-        self.post_message(GoBack())
+        self.advisor.go_back()
 
 
 class Overlay(BaseScreen):
@@ -334,7 +341,6 @@ class Overlay(BaseScreen):
         super().__init_subclass__(**options)
 
     def on_mount(self) -> None:
-        """What was said of the screen underneath is over."""
         self._unsay()
         super().on_mount()
 

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from advisor.hostile import clean_line
 from advisor.language import mark, say
+from advisor.line_breaks import cut
 from advisor.memory.fit import PLACES
 from advisor.plan.plan import Plan
 from advisor.tui.driver import expected_trouble
-from advisor.tui.field_view import FieldView
+from advisor.tui.field_view import FieldView, text_field
 from advisor.tui.memory_bars import PLACE_WORDS, fit_words, fullness, phases_of
 from advisor.tui.page import POINTER, Page
 from advisor.tui.plan_rows import RESULT_WORDS
 from advisor.tui.screen import READABLE
-from advisor.tui.ui_state import SetForgotten, SetNamed, SetTaken, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
     BLANK,
     Row,
     Toned,
     TonedLine,
     crop,
-    cut,
     cut_key,
     heading,
     line,
@@ -144,27 +142,17 @@ class SetsView(FieldView):
         Binding("s", "back", "back", show=False),
     ]
 
-    @dataclass(eq=False)
-    class Counted(Message):
-        """A worker computed a set and its plan."""
-
-        key: str
-        chosen: ChosenSet
-        plan: Plan
-
     def __init__(self, ui: UiState) -> None:
         super().__init__(ui)
-        self._known: dict[str, SetsView.Counted] = {}
+        self._known: dict[str, tuple[ChosenSet, Plan]] = {}
         self._for: State | None = None
 
     def panes(self) -> Iterable[Widget]:
-        """Sets, the comparison, and the field for a name."""
         yield self.page(self.main_rows, "main", PROPOSED)
-        yield self.field("name", LONGEST_NAME)
+        yield text_field("name", longest=LONGEST_NAME, closed=True)
 
     def main_rows(self, width: int) -> list[Row]:
-        """The sets; below them the present one beside the marked one."""
-        plans = {key: one.plan for key, one in self._known.items()} | {PRESENT: self.state.plan}
+        plans = {key: plan for key, (_, plan) in self._known.items()} | {PRESENT: self.state.plan}
         out = set_rows(plans, self._sets, width)
         marked = plans.get(self.marked)
         if self.marked != PRESENT and marked is not None:
@@ -184,7 +172,6 @@ class SetsView(FieldView):
         return wanted if wanted in self._sets else PRESENT
 
     def words(self) -> dict[str, str]:
-        """While a name is written."""
         return {"take": say("keep it"), "back": say("leave it")} if self.typing else {}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -194,7 +181,6 @@ class SetsView(FieldView):
         return super().check_action(action, parameters) and (action != "forget" or self.marked.startswith(NAMED))
 
     def on_mount(self) -> None:
-        """Count the sets."""
         super().on_mount()
         self._count()
 
@@ -217,29 +203,25 @@ class SetsView(FieldView):
                     plan = driver.with_set(state, one).plan
                     if worker.is_cancelled:
                         return
-                    self.post_message(self.Counted(key, one, plan))
+                    self.call_later(self._counted, key, one, plan)
 
         self.run_worker(count, thread=True, exclusive=True, group="sets")
 
-    def on_sets_view_counted(self, message: Counted) -> None:
-        """Show it."""
-        self._known[message.key] = message
+    def _counted(self, key: str, chosen: ChosenSet, plan: Plan) -> None:
+        self._known[key] = chosen, plan
         self.reload()
 
     def on_page_moved(self, message: Page.Moved) -> None:
-        """The comparison follows the cursor."""
         if message.page.id == "main":
             self.reload()
 
     def action_take(self) -> None:
-        """Switch the plan to it."""
         counted = self._known.get(self.marked)
         if counted is not None:
             self.dismiss()
-            self.app.post_message(SetTaken(counted.chosen, self._known[PROPOSED].chosen))
+            self.advisor.take_set(counted[0], self._known[PROPOSED][0])
 
     def action_name(self) -> None:
-        """Open the field."""
         self.open_field("", say("a name for what is on, such as no offload"))
 
     @on(Input.Submitted)
@@ -249,8 +231,7 @@ class SetsView(FieldView):
         self.close_field()
         if name:
             self._for = None  # the new set is to be counted, too
-            self.post_message(SetNamed(name))
+            self.advisor.name_set(name)
 
     def action_forget(self) -> None:
-        """Keep it no longer."""
-        self.post_message(SetForgotten(self.marked.removeprefix(NAMED)))
+        self.advisor.forget_set(self.marked.removeprefix(NAMED))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
-from textual import on, work
+from textual import work
 
 from advisor.language import say
 from advisor.tui.breadcrumb import STAGES, Stage
@@ -16,24 +16,11 @@ from advisor.tui.driver import Preview, expected_trouble
 from advisor.tui.opening import OpeningApp
 from advisor.tui.page import Page
 from advisor.tui.screen import SCREENS, StageScreen
-from advisor.tui.ui_state import (
-    Answered,
-    GoBack,
-    GoOn,
-    MachineAsked,
-    NumberGiven,
-    QuestionAsked,
-    SaidOtherwise,
-    SaveAsked,
-    SetForgotten,
-    SetNamed,
-    SetTaken,
-    StageAsked,
-    Toggled,
-    Undone,
-)
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from advisor.given import GivenName
     from advisor.session import ChosenSet
     from advisor.state import State
 
@@ -62,30 +49,22 @@ class StagesApp(OpeningApp):
         asked = self.ui.known.asked
         return asked.script is None and not asked.logs
 
-    @on(MachineAsked)
-    def _machine_asked(self) -> None:
+    def look_at_machine(self) -> None:
+        """The machine, although nothing was given."""
         self.switch_screen(SCREENS["machine"](self.ui))
 
-    @on(GoOn)
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
+        """The next stage."""
         self._in_turn(self._forward)
 
-    @on(GoBack)
-    def _go_back(self) -> None:
+    def go_back(self) -> None:
+        """The stage before."""
         self._in_turn(self._backward)
-
-    @on(QuestionAsked)
-    def _question_asked(self, message: QuestionAsked) -> None:
-        self._in_turn(lambda: self._show("questions", message.number))
-
-    @on(StageAsked)
-    def _stage_asked(self, message: StageAsked) -> None:
-        if message.stage != "questions" or self.ui.known.diagnosis.path:
-            self._in_turn(lambda: self._show(message.stage))
 
     def action_stage(self, stage: Stage) -> None:
         """To a stage, from wherever we are."""
-        self.post_message(StageAsked(stage))
+        if stage != "questions" or self.ui.known.diagnosis.path:
+            self._in_turn(lambda: self._show(stage))
 
     def action_step(self, step_id: str) -> None:
         """To a step of the plan, from wherever we are."""
@@ -93,11 +72,11 @@ class StagesApp(OpeningApp):
         if isinstance(self.screen, StageScreen) and self.screen.STAGE == "plan":
             self.screen.query_one("#main", Page).move_to(step_id)
         else:
-            self.post_message(StageAsked("plan"))
+            self.action_stage("plan")
 
     def action_question(self, number: int) -> None:
-        """To a question of the path, from wherever we are."""
-        self.post_message(QuestionAsked(number))
+        """To a question of the path, counted from 0, from wherever we are."""
+        self._in_turn(lambda: self._show("questions", number))
 
     def _in_turn(self, move: Callable[[], None]) -> None:
         """Move only after what was asked before is done, so that quick keys arrive where they would have."""
@@ -147,65 +126,58 @@ class StagesApp(OpeningApp):
 
     # --- what the user decides -------------------------------------------------------------------------------------
 
-    @on(Answered)
-    def _answered(self, message: Answered) -> None:
+    def answer(self, question: str, choice: str | None, then_on: bool) -> None:
+        """Answer a question (None: take the answer back), and go to the next one where `then_on`."""
         from advisor.tui.plan_rows import after_answer
 
-        driver, choice = self.ui.driver(), message.choice
-
-        def answered(state: State) -> State:
-            return driver.answer(state, message.question, choice)
-
+        driver = self.ui.driver()
         self.ui.switched.clear()
         self.ui.earlier.clear()
-        self._change(answered, after_answer, self._forward if message.then_on else None)
+        then = self._forward if then_on else None
+        self._change(lambda state: driver.answer(state, question, choice), after_answer, then)
 
-    @on(Toggled)
-    def _toggled(self, message: Toggled) -> None:
+    def toggle(self, step_id: str) -> None:
+        """Switch a step of the plan."""
+        self._switch(step_id, partial(self.ui.driver().toggle, step_id=step_id))
+
+    def give_number(self, step_id: str, text: str) -> None:
+        """Switch a step of the plan on, at a number that the user wrote."""
+        self._switch(step_id, partial(self.ui.driver().give_number, step_id=step_id, text=text))
+
+    def _switch(self, step_id: str, change: Callable[[State], State]) -> None:
         from advisor.tui.plan_rows import after_toggle
 
-        driver = self.ui.driver()
-        step_id = message.step_id
-        self._change(lambda state: driver.toggle(state, step_id), partial(after_toggle, asked=step_id), None, step_id)
+        self._change(change, partial(after_toggle, asked=step_id), None, step_id)
 
-    @on(NumberGiven)
-    def _number_given(self, message: NumberGiven) -> None:
-        from advisor.tui.plan_rows import after_toggle
-
-        driver, step_id, text = self.ui.driver(), message.step_id, message.text
-        told = partial(after_toggle, asked=step_id)
-        self._change(lambda state: driver.give_number(state, step_id, text), told, None, step_id)
-
-    @on(SaidOtherwise)
-    def _said_otherwise(self, message: SaidOtherwise) -> None:
+    def say_otherwise(self, name: GivenName, text: str) -> None:
+        """Say something of run or machine otherwise; "": it is not said any more."""
         from advisor.tui.given_view import after_said
 
-        driver, name, text = self.ui.driver(), message.name, message.text
+        driver = self.ui.driver()
         self.ui.earlier.clear()
         self._change(lambda state: driver.say_otherwise(state, name, text), partial(after_said, name=name), None)
 
-    @on(SetTaken)
-    def _set_taken(self, message: SetTaken) -> None:
+    def take_set(self, chosen: ChosenSet, proposed: ChosenSet) -> None:
+        """Switch the plan to a set of changes; `proposed`: what would be on by itself."""
         from advisor.tui.sets_view import after_set
 
-        driver, chosen = self.ui.driver(), message.chosen
-        self._change(lambda state: driver.with_set(state, chosen), after_set, None, proposed=message.proposed)
+        driver = self.ui.driver()
+        self._change(lambda state: driver.with_set(state, chosen), after_set, None, proposed=proposed)
 
-    @on(SetNamed)
-    def _set_named(self, message: SetNamed) -> None:
-        ui = self.ui
-        ui.sets[message.name] = ui.driver().chosen_set(ui.known)
+    def name_set(self, name: str) -> None:
+        """Keep what is on under a name."""
+        self.ui.sets[name] = self.ui.driver().chosen_set(self.ui.known)
         self._keep()
         self._reload()
 
-    @on(SetForgotten)
-    def _set_forgotten(self, message: SetForgotten) -> None:
-        self.ui.sets.pop(message.name, None)
+    def forget_set(self, name: str) -> None:
+        """Keep a set no longer."""
+        self.ui.sets.pop(name, None)
         self._keep()
         self._reload()
 
-    @on(Undone)
-    def _undone(self) -> None:
+    def undo(self) -> None:
+        """Take the last change of the plan back."""
         self._in_turn(self._take_back)
 
     def _take_back(self) -> None:
@@ -295,22 +267,18 @@ class StagesApp(OpeningApp):
                 ui.preview = Preview("", refused=str(error))
             self._reload()
 
-    @on(SaveAsked)
-    def _save_asked(self, message: SaveAsked) -> None:
-        self._save(message)
-
     @work(group="turn", description="what is saved")
-    async def _save(self, message: SaveAsked) -> None:
+    async def save(self, destination: Path, force: bool) -> None:
+        """Write the script; where the file is there already, ask first unless `force`."""
         from advisor.tui.save_view import OverwriteScreen
 
         async with self._turn:
             ui = self.ui
             ui.note = ""
             try:
-                save = ui.driver().save
-                saved = await asyncio.to_thread(save, ui.known, message.destination, message.force)
+                saved = await asyncio.to_thread(ui.driver().save, ui.known, destination, force)
             except FileExistsError:
-                self.push_screen(OverwriteScreen(ui, message.destination))
+                self.push_screen(OverwriteScreen(ui, destination))
             except expected_trouble() as error:
                 ui.note = say("nothing was written: {why}", why=error)
                 self._reload()

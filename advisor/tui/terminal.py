@@ -111,9 +111,6 @@ def _written(text: str, name: str, suffix: str) -> Path:
             pass
         else:
             return here
-    from advisor.session_store import state_folder
+    from advisor.session_store import keep_private
 
-    path = state_folder() / (here.name if here is not None else "copied.txt")
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_file(path, text.encode("utf-8", "replace"), force=True, mode=0o600)
-    return path
+    return keep_private(here.name if here is not None else "copied.txt", text)

@@ -10,15 +10,13 @@ from textual.binding import Binding, BindingType
 from advisor.language import ENGLISH, mark, say, spoken
 from advisor.tui.driver import expected_trouble
 from advisor.tui.screen import Overlay
-from advisor.tui.ui_state import Copied, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import BLANK, Row, line, paragraph, rows, span
 
 _ABOUT = mark("What a colleague or an issue needs; people, hosts and folders are left out. Read it before you send it.")
 
 
 class TicketView(Overlay):
-    """The ticket, word for word."""
-
     OPENED_BY = Binding("y", "ticket", "ticket", tooltip="a short summary to send, to be read first")
     RANK = 20
     TITLE_WORDS = mark("The ticket")
@@ -39,16 +37,13 @@ class TicketView(Overlay):
         return action != "other_language" or spoken() != ENGLISH
 
     def words(self) -> dict[str, str]:
-        """Which language it would be in."""
         return {"other_language": say("in the language spoken")} if self._english else {}
 
     def action_other_language(self) -> None:
-        """The same in the other language."""
         self._english = not self._english
         self.reload()
 
     def main_rows(self, width: int) -> list[Row]:
-        """What it is, then its lines as they are."""
         lines = [line(span(text)) for text in self._text.splitlines()]
         return [*paragraph(say(_ABOUT), width, tone="dim"), BLANK, *rows(*lines)]
 
@@ -61,23 +56,20 @@ class TicketView(Overlay):
     def _send(self, name: str) -> None:
         text = self._text
         self.dismiss()
-        self.app.post_message(Copied(text, mark("the ticket"), name))
+        self.advisor.copy(text, mark("the ticket"), name)
 
     def action_copy(self) -> None:
-        """To the clipboard."""
         self._send("")
 
     def action_save(self) -> None:
-        """To a file, too."""
         self._send("oom-report")
 
     def action_page(self) -> None:
-        """The whole report with its bars, to a file."""
-        driver, state, app = self.ui.driver(), self.state, self.app
+        driver, state, app = self.ui.driver(), self.state, self.advisor
 
         def write() -> None:
             with suppress(*expected_trouble()):
-                app.post_message(Copied(driver.page(state), mark("the page"), "oom-report", ".html"))
+                app.call_later(app.copy, driver.page(state), mark("the page"), "oom-report", ".html")
 
         self.dismiss()
         app.run_worker(write, thread=True, exclusive=True, group="page")

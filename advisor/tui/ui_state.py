@@ -1,14 +1,12 @@
-"""Holds what the screens share: the state of the session, where in it we are, and the messages that ask for more."""
+"""Holds what the screens share: the state of the session, and where in it we are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
-from textual.message import Message
 
 from advisor.language import say, sentences
 from advisor.tui.breadcrumb import Stage
@@ -17,7 +15,6 @@ from advisor.tui.ui_text import COUNTED_FROM_THE_END
 
 if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
-    from advisor.given import GivenName
     from advisor.machine.cluster.live import ClusterGauges
     from advisor.machine.live import GaugeSnapshot
     from advisor.recent import Recent
@@ -55,7 +52,7 @@ Raises OSError.
 
 
 class UiState(Struct):
-    """Only the app changes it; screens read it and post messages."""
+    """Only the app changes it; screens read it and ask the app."""
 
     driver: MakeDriver
     plain_ascii: bool = False
@@ -135,138 +132,3 @@ class UiState(Struct):
 def nothing_given(state: State) -> bool:
     """Neither a script nor a log."""
     return state.asked.script is None and not state.asked.logs
-
-
-@dataclass(eq=False)
-class EndsRead(Message):
-    """The ends of the logs have been read."""
-
-    crash: Crash
-
-
-class GoOn(Message):
-    """Enter: the next stage."""
-
-
-class GoBack(Message):
-    """Esc: the stage before."""
-
-
-@dataclass(eq=False)
-class QuestionAsked(Message):
-    """Go to a question of the path, counted from 0."""
-
-    number: int
-
-
-@dataclass(eq=False)
-class StageAsked(Message):
-    """Go to a stage of the session."""
-
-    stage: Stage
-
-
-class DemoAsked(Message):
-    """Read the bundled crash instead of nothing."""
-
-
-class FilesAsked(Message):
-    """Open the files that were chosen."""
-
-
-class MachineAsked(Message):
-    """Look at the machine although nothing was given."""
-
-
-@dataclass(eq=False)
-class Answered(Message):
-    """The user answered a question (None: took the answer back). `then_on`: and goes to the next one."""
-
-    question: str
-    choice: str | None
-    then_on: bool
-
-
-@dataclass(eq=False)
-class Toggled(Message):
-    """The user switched a step of the plan."""
-
-    step_id: str
-
-
-@dataclass(eq=False)
-class NumberGiven(Message):
-    """The user wrote a number for a step of the plan."""
-
-    step_id: str
-    text: str
-
-
-@dataclass(eq=False)
-class SetTaken(Message):
-    """The user switches the plan to a set of changes; `proposed`: what would be on by itself."""
-
-    chosen: ChosenSet
-    proposed: ChosenSet
-
-
-@dataclass(eq=False)
-class SetNamed(Message):
-    """The user keeps what is on under a name."""
-
-    name: str
-
-
-@dataclass(eq=False)
-class SetForgotten(Message):
-    """The user keeps a set no longer."""
-
-    name: str
-
-
-@dataclass(eq=False)
-class SaidOtherwise(Message):
-    """The user says something of run or machine otherwise; "": it is not said any more."""
-
-    name: GivenName
-    text: str
-
-
-class Undone(Message):
-    """The user takes the last change of the plan back."""
-
-
-@dataclass(eq=False)
-class SaveAsked(Message):
-    """The user wants the script written."""
-
-    destination: Path
-    force: bool
-
-
-@dataclass(eq=False)
-class Copied(Message):
-    """The user wants `text` in the clipboard; `what` names it in the sentence that says so.
-
-    `name`: how a file of it begins that the user wants in the present folder; "": none. `suffix`: how it ends; what is
-    not ".txt" is written and not copied.
-    """
-
-    text: str
-    what: str
-    name: str = ""
-    suffix: str = ".txt"
-
-
-@dataclass(eq=False)
-class GaugesRead(Message):
-    """A worker read the gauges."""
-
-    snapshot: GaugeSnapshot
-
-
-@dataclass(eq=False)
-class Noticed(Message):
-    """The session says what it is reading."""
-
-    text: str

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from advisor.hostile import cells, clean_line
 from advisor.language import listed, mark, say
-from advisor.line_breaks import wrapped
+from advisor.line_breaks import cut, cut_left, wrapped
 from advisor.redact import redact
 from advisor.regex import regex
 from advisor.units import in_ranges
@@ -67,7 +67,6 @@ def without_secrets(of: TonedLine) -> TonedLine:
 
 
 def width_of(of: TonedLine) -> int:
-    """Terminal columns of a line."""
     return sum(cells(part.text) for part in of)
 
 
@@ -84,32 +83,6 @@ def heading(text: str, right: str = "", width: int = 0) -> Row:
 
 
 BLANK = Row(())
-
-
-def cut(text: str, width: int) -> str:
-    """`text` in at most `width` columns, ending in "…" where something was cut."""
-    text = clean_line(redact(text))
-    if cells(text) <= width:
-        return text
-    if width <= 0:
-        return ""
-    kept, used = [], 0
-    for character in text:
-        used += cells(character)
-        if used > width - 1:
-            break
-        kept.append(character)
-    return "".join(kept) + "…"
-
-
-def cut_left(text: str, width: int) -> str:
-    """Like `cut`, but keeps the end: paths are told apart by their tails."""
-    text = clean_line(redact(text))
-    if cells(text) <= width:
-        return text
-    if width <= 0:
-        return ""
-    return "…" + cut(text[::-1], width)[:-1][::-1]
 
 
 def cut_key(key: str, width: int) -> str:
@@ -170,10 +143,10 @@ def wrap(text: str, width: int) -> list[str]:
     return wrapped(redact(text), max(width, 4))
 
 
-def paragraph(text: str, width: int, indent: int = 0, tone: Tone = "plain") -> list[Row]:
-    """A wrapped paragraph, each line indented by `indent` columns."""
+def paragraph(text: str, width: int, indent: int = 0, tone: Tone = "plain", key: str | None = None) -> list[Row]:
+    """A wrapped paragraph, each line indented by `indent` columns; `key`: of the thing that its rows belong to."""
     margin = " " * indent
-    return [Row(line(margin, span(part, tone))) for part in wrap(text, width - indent)]
+    return [Row(line(margin, span(part, tone)), key) for part in wrap(text, width - indent)]
 
 
 def flow(pieces: Iterable[str], width: int, indent: int = 0, tone: Tone = "plain", gap: str = "  ") -> list[Row]:

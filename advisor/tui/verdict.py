@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
@@ -16,6 +14,7 @@ from advisor.diagnosis.diagnosis import UNKNOWN
 from advisor.diagnosis.remarks import pixels_unlimited
 from advisor.hostile import cells
 from advisor.language import mark, say
+from advisor.line_breaks import cut_left
 from advisor.report.phrases import looks_like, remarks
 from advisor.tui.driver import expected_trouble
 from advisor.tui.evidence_view import EvidenceView, opened_at, window_rows
@@ -35,14 +34,13 @@ from advisor.tui.page import Page
 from advisor.tui.plan_rows import chosen_rows
 from advisor.tui.proof import headline, ordered_evidence, proof_rows, titles_of
 from advisor.tui.screen import StageScreen
-from advisor.tui.ui_state import Copied, UiState
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
     BLANK,
     BOX,
     Row,
     Toned,
     cut_key,
-    cut_left,
     flow,
     heading,
     labelled,
@@ -82,16 +80,9 @@ def verdict_rows(state: State, width: int) -> list[Row]:
     first, rest = lead(said, 0)
     said = rest.lstrip() if first and first.rstrip(".。") in head else said
     top = paragraph(head, width, tone="strong")
-    for doubt in _doubts(state):
+    for doubt in [one for one in doubts_of_sums(state) if one in remarks(state)]:  # as reports do below the cause
         top += paragraph(lead(doubt, 2 * width - 8)[0], width, tone="warn")
     return [*top, *(paragraph(lead(said, 2 * width - 8)[0], width) if said else [])]
-
-
-def _doubts(state: State) -> list[str]:
-    """What the log itself says against the sums, and how much of what ran out no setting explains: the reports tell
-    both below the cause.
-    """
-    return [doubt for doubt in doubts_of_sums(state) if doubt in remarks(state)]
 
 
 def _beneath(state: State) -> str:
@@ -223,25 +214,16 @@ class VerdictScreen(StageScreen):
         Binding("escape", "back", "back", show=False, tooltip="the run, then the machine"),
     ]
 
-    @dataclass(eq=False)
-    class Around(Message):
-        """A worker read the log around a piece of evidence."""
-
-        at: int
-        window: LogWindow
-
     def __init__(self, ui: UiState) -> None:
         super().__init__(ui)
         self._around: dict[int, LogWindow] = {}
 
     def panes(self) -> Iterable[Widget]:
-        """Verdict and proof; then cause and facts; then the explanation."""
         yield self.page(self.main_rows, "main", self.ui.cursors.get("crash"))
         yield self.page(self.side_rows, "second")
         yield self.page(self.third_rows, "third")
 
     def main_rows(self, width: int) -> list[Row]:
-        """Everything in one column, or what was proved beside the rest."""
         state = self.state
         short = self.app.size.height < TALL
         found = [
@@ -281,12 +263,10 @@ class VerdictScreen(StageScreen):
         return [BLANK, heading(say("The chosen line"), place, width), *words[:LINE_ROWS], *more]
 
     def on_mount(self) -> None:
-        """Look into the log, where there is room to show it."""
         super().on_mount()
         self._look()
 
     def read_on(self, before: State) -> None:
-        """Lines count from the beginning of the log now."""
         self._around.clear()
         self._look()
 
@@ -302,17 +282,15 @@ class VerdictScreen(StageScreen):
                 windows = opened_at(state, evidence.file, evidence.line)
                 window = windows.around(evidence.line, self.app.size.height, lambda: worker.is_cancelled)
                 if not worker.is_cancelled:
-                    self.post_message(self.Around(at, window))
+                    self.call_later(self._show_around, at, window)
 
         self.run_worker(read, thread=True, exclusive=True, group="around")
 
-    def on_verdict_screen_around(self, message: Around) -> None:
-        """Show what stands there."""
-        self._around[message.at] = message.window
+    def _show_around(self, at: int, window: LogWindow) -> None:
+        self._around[at] = window
         self.query_one("#main", Page).reload()
 
     def side_rows(self, width: int) -> list[Row]:
-        """Cause and facts."""
         state = self.state
         tall = self.app.size.height >= TALL
         then = [BLANK, *found] if tall and (found := then_rows(state, width)) else []
@@ -321,11 +299,9 @@ class VerdictScreen(StageScreen):
         return top if self.columns == 3 else [*top, BLANK, *explanation_rows(state, width)]
 
     def third_rows(self, width: int) -> list[Row]:
-        """The explanation."""
         return explanation_rows(self.state, width)
 
     def words(self) -> dict[str, str]:
-        """Where Enter leads."""
         return {"go_on": say("the open question" if self.ui.to_ask else "plan")}
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -335,7 +311,6 @@ class VerdictScreen(StageScreen):
         return action != "case" or looks_like(self.state) is not None
 
     def on_page_moved(self, message: Page.Moved) -> None:
-        """Coming back finds the cursor where it was."""
         if message.page.id == "main":
             self.ui.cursors["crash"] = message.key
             if self.columns > 1:
@@ -343,23 +318,17 @@ class VerdictScreen(StageScreen):
                 self._look()
 
     def action_open_line(self) -> None:
-        """The log around the chosen evidence."""
         key = self.query_one("#main", Page).cursor
         if key is not None:
             self.app.push_screen(EvidenceView(self.ui, int(key.removeprefix("evidence "))))
 
     def action_case(self) -> None:
-        """The documented case that is most alike."""
         case = looks_like(self.state)
         if case is not None:
             self.app.push_screen(CaseView(self.ui, case.id))
 
     def action_copy(self) -> None:
-        """The chosen line, as the log has it."""
         key = self.query_one("#main", Page).cursor
         if key is not None:
             evidence = self.state.crash.evidence[int(key.removeprefix("evidence "))]
-            self.post_message(Copied(f"{evidence.file}:{evidence.line}: {evidence.text}\n", mark("the line")))
-
-    def action_nothing(self) -> None:
-        """The page itself moves the cursor; this stands in the help."""
+            self.advisor.copy(f"{evidence.file}:{evidence.line}: {evidence.text}\n", mark("the line"))

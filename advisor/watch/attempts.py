@@ -9,7 +9,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from advisor.watch.gauges import Gauge
 from advisor.watch.listing import ListedRecord, PlannedPeak, list_records
 from advisor.watch.measured import PhasePeak, measured_in
 from advisor.watch.record_files import ATTEMPT
@@ -72,7 +71,8 @@ def joined(attempts: Sequence[AttemptTold]) -> Recording:
         moved = part.began - first.began
         for one in part.series:
             gauge = one.gauge
-            series = places.setdefault((gauge.kind, _of_any(gauge), gauge.pid), Series(gauge))
+            name = "" if gauge.kind == "limit" else gauge.name  # a group's own name differs from attempt to attempt
+            series = places.setdefault((gauge.kind, name, gauge.pid), Series(gauge))
             series.times.extend(array("d", (moved + at for at in one.times)))
             series.sizes.extend(one.sizes)
             series.times.append(moved + part.length)  # from its end on nothing is known, until the next one begins
@@ -86,8 +86,3 @@ def joined(attempts: Sequence[AttemptTold]) -> Recording:
         whole.length = moved + part.length
     whole.series = list(places.values())
     return whole
-
-
-def _of_any(gauge: Gauge) -> str:
-    """A group's own name differs where each attempt has one of its own."""
-    return "" if gauge.kind == "limit" else gauge.name

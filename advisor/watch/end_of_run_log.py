@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from advisor.regex import regex
 from advisor.units import KIB, show_bytes
-from advisor.watch.kernel_log import KernelLog, kills_of_the_node
+from advisor.watch.kernel_log import KernelLog, boot, kills_of_the_node
 from advisor.watch.record_files import KERNEL, WORDS, write_private
+from advisor.watch.recording import Recording, read_record
 from advisor.watch.sampler import Sampler
 
 _PID = regex(r"Killed process (\d+)|[, ]pid=(\d+)")
@@ -129,3 +130,47 @@ def _ended(status: int | None) -> str:
         except ValueError:
             return f"died with signal {number}"
     return f"ended with exit code {os.WEXITSTATUS(status)}"
+
+
+_LAST = 2.0
+"""Seconds before the last reading that count as just before the end."""
+
+
+def write_lost_end(folder: Path) -> None:
+    """Write the words of a record that has no end, where the kernel killed for want of memory since it began.
+
+    Of a run whose watcher was killed with it: a kernel does so to a whole control group (memory.oom.group of version 2,
+    which Kubernetes sets for every container since 1.28).
+
+    Where it kills a whole group and counted more than the run had processes, that is proof; else it is decided as of
+    every run that was killed, by how full memory was. Raises RecordError, OSError.
+    """
+    recording, kills = read_record(folder), kills_of_the_node()
+    counted = recording.node_kills
+    if recording.end is not None or not recording.boot or recording.boot != boot():
+        return
+    if kills is None or counted is None or kills <= counted:
+        return
+    alive = sum(bool(one.sizes) and one.sizes[-1] >= 0 for one in recording.of_kind("rss"))
+    if recording.grouped and kills - counted > alive:  # a kill of the whole group counts each, and the watcher
+        write_counted(folder, kills - counted)
+    phase = recording.phases[-1][1] if recording.phases else "unknown"
+    write_words(
+        folder,
+        [
+            kills_words(kills - counted),
+            *fullest_words(_at_the_end(recording)),
+            ended_words(int(signal.SIGKILL), recording.length, phase),
+        ],
+    )
+
+
+def _at_the_end(recording: Recording) -> list[tuple[int, int]]:
+    """The most of each kind of host memory in the last moments, and its size."""
+    found = []
+    for one in (*recording.of_kind("host"), *recording.of_kind("limit")):
+        near = [size for at, size in zip(one.times, one.sizes, strict=True) if at >= recording.length - _LAST]
+        most = max(near, default=one.sizes[-1] if one.sizes else -1)
+        if one.gauge.total and most >= 0:
+            found.append((most, one.gauge.total))
+    return found

@@ -169,7 +169,6 @@ class Pace(Struct):
         self._wait = self.every
 
     def is_due(self, now: float) -> bool:
-        """Whether it is time."""
         return now >= self.due
 
     def ran(self, began: float, cost: float) -> None:
@@ -186,7 +185,6 @@ class Pace(Struct):
         self.due = max(soonest, due)
 
     def run_if_due(self, now: float, action: Callable[[], None]) -> None:
-        """Do it if it is time."""
         if self.is_due(now):
             begun = time.thread_time()
             action()

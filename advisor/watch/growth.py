@@ -49,7 +49,6 @@ class Growth(Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether there were steps enough."""
         return self.steps >= LEAST
 
     def steps_left(self, capacity: int) -> tuple[float, float] | None:

@@ -68,7 +68,6 @@ class ListedRecord(Struct, frozen=True):
 
     @property
     def ended(self) -> str:
-        """How it ended, in words."""
         if self.runs:
             return say("runs")
         if self.verdict == "oom":

@@ -53,7 +53,6 @@ class LogTail(Struct):
 
     @property
     def shown(self) -> int:
-        """Bytes of the file that were shown."""
         return self._place - len(self._waiting)
 
     @property

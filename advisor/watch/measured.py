@@ -101,7 +101,6 @@ class Measured(Struct, frozen=True):
     """How the longest answer went from step to step, in tokens; None where the output does not show it."""
 
     def peak(self, place: PeakPlace, phase: Phase) -> PhasePeak | None:
-        """Of one phase."""
         return next((one for one in self.peaks if one.place == place and one.phase == phase), None)
 
 

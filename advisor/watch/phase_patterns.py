@@ -45,7 +45,6 @@ class Patterns(Struct, frozen=True):
     """Patterns of the longest answer of a step, each with words of which one stands in its line."""
 
     def phase_of(self, line: str) -> Phase | None:
-        """The phase that the first pattern means that knows the line."""
         for one in self.phases:
             if (not one.words or any(word in line for word in one.words)) and re.search(one.pattern, line):
                 return one.phase

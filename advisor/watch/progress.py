@@ -60,7 +60,6 @@ class OutputProgress(Struct):
         return cls(fetching=found, knowledge=knowledge) if isinstance(found, Fetching) else cls(found)
 
     def is_ready(self) -> bool:
-        """Whether the patterns are there."""
         if self.patterns is None and self.fetching is not None:
             self.patterns = self.fetching.take()
         return self.patterns is not None

@@ -78,6 +78,6 @@ def of_workers(texts: Iterable[str], root: Path | None = None) -> tuple[Path, ..
     return tuple(file for worker in worker_ids(texts) for file in logs_of(worker, base))
 
 
-def raylets_on(texts: Iterable[str], root: Path | None = None) -> str:
+def raylets_on(texts: Iterable[str]) -> str:
     """What raylets on this machine wrote of these workers or actors; "" where they lived elsewhere."""
-    return raylet_words(worker_ids(texts), root or sessions_root())
+    return raylet_words(worker_ids(texts), sessions_root())

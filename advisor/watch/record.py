@@ -107,7 +107,6 @@ class Record(Struct):
             self.flush(at)
 
     def flush(self, at: float) -> None:
-        """Write what is pending."""
         if self._pending:
             self._line([round(at * 10), *(part for pair in sorted(self._pending.items()) for part in pair)])
             self._last.update(self._pending)
@@ -161,14 +160,12 @@ class Ring(Struct):
         self.again(at)
 
     def again(self, at: float) -> None:
-        """The same values as before."""
         self._unwritten += _TIME.pack(max(at, 1e-9)) + self._latest
         self._next = (self._next + 1) % SLOTS
         if self._next % _TOGETHER == 0:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits: it never reaches over the file's end."""
         end = HEAD.size + (self._next or SLOTS) * self._slot.size
         with suppress(OSError):
             os.pwrite(self._fd, self._unwritten, end - len(self._unwritten))

@@ -43,7 +43,6 @@ class Series(Struct):
 
     @property
     def peak(self) -> int | None:
-        """The most it ever showed."""
         return max((size for size in self.sizes if size >= 0), default=None)
 
 
@@ -86,7 +85,6 @@ class Recording(Struct):
         return tuple(path for path in found if path.is_file() and path.stat().st_size)
 
     def of_kind(self, kind: str) -> list[Series]:
-        """The gauges of one kind."""
         return [one for one in self.series if one.gauge.kind == kind]
 
 

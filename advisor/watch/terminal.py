@@ -51,7 +51,6 @@ class Terminal:
             termios.tcsetattr(self.fd, termios.TCSADRAIN, raw)
 
     def restore(self) -> None:
-        """As it was before `make_raw`."""
         if self._before is not None:
             set_attributes(self.fd, self._before)
         self._before = None

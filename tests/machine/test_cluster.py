@@ -17,10 +17,9 @@ import pytest
 from advisor.language import speaking
 from advisor.machine import cluster
 from advisor.machine.cluster import ClusterError, ask_cluster, forget
-from advisor.machine.cluster.child import _refused, unpacked
+from advisor.machine.cluster.child import _refused, catalogue, packed_code, unpacked
 from advisor.machine.cluster.probe import probe
 from advisor.machine.cluster.reachability import unreachable_nodes, why_unreachable
-from advisor.machine.cluster.shipped_modules import catalogue, packed_code
 from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import from_json, to_json
 from advisor.machine.nvml import SENTENCES

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.hostile import cells
-from advisor.report.layout import cut, cut_front, plain_ascii, table, wrap
+from advisor.line_breaks import cut, cut_left
+from advisor.report.layout import plain_ascii, table, wrap
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=300)
 
@@ -39,13 +40,13 @@ def test_wide_characters_count_two_columns():
 
 @given(WORDS, st.integers(2, 30))
 def test_cut_text_fits_on_one_line(text, width):
-    for shortened in (cut(text, width), cut_front(text, width)):
+    for shortened in (cut(text, width), cut_left(text, width)):
         assert cells(shortened) <= width
         assert "\n" not in shortened
 
 
 def test_cutting_the_front_keeps_the_end():
-    assert cut_front("worker.actor.offload.offload_params", 15) == "…offload_params"
+    assert cut_left("worker.actor.offload.offload_params", 15) == "…offload_params"
 
 
 def test_a_table_is_as_wide_as_its_cells():

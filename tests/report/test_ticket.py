@@ -1,7 +1,8 @@
 """The ticket: short, ASCII, and without what is nobody's business."""
 
 from advisor.demo import demo_files
-from advisor.report.ticket import COLUMNS, LINES, anonymous, ticket
+from advisor.report.sharing import anonymous
+from advisor.report.ticket import COLUMNS, LINES, ticket
 from advisor.session import SessionRequest, open_session
 from tests.loops import each
 from tests.replacing import replace

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.report.machine_line import machine_line
+from advisor.report.phrases import machine_line
 from advisor.session import SessionRequest, open_session
 
 OOM = (

@@ -12,9 +12,8 @@ from advisor.knowledge import open_knowledge
 from advisor.recent import recent_in
 from advisor.state import State
 from advisor.tui.choose_view import ChooseScreen
-from advisor.tui.files_view import FilesView
+from advisor.tui.files_view import FilesView, PasteView
 from advisor.tui.machine_view import MachineScreen
-from advisor.tui.paste_view import PasteView
 from advisor.tui.ui_state import Offers
 from advisor.tui.verdict import VerdictScreen
 from tests.replacing import replace

@@ -9,6 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from advisor.hostile import cells
+from advisor.line_breaks import cut, cut_left
 from advisor.machine.live import GaugeSnapshot
 from advisor.recent import FoundFile, Recent, RecentRun
 from advisor.report import layout
@@ -17,12 +18,12 @@ from advisor.tui import (
     breadcrumb,
     choose_view,
     explain,
+    files_view,
     gauge_strip,
     gauges_view,
     machine_view,
     memory_view,
     palette,
-    paste_view,
     plan_rows,
     proof,
     question,
@@ -31,7 +32,7 @@ from advisor.tui import (
 )
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.keys import Hint
-from advisor.tui.ui_text import Row, crop, cut, cut_left, flow, labelled, plain, texts
+from advisor.tui.ui_text import Row, crop, flow, labelled, plain, texts
 from tests.loops import each
 from tests.replacing import replace
 
@@ -209,7 +210,7 @@ def every_page(text: str, width: int) -> list[list[Row]]:
         explain.case_rows(replace(state, knowledge=KNOWLEDGE), state.diagnosis.cases[0].id, width),
         palette.palette_rows([Hint(text, text, text, True, text)], width),
         choose_view.choose_rows(found, Path("/x") / clean_path, (Path(clean_path),), 9.0, width, {one.path: text}),
-        paste_view.paste_rows(text * 3 or "x", width),
+        files_view.paste_rows(text * 3 or "x", width),
         [Row(gauge_strip.strip(snapshot_of_it, "", width))],
         [Row(breadcrumb.breadcrumb(state, "crash", 0, width))],
     ]
@@ -249,7 +250,5 @@ def test_a_secret_is_hidden_before_the_line_is_broken_or_cut(width: int) -> None
         cut(text, width),
         cut_left(text, width),
         *layout.wrap(text, width=width),
-        layout.cut(text, width),
-        layout.cut_front(text, width),
     ]
     assert not any(token[at : at + 5] in line for line in told for at in range(len(token) - 5))

@@ -22,7 +22,6 @@ from advisor.tui.keys import name_of
 from advisor.tui.question import QuestionScreen
 from advisor.tui.screen import HEIGHTS, WIDTHS, keys_of_every_screen, load_screens
 from advisor.tui.terminal import MOST, in_clipboard, takes_mouse, theme_of
-from advisor.tui.ui_state import GoBack, GoOn
 from advisor.tui.ui_text import TONES
 from advisor.tui.verdict import VerdictScreen
 from tests.loops import each
@@ -281,8 +280,8 @@ async def test_keys_faster_than_the_disk_are_kept_one_after_the_other_and_the_ne
 
     async with opened(keeper=keep) as pilot:
         for _ in range(8):
-            pilot.app.post_message(GoOn())
-            pilot.app.post_message(GoBack())
+            pilot.app.call_later(pilot.app.go_on)
+            pilot.app.call_later(pilot.app.go_back)
         await press(pilot, "enter")
         last = (pilot.app.ui.stage, pilot.app.ui.question)  # type: ignore[attr-defined]
     assert together == [1]

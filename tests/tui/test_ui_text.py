@@ -4,22 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.hostile import cells
-from advisor.tui.ui_text import (
-    Toned,
-    ascii_only,
-    crop,
-    cut,
-    cut_left,
-    flow,
-    line,
-    pad,
-    plain,
-    span,
-    spread,
-    texts,
-    width_of,
-    wrap,
-)
+from advisor.line_breaks import cut, cut_left
+from advisor.tui.ui_text import Toned, ascii_only, crop, flow, line, pad, plain, span, spread, texts, width_of, wrap
 
 ANY = st.text(max_size=80)
 WIDTH = st.integers(1, 60)

@@ -14,7 +14,7 @@ import pytest
 from advisor.crash.read import read_logs
 from advisor.knowledge.load import load_knowledge
 from advisor.request import SessionRequest, read_crash_of
-from advisor.watch import lost_end
+from advisor.watch import end_of_run_log
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import Gauge, HostGauges, Pace
 from advisor.watch.gpu_gauges import GpuGauges
@@ -199,9 +199,9 @@ def test_of_a_watcher_that_was_killed_with_its_run_the_kernels_counter_tells(
     record.sample(1.0, {column: 100 << 20, record.column(Gauge("rss", "python", None, 5)): 50 << 20})
     record.sample(9.0, {column: int(share * 1000) << 20})
     record.close()
-    monkeypatch.setattr(lost_end, "boot", lambda: boot)
-    monkeypatch.setattr(lost_end, "kills_of_the_node", lambda: kills)
-    lost_end.write_lost_end(tmp_path / "r")
+    monkeypatch.setattr(end_of_run_log, "boot", lambda: boot)
+    monkeypatch.setattr(end_of_run_log, "kills_of_the_node", lambda: kills)
+    end_of_run_log.write_lost_end(tmp_path / "r")
     words = tmp_path / "r/watch.log"
     assert words.exists() == (verdict is not None)
     if verdict is not None:

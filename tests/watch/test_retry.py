@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.commands.lost_attempt import lost_attempt
+from advisor.commands.retry import lost_attempt
 from advisor.watch.listing import list_records
 from advisor.watch.recording import read_record
 from advisor.watch.request import WatchRequest

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from advisor.knowledge.checks.shelf import Shelf, found
-from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
-from advisor.knowledge.schema import Framework, TopologyFact
+from advisor.knowledge.entries import Finding, KnowledgeEntry
+from advisor.knowledge.schema import EntryKind, Framework, TopologyFact
 from advisor.knowledge.vocabulary import FACTS, NAMING_FACTS, RUN_NAMES, SITUATION_WORDS
 from advisor.knowledge.yaml_file import At
 from advisor.rules.expression import Expression

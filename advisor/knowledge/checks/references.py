@@ -6,19 +6,11 @@ from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 from advisor.knowledge.checks.shelf import Shelf, found, near, settings
-from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
-from advisor.knowledge.schema import AlgorithmFact, Cause, Framework, Remedy
+from advisor.knowledge.entries import Finding, KnowledgeEntry
+from advisor.knowledge.schema import AlgorithmFact, Cause, EntryKind, Framework, Remedy
 
-_WITH_SOURCE: tuple[EntryKind, ...] = (
-    "remedy",
-    "advisory",
-    "case",
-    "signature",
-    "gpu",
-    "model",
-    "recipe",
-    "allocation",
-)
+_WITH_SOURCE: tuple[EntryKind, ...]
+_WITH_SOURCE = ("remedy", "advisory", "case", "signature", "gpu", "model", "recipe", "allocation")
 APPLIED_BY_KEY = ("setting", "data")
 """Kinds of remedies that need a native key; the others are done outside the script."""
 
@@ -167,25 +159,26 @@ def check_sources(shelf: Shelf) -> Iterator[Finding]:
     yield from _texts(shelf)
 
 
+_TEXTS: dict[EntryKind, dict[str, str]] = {
+    "question": {
+        "asks": "asks nothing",
+        "why": "does not say why it is asked",
+        "if_unknown": "does not say how to find the answer",
+    },
+    "cause": {
+        "explains": "explains nothing",
+        "proof": "does not say what proves it",
+        "counter": "does not say what rules it out",
+        "record_next_time": "does not say what to record next time",
+    },
+    "remedy": {"says": "has no 'says'", "costs": "has no 'costs'"},
+}
+"""Kind of entry → its texts that must not be empty, and what one does where it is."""
+
+
 def _texts(shelf: Shelf) -> Iterator[Finding]:
-    for entry in shelf.of("question"):
-        for field, says in (
-            ("asks", "asks nothing"),
-            ("why", "does not say why it is asked"),
-            ("if_unknown", "does not say how to find the answer"),
-        ):
-            if not getattr(entry.value, field).strip():
-                yield from found(entry, f"question {entry.id} {says}", field)
-    for entry in shelf.of("cause"):
-        for field, says in (
-            ("explains", "explains nothing"),
-            ("proof", "does not say what proves it"),
-            ("counter", "does not say what rules it out"),
-            ("record_next_time", "does not say what to record next time"),
-        ):
-            if not getattr(entry.value, field).strip():
-                yield from found(entry, f"cause {entry.id} {says}", field)
-    for entry in shelf.of("remedy"):
-        for field in ("says", "costs"):
-            if not getattr(entry.value, field).strip():
-                yield from found(entry, f"remedy {entry.id} has no {field!r}", field)
+    for kind, fields in _TEXTS.items():
+        for entry in shelf.of(kind):
+            for field, says in fields.items():
+                if not getattr(entry.value, field).strip():
+                    yield from found(entry, f"{kind} {entry.id} {says}", field)

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 from msgspec import Struct
 
-from advisor.knowledge.entries import EntryKind, Finding, KnowledgeEntry
-from advisor.knowledge.schema import Framework, SettingFact
+from advisor.knowledge.entries import Finding, KnowledgeEntry
+from advisor.knowledge.schema import EntryKind, Framework, SettingFact
 
 
 class Shelf:

@@ -5,6 +5,8 @@ Facts are data; whatever computes is an expression (advisor/rules/).
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from advisor.knowledge.schema.advice import (
     Advisory,
     Answer,
@@ -72,68 +74,33 @@ from advisor.knowledge.schema.framework import (
 )
 
 __all__ = [
-    "OWN_MARK",
-    "Advisory",
-    "Agreement",
-    "AlgorithmFact",
-    "Allocation",
-    "Answer",
-    "AnswerLength",
-    "Case",
-    "Cause",
-    "CauseWords",
-    "ConfigFile",
-    "Constraint",
-    "CountName",
-    "DataSetFact",
-    "DefaultWhen",
-    "EngineFigure",
-    "EnvironmentFact",
-    "Era",
-    "Example",
-    "FrameRule",
-    "FrameTier",
-    "Framework",
-    "FrameworkMark",
-    "GpuFact",
-    "Grade",
-    "Idle",
-    "KnobFact",
-    "Knowledge",
-    "KnownAs",
-    "LogCount",
-    "Mechanics",
-    "MechanicsWhen",
-    "ModelFact",
-    "ModelSizes",
-    "NewValue",
-    "NewestRead",
-    "Partners",
-    "PlatformMark",
-    "Progress",
-    "Project",
-    "Provision",
-    "Question",
-    "RecipeFact",
-    "Recognition",
-    "Remedy",
-    "RemedyEvidence",
-    "RemedyWords",
-    "Scalar",
-    "SettingFact",
-    "Sharding",
-    "ShownByFrame",
-    "Signature",
-    "Signatures",
-    "Start",
-    "StatedMechanics",
-    "StatementWords",
-    "Strict",
-    "TopologyFact",
-    "Tree",
-    "VersionMark",
-    "WorstFirst",
+    "LISTS", "OWN_MARK", "Advisory", "Agreement", "AlgorithmFact", "Allocation", "Answer", "AnswerLength", "Case",
+    "Cause", "CauseWords", "ConfigFile", "Constraint", "CountName", "DataSetFact", "DefaultWhen", "EngineFigure",
+    "EntryKind", "EnvironmentFact", "Era", "Example", "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact",
+    "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics", "MechanicsWhen", "ModelFact",
+    "ModelSizes", "NewValue", "NewestRead", "Partners", "PlatformMark", "Progress", "Project", "Provision", "Question",
+    "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding",
+    "ShownByFrame", "Signature", "Signatures", "Start", "StatedMechanics", "StatementWords", "Strict", "TopologyFact",
+    "Tree", "VersionMark", "WorstFirst",
 ]  # fmt: skip
+
+EntryKind = Literal[
+    "framework", "case", "advisory", "remedy", "model", "gpu", "knob", "recipe", "data set", "start", "allocation",
+    "config file", "signature", "question", "cause", "sharding", "tree", "lines",
+]  # fmt: skip
+LISTS: dict[str, tuple[EntryKind, Any]] = {
+    "remedies": ("remedy", tuple[Remedy, ...]),
+    "advisories": ("advisory", tuple[Advisory, ...]),
+    "models": ("model", tuple[ModelFact, ...]),
+    "gpus": ("gpu", tuple[GpuFact, ...]),
+    "knobs": ("knob", tuple[KnobFact, ...]),
+    "recipes": ("recipe", tuple[RecipeFact, ...]),
+    "data_sets": ("data set", tuple[DataSetFact, ...]),
+    "starts": ("start", tuple[Start, ...]),
+    "allocations": ("allocation", tuple[Allocation, ...]),
+    "config_files": ("config file", tuple[ConfigFile, ...]),
+}
+"""Files that are a list: name of the file and of the field of `Knowledge` → what each entry is, and the type of all."""
 
 
 class Knowledge(Strict, frozen=True):

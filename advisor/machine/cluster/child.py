@@ -8,7 +8,9 @@ the task and live in its memory only.
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import marshal
 import os
 import re
 import sys
@@ -16,11 +18,12 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import CodeType
 from typing import Any
 
-from advisor.language import mark, say, sentences, speak, spoken
+from advisor.language import ENGLISH, mark, read_catalogue, say, sentences, speak, spoken
 from advisor.machine.cluster.reachability import TOKEN, unreachable_nodes, wants_token, why_unreachable
-from advisor.machine.cluster.shipped_modules import catalogue, packed_code, travelling_probe
 
 _MISSING = mark("--ray needs the Python package ray, in the version of the cluster: pip install 'rl-oom-advisor[ray]'")
 _NO_CLUSTER = mark("no Ray cluster answers at {address}; `ray status` on one of its nodes shows the address")
@@ -44,7 +47,6 @@ SendLine = Callable[..., None]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Ask, and write what is answered as it comes."""
     address, seconds, every = arguments[0], float(arguments[1]), float(arguments[2])
     speak(arguments[3])
     out = os.dup(1)
@@ -193,6 +195,69 @@ class Rounds:
 
     def _silent(self, node: str, because: str) -> None:
         self.send(kind="silent", id=node, name=self.names.get(node, node[:6]), because=because)
+
+
+# --- the modules and texts that a task takes along: this program need not be installed on a node ----------------------
+
+_GROUND = ("hostile", "language", "redact", "regex", "units", "words")
+_READING = (
+    "amd",
+    "ascend",
+    "cards",
+    "cgroup",
+    "drivers",
+    "host",
+    "inventory",
+    "inventory_json",
+    "libraries",
+    "measure",
+    "nvml",
+    "timeouts",
+    "processes",
+    "ray_session",
+    "tool",
+)
+MODULES = (
+    "advisor",
+    *(f"advisor.{name}" for name in _GROUND),
+    "advisor.machine",
+    *(f"advisor.machine.{name}" for name in _READING),
+)
+"""All that `measure` imports of ours."""
+
+
+def packed_code() -> bytes:
+    """Module name → its compiled code, packed; below 100 KiB, which Ray hands over with a task.
+
+    What is larger lies in the object store of the node that asks, and to get it from there every node must be able to
+    call back.
+    """
+    return zlib.compress(marshal.dumps({name: _compiled(name) for name in MODULES}), 6)
+
+
+def _compiled(module: str) -> CodeType:
+    """Without its docstrings, which nobody reads there: an eighth of it."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    code: CodeType = compile(Path(spec.origin).read_bytes(), spec.origin, "exec", optimize=2, dont_inherit=True)
+    return code
+
+
+def travelling_probe() -> Callable[..., bytes]:
+    """The probe as a function of no module, so that Ray sends it by value."""
+    space: dict[str, Any] = {"__name__": "rl_oom_advisor_probe"}
+    exec(_compiled("advisor.machine.cluster.probe"), space)  # noqa: S102 - our own
+    found: Callable[..., bytes] = space["probe"]
+    return found
+
+
+def catalogue() -> dict[str, str]:
+    """The translated texts of these modules in the language spoken; {} in English."""
+    if spoken() == ENGLISH:
+        return {}
+    folder = Path(__file__).parents[2] / "languages" / spoken()
+    return read_catalogue(folder, "machine.json") | read_catalogue(folder, "program.json")
 
 
 if __name__ == "__main__":

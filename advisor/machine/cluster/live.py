@@ -74,7 +74,6 @@ class ClusterGauges:
             return ClusterSnapshot(nodes, self._problem, self._asked_before)
 
     def close(self) -> None:
-        """Leave the cluster."""
         with self._lock:
             child, self._child = self._child, None
         if child is not None:
