@@ -106,6 +106,10 @@ class ShellState(Struct):
     doubted: bool = False
     """Whether something ran that may have set any variable: one that was not set before may have a value."""
     inside_function: bool = False
+    dash: bool = False
+    """Whether the shell that runs it is taken to be dash, and not bash."""
+    ends_on_failure: bool = False
+    """`set -e`, in dash: what it does not have ends the script."""
     exports: frozenset[bytes] = frozenset()
     """Names exported before they have a value."""
     exports_all: bool = False
@@ -321,3 +325,7 @@ class ShellTrace(Struct, frozen=True):
     notes: Sequence[str]
     whole: bool
     """Whether the script was followed to its end."""
+    by_sh: bool = False
+    """Whether `sh` runs some of it."""
+    ended: str = ""
+    """Why that shell, taken to be dash, ends before the end."""

@@ -34,9 +34,10 @@ _NO_LAUNCH = mark("{file} holds settings without the command they belong to, so 
 
 
 def rewrite(
-    script: Script, launch_index: int, wanted: Sequence[EditRequest], *, alone: bool = False
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], *, alone: bool = False, override: bool = False
 ) -> tuple[Rewrite, ...]:
-    """The documents with the wanted changes, for one launch of the script; `alone`: for no other call of its function.
+    """The documents with the wanted changes, for one launch of the script; `alone`: for no other call of its function,
+    `override`: as overrides at the launch, whatever literal decides now.
 
     A literal that decides only one setting is edited in place; else an override is added at the launch. Every result
     has been read again: raises EditRefused, in one sentence, where a change would move something else too.
@@ -58,7 +59,7 @@ def rewrite(
         wanted = [_as_list(item, own.get(item.key)) for item in wanted]
     try:
         if document.kind == "shell":
-            _shell(script, launch_index, wanted, changes)
+            _shell(script, launch_index, wanted, changes, override)
         elif document.kind == "python":
             _python(script, wanted, changes)
         else:
@@ -68,6 +69,10 @@ def rewrite(
     except Exhausted as error:
         raise EditRefused(say("The script is too long to be changed safely.")) from error
     rewrites = changes.rewrites()
+    if script.by_sh and not override and differences(script, launch_index, wanted, rewrites, alone=alone):
+        return rewrite(
+            script, launch_index, wanted, alone=alone, override=True
+        )  # what decides by one shell and another
     if alone and document.kind == "shell" and len(together(script, launch_index)) > 1:
         if not differences(script, launch_index, wanted, rewrites, alone=True):
             return rewrites
@@ -82,6 +87,8 @@ def rewrite(
     if problems:
         if len(together(script, launch_index)) > 1:
             raise _each_its_own(script, launch_index)
+        if problems[0].sentence:
+            raise EditRefused(problems[0].says)
         raise EditRefused(say("The change cannot be made without side effects: {what}", what=problems[0].says))
     return rewrites
 
@@ -165,7 +172,9 @@ def _only_settings(wanted: EditRequest, document: Document) -> None:
         raise EditRefused(say("{file} starts no command: no place for the variable {key}.", **names))
 
 
-def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes) -> None:
+def _shell(
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes, override: bool = False
+) -> None:
     from advisor.script.shell_edit import ShellEditor, edit_environment
 
     file = clean_line(str(script.documents[0].path))
@@ -189,7 +198,7 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
     simple = launch.command.simple
     for cut in (one for one in reading.cuts if simple.start <= one.start <= simple.end):
         changes.replace(0, *cut.mended(reading.data[0]))  # what counts as part of the command is made so
-    editor = ShellEditor(reading, launch, changes)
+    editor = ShellEditor(reading, launch, changes, override)
     for item in wanted:
         if item.kind == "job":
             edit_job_option(script.documents[0], item, changes)

@@ -59,9 +59,13 @@ def read_script(
 
 
 def read_documents(
-    files: Files, path: Path, positional: tuple[str, ...], environment: Mapping[str, str] | None = None
+    files: Files,
+    path: Path,
+    positional: tuple[str, ...],
+    environment: Mapping[str, str] | None = None,
+    by_dash: bool = False,
 ) -> Script:
-    """`read_script` over files that may already be in memory."""
+    """`read_script` over files that may already be in memory; `by_dash`: `sh` is taken to be dash."""
     kind = _SUFFIXES.get(path.suffix.lower())
     if kind in (None, "python", "shell"):
         document = files.known(path) if files.given is not None else load(path, kind or "shell")
@@ -70,7 +74,7 @@ def read_documents(
         kind = "python" if kind == "shell" and _is_python(document.data) else kind
         kind = "toml" if kind == "shell" and _is_toml(document.data) else kind
     if kind == "shell":
-        return _shell(files, path, positional)
+        return _shell(files, path, positional, by_dash)
     number = files.add(path, kind)
     try:
         launch = config_launch(files, number, environment, positional)
@@ -110,7 +114,7 @@ def _is_python(data: bytes) -> bool:
     return _IMPORTS.match(data.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
-def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
+def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) -> Script:
     from advisor.bash.words import Unterminated
     from advisor.script.fragment import read_fragment, read_pasted, unread
     from advisor.script.not_found import hinted_launch, left_variables
@@ -118,7 +122,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     from advisor.script.shell import other_commands, read_shell
 
     try:
-        reading = read_shell(files, path, positional)
+        reading = read_shell(files, path, positional, by_dash=by_dash)
     except Unterminated as error:
         line = files.documents[0].line_of(error.at)
         where = {"file": clean_line(str(path)), "line": line}
@@ -142,7 +146,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     engine = engine_arguments(files.documents[0].data)
     if len(launches) == 1:
         launches = (replace(launches[0], settings=(*launches[0].settings, *engine)),)
-    if not launches and reading.trace.whole:
+    if not by_dash and not launches and reading.trace.whole:
         hinted = hinted_launch(reading, path.parent)
         hinted = replace(hinted, settings=(*hinted.settings, *engine)) if hinted is not None else None
         pasted = read_fragment(files, path, positional)
@@ -150,8 +154,16 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         launches = (pasted,) if pasted is not None else ()
         if hinted is None and not launches and not any(one.found for one in reading.trace.commands):
             hinted = left_variables(files, path, positional)
-    others, hinted = other_commands(reading), None if launches else hinted
-    return Script(tuple(files.documents), launches, tuple(notes), positional, others=others, hinted=hinted)
+    return Script(
+        tuple(files.documents),
+        launches,
+        tuple(notes),
+        positional,
+        others=other_commands(reading),
+        hinted=None if launches else hinted,
+        by_sh=reading.trace.by_sh,
+        ended=reading.trace.ended,
+    )
 
 
 _RETURNS = mark(
@@ -206,10 +218,10 @@ def in_memory(documents: Sequence[Document], new: Mapping[str, bytes]) -> Files:
     return Files([], given)
 
 
-def read_again(script: Script, rewrites: Sequence[Rewrite]) -> Script:
+def read_again(script: Script, rewrites: Sequence[Rewrite], *, by_dash: bool = False) -> Script:
     """The script as it would be read with the new bytes. Raises ScriptError where they are not well-formed."""
     files = in_memory(script.documents, {str(item.document.path): item.new for item in rewrites})
-    again = read_documents(files, Path(script.documents[0].path), script.positional, script.environment)
+    again = read_documents(files, Path(script.documents[0].path), script.positional, script.environment, by_dash)
     if script.starter is not None:
         return _started(again, script.starter)
     if script.documents[0].kind != "shell" or len(again.launches) != len(script.launches):

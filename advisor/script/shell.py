@@ -123,8 +123,10 @@ def read_shell(
     positional: tuple[str, ...],
     find: FindCommand = find_launcher,
     instead: bytes | None = None,
+    by_dash: bool = False,
 ) -> ShellReading:
-    """Follow the shell script `path`. Raises ScriptError for the file, Unterminated where its quotes do not match.
+    """Follow the shell script `path`, `by_dash`: `sh` being dash. Raises ScriptError for the file,
+    Unterminated where its quotes do not match.
 
     `instead` is followed in place of the file's text, byte for byte as long.
     """
@@ -143,7 +145,7 @@ def read_shell(
     found: list[cuts.Cut] = []
     rounds = 0
     while True:
-        reading = ShellReading(files, trace(doc, data, name, arguments, load, find), cuts=tuple(found))
+        reading = ShellReading(files, trace(doc, data, name, arguments, load, find, by_dash), cuts=tuple(found))
         _find_launches(reading, path.parent)
         further = {cut.start: cut for launch in reading.launches for cut in _meant(launch, data)}
         rounds += 1

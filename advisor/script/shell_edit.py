@@ -11,10 +11,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from advisor.bash.run import FILLERS
 from advisor.bash.syntax import Assignment
 from advisor.bash.text import ByteRange, NotSet, ShellValue, Varies, cut, joined, known
 from advisor.bash.words import Word
+from advisor.bash.wrapped import FILLERS
 from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
 from advisor.language import listed, say
@@ -51,8 +51,9 @@ _SWEEP = regex(r"(?:choice|range|interval|glob)\(|[^\[\]{}()'\",]+,")
 class ShellEditor:
     """Collects the edits for one launch."""
 
-    def __init__(self, reading: ShellReading, launch: ShellLaunch, changes: Changes) -> None:
+    def __init__(self, reading: ShellReading, launch: ShellLaunch, changes: Changes, override: bool = False) -> None:
         self.reading = reading
+        self.override = override
         self.launch = launch
         self.changes = changes
         self.site = Site(reading.data[0])
@@ -124,7 +125,12 @@ class ShellEditor:
         if argument.value == value:
             return
         place = setting_place(self.reading, self.launch, argument)
-        alone = place is not None and place.doc == 0 and not self.reading.shared(place, self.launch, argument.fields)
+        alone = (
+            not self.override
+            and place is not None
+            and place.doc == 0
+            and not self.reading.shared(place, self.launch, argument.fields)
+        )
         alone = alone and not self.may_be_outdone(argument)
         if not (alone and self.in_place(argument, wanted, value)):
             marker = "++" if argument.marker == "+" else argument.marker

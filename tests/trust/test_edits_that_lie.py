@@ -96,6 +96,11 @@ EXACT: dict[str, tuple[str, str, str]] = {
     "brackets in brackets": ("run.sh", f"A=(2 8)\ni=3\n{RUN} {MB}=${{A[i % ${{#A[@]}}]}} a.n=1\n", MB),
     "a value that a loop sets itself": ("run.sh", f"while [ -z $D ]; do\nD=1\nMB=8\n{LAUNCH}done\n", MB),
     "cd before a file": ("run.sh", f"cd sub\nsource ./env.sh\n{LAUNCH}", MB),
+    "a test that only bash knows, run by sh": (
+        "run.sh",
+        f'#!/bin/sh\nif [ "$X" == "" ]; then MB=8; else MB=4; fi\n{LAUNCH}',
+        MB,
+    ),
     "pushd before a file": ("run.sh", f"pushd sub >/dev/null\nsource ./env.sh\npopd >/dev/null\n{LAUNCH}", MB),
 }
 REFUSED: dict[str, tuple[str, str, str, str]] = {
@@ -245,6 +250,12 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
     ),
     "a key that is taken away behind": ("run.sh", f"{RUN} {MB}=8 ~{MB}\n", MB, f"is taken away by ~{MB}"),
     "several runs of hydra": ("run.sh", f"{RUN} --multirun {MB}=8,4\n", MB, "several values, one for each run"),
+    "an array, run by sh": (
+        "run.sh",
+        f"#!/usr/bin/env sh\nA=({MB}=8 a.b=1)\n{RUN} ${{A[@]}}\n",
+        MB,
+        "where it is dash",
+    ),
     "cd before a script": (
         "run.sh",
         "cd sub && bash run2.sh\n",
