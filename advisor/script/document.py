@@ -156,8 +156,10 @@ class Changes(Struct):
         self, doc: int, start: int, end: int, new: bytes, key: str = "", value: tuple[int, int] | None = None
     ) -> None:
         """Replace bytes `start:end`; `value` is where the key's value stands in `new`, the whole by default."""
-        edit = Edit(start, end, new)
-        self.edits.setdefault(doc, []).append(edit)
+        edit, made = Edit(start, end, new), self.edits.setdefault(doc, [])
+        edit = next((one for one in made if one == edit and start < end), edit)  # one literal, two settings alike
+        if all(one is not edit for one in made):
+            made.append(edit)
         if key:
             low, high = value or (0, len(new))
             self.values[key] = (doc, edit, low, high)

@@ -198,7 +198,7 @@ def _shell(
     simple = launch.command.simple
     for cut in (one for one in reading.cuts if simple.start <= one.start <= simple.end):
         changes.replace(0, *cut.mended(reading.data[0]))  # what counts as part of the command is made so
-    editor = ShellEditor(reading, launch, changes, override)
+    editor = ShellEditor(reading, launch, changes, override, wanted)
     for item in wanted:
         if item.kind == "job":
             edit_job_option(script.documents[0], item, changes)

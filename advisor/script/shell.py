@@ -86,7 +86,11 @@ class ShellReading(Struct, dict=True):
     @cached_property
     def keys(self) -> dict[tuple[int, int], str]:
         """(command, argument) → the key of the setting it belongs to."""
-        return {(one.command.number, i): a.key for one in self.launches for a in one.arguments for i in a.fields}
+        words = {(one.command.number, i): a.key for one in self.launches for a in one.arguments for i in a.fields}
+        before = [
+            (one, read_arguments(one.command.fields[: (at := one.found.launcher)[1]], at[0])) for one in self.launches
+        ]
+        return words | {(one.command.number, i): a.key for one, own in before for a in own for i in a.fields}
 
     def span(self, place: ByteRange) -> Span:
         """A place as the public noun."""
@@ -214,7 +218,14 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
     """The launch with its public noun filled in."""
     own = [_setting(reading, draft, argument) for argument in draft.arguments]
     followed = config_files.follow(
-        reading.files, _launcher(draft), own, _positional(draft), draft.command, base, clean(draft.found.program)
+        reading.files,
+        _launcher(draft),
+        own,
+        _positional(draft),
+        draft.command,
+        base,
+        clean(draft.found.program),
+        _launcher_unread(draft),
     )
     # a file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`
     options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -51,7 +52,15 @@ _SWEEP = regex(r"(?:choice|range|interval|glob)\(|[^\[\]{}()'\",]+,")
 class ShellEditor:
     """Collects the edits for one launch."""
 
-    def __init__(self, reading: ShellReading, launch: ShellLaunch, changes: Changes, override: bool = False) -> None:
+    def __init__(
+        self,
+        reading: ShellReading,
+        launch: ShellLaunch,
+        changes: Changes,
+        override: bool = False,
+        wanted: Sequence[EditRequest] = (),
+    ) -> None:
+        self.asked = {one.key.lstrip("-"): one.value for one in wanted}
         self.reading = reading
         self.override = override
         self.launch = launch
@@ -129,12 +138,18 @@ class ShellEditor:
             not self.override
             and place is not None
             and place.doc == 0
-            and not self.reading.shared(place, self.launch, argument.fields)
+            and not self.others(place, argument.fields, value)
         )
         alone = alone and not self.may_be_outdone(argument)
         if not (alone and self.in_place(argument, wanted, value)):
             marker = "++" if argument.marker == "+" else argument.marker
             self.add(marker, argument.key, wanted, value, argument.style == "joined")
+
+    def others(self, place: ByteRange, indices: tuple[int, ...], value: Value | None) -> tuple[str, ...]:
+        """What else a literal decides, beside what is to have the same value in this launch."""
+        own = [(at, key.lstrip("-")) for (number, at), key in self.reading.keys.items() if number in self.launch.group]
+        alike = (at for at, key in own if key in self.asked and self.asked[key] == value)
+        return self.reading.shared(place, self.launch, (*indices, *alike))
 
     def may_be_outdone(self, argument: Argument) -> bool:
         """Whether words behind an argument, of which nothing is known, may set it again: `key=4 $(cat more.txt)`.
@@ -202,7 +217,7 @@ class ShellEditor:
         else:
             fields = cut(fields, len(wanted.key) + 1)
         found = target(fields, self.reading.data) if at else None
-        shared = found is None or self.reading.shared(found.place, self.launch, (at[-1],))
+        shared = found is None or self.others(found.place, (at[-1],), value)
         if not isinstance(value, str) or shared or not self.replace_literal(fields, value, wanted, False):
             raise EditRefused(say("{key} is an option of the launcher: change it by hand.", key=clean_line(wanted.key)))
 

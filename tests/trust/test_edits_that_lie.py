@@ -432,7 +432,7 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
         "accelerate launch train.py --deepspeed all.json --gradient_accumulation_steps 2",
         "gradient_accumulation_steps",
-        "deepspeed:train_batch_size is 64, which per_device_train_batch_size, gradient_accumulation_steps must agree",
+        r"put all\.fits\.json in the place of",
     ),
     "an option changed after it is read": (
         f"import after\nfrom trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n"
@@ -504,7 +504,13 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
         "accelerate launch train.py --deepspeed ds.json --per_device_train_batch_size 8",
         "per_device_train_batch_size",
-        "must agree with",
+        r"put ds\.fits\.json in the place of",
+    ),
+    "a DeepSpeed file that must agree with what nobody knows": (
+        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        "accelerate launch --gradient_accumulation_steps $(cat ga) train.py --gradient_accumulation_steps 8",
+        "gradient_accumulation_steps",
+        "is unknown, which gradient_accumulation_steps must agree with",
     ),
 }
 
@@ -527,6 +533,9 @@ def test_a_python_file_gets_only_options_that_it_takes(
         file.with_name(name).write_text(text)
     main(["set", str(file), f"{key or 'num_generations'}=4", "--launch", "1"])
     assert re.search(told, capsys.readouterr().err)
+    new = {"ds": '{"train_micro_batch_size_per_gpu": 4}', "all": '{"train_batch_size": 128}'}
+    copies = {one: file.with_name(f"{one}.fits.json") for one in new}
+    assert all(not copy.exists() or copy.read_text() == new[one] for one, copy in copies.items())
     made_file = file.with_name("run.fits.sh")
     assert made_file.read_text().endswith(" --num-generations 4\n") if told == "written" else not made_file.exists()
 
