@@ -40,12 +40,14 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.requests import launch_index
     from advisor.commands.streams import emit_file, knowledge_of, tell, usable
     from advisor.plan.patch import fits_name
-    from advisor.script.reader import read_script
+    from advisor.script.reader import of_trainer, read_script
     from advisor.script.write import refuse_changed, refuse_existing, write_file
 
     given = [_pair(text) for text in parsed.changes]
     index = launch_index(parsed.launch)
     script = usable(lambda: read_script(Path(parsed.script)))
+    if index is not None and (read := usable(partial(of_trainer, script, index, given[0][0]))) is not script:
+        script, index = read, 0
     knowledge = knowledge_of(parsed)
     recognised = recognised_in(script, knowledge)
     after = usable(lambda: rewritten(script, given, index, recognised, knowledge))

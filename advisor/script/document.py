@@ -47,6 +47,8 @@ class Document(Struct, frozen=True):
     path: Path
     data: bytes
     kind: DocumentKind
+    trainer: int | None = None
+    """Which of the several trainers of a Python file is asked for; None: the last."""
 
     def line_of(self, offset: int) -> int:
         """1-based line of a byte offset."""

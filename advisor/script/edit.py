@@ -149,10 +149,20 @@ def _python(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> 
     from advisor.script.python_file import read_python
 
     document = script.documents[0]
-    editor = PythonEditor(read_python(document, script.environment, script.positional), changes)
+    reading = read_python(document, script.environment, script.positional)
+    editor = PythonEditor(reading, changes)
+    tables = {os.path.basename(table.name): table.table for table in reading.files.values()}
     for item in wanted:
         _only_settings(item, document)
-        editor.setting(item)
+        own = script.launches[0].effective().get(item.key)
+        place = own.span.path if own is not None and own.span is not None else ""
+        loaded = next((n for n, one in enumerate(script.documents) if n and str(one.path) == place), None)
+        if loaded is None:
+            editor.setting(item)
+            continue
+        editor.refuse_changed(item)
+        table = tables.get(script.documents[loaded].path.name)
+        _keyed(script, loaded, [replace(item, key=f"{table}.{item.key}" if table else item.key)], changes)
 
 
 def _keyed(script: Script, number: int, wanted: Sequence[EditRequest], changes: Changes, prefix: str = "") -> None:

@@ -28,7 +28,6 @@ from advisor.script.python_calls import (
     imported,
     is_dataclass,
     spell_out,
-    unchanged_dictionaries,
 )
 from advisor.script.python_names import NameValues, assignments
 from advisor.script.python_options import (
@@ -39,6 +38,7 @@ from advisor.script.python_options import (
     read_names,
     takes,
 )
+from advisor.script.python_spread import Entry, FileTable, Spread, entries
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
 _NEWLINE = regex(rb"\r\n|\n|\r")
@@ -75,6 +75,8 @@ class PythonReading(Struct):
     """Calls beside the run's own config, by what their settings' keys begin with: "LoraConfig"."""
     spread: dict[int, str] = field(default_factory=dict)
     """`id` of a call → what it is handed with `**` and nobody can read: any key may be among it."""
+    files: dict[int, FileTable] = field(default_factory=dict)
+    """`id` of a config's call → the file whose content it is handed so."""
     trained: tuple[str, ...] = ()
     """The classes of all trainers that are made, the last one last."""
     rivals: dict[str, list[int]] = field(default_factory=dict)
@@ -172,7 +174,7 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
     classes = {statement.name: statement for statement in tree.body if isinstance(statement, ast.ClassDef)}
     values = NameValues(tree, reading.environment)
     names = values.at(tree)
-    setup = find_setup(tree, values)
+    setup = find_setup(tree, values, reading.document.trainer)
     made = {called(call) for call in setup.configs}
     candidates = [node for node in classes.values() if _is_config(node, made)]
     reading.given = setup.given
@@ -194,7 +196,7 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
             if defaults or any(change.key in ("", name) for change in changes_of(tree, {owner})):
                 options[option] = Evaluated(reason=say("{name} is set in several places", name=option))
         values.options = options
-        _read_setup(reading, setup, values, unchanged_dictionaries(tree))
+        _read_setup(reading, setup, values, Spread(tree, values))
         reading.bases += tuple(imported(tree, classes, reading.bases))
         holders, last = config_names(tree, setup), _last_training(tree, values)
         around = values.scope(setup.configs[-1]) if setup.configs else None
@@ -295,14 +297,19 @@ _COUNTS = regex(r"(?:^|_)(?:r|rank|length|len|tokens|batch_size)$")
 """Ends of arguments that are counts, never objects of the program: one that cannot be read is a setting, too."""
 
 
-def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictionaries: Mapping[str, ast.expr]) -> None:
+def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, spread: Spread) -> None:
     """Keywords of the run's own config under their names; those of other calls, as far as they are known, under the
     call's, where the call itself counts as a switch.
     """
+    handed: dict[int, list[tuple[Entry, str]]] = {}
     for call in (*setup.configs, *(call for _, call in setup.parts)):
         for keyword in call.keywords:
-            if keyword.arg is None and _pairs(_behind(keyword.value, dictionaries)) is None:
+            found = None if keyword.arg else spread.listed(keyword.value)
+            handed[id(keyword)] = found or []
+            if found is None and keyword.arg is None:
                 reading.spread[id(call)] = clean_line(ast.unparse(keyword.value), 60)
+                if call in setup.configs and (file := spread.file(keyword.value)) is not None:
+                    reading.files[id(call)] = file
     reading.holder = setup.configs[-1] if setup.configs else reading.holder
     reading.trained = setup.trained
     classes = [called(call) for call in reversed(setup.configs)] + [setup.trainer] * bool(setup.trainer)
@@ -342,10 +349,10 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictio
                 if not _add_part(reading, keyword.arg, keyword, keyword.value, names, inside_only=True):
                     _add(reading, keyword.arg, keyword, keyword.value, names)
                 continue
-            for name, node, value in _pairs(_behind(keyword.value, dictionaries)) or ():
+            for (name, node, value), several in handed.get(id(keyword), ()):
                 _add(reading, name, node, value, values.at(value))
-                if isinstance(keyword.value, ast.Name) and values.handed(keyword.value.id) > 1:
-                    reading.handed[id(value)] = keyword.value.id
+                if several:
+                    reading.handed[id(value)] = several
     if setup.rivals:
         _doubt(reading, reading.fields[before:], len(setup.configs))
 
@@ -373,34 +380,13 @@ def _add_part(
 
     Returns whether it is a dictionary that is known to its last entry.
     """
-    pairs = _pairs(value, partly=True) or []
+    pairs = entries(value, partly=True) or []
     known = [pair for pair in pairs if Evaluator(names, reading.environment).evaluate(pair[2]).known]
     for name, inner, own in known:
         _add(reading, f"{key}.{name}", inner, own, names)
     if not pairs and not inside_only and Evaluator(names, reading.environment).evaluate(value).known:
         _add(reading, key, node, value, names)
-    return bool(known) and len(known) == len(_pairs(value) or [])
-
-
-def _pairs(value: ast.expr, *, partly: bool = False) -> list[tuple[str, FieldNode, ast.expr]] | None:
-    """Key, node and expression of what a dictionary holds; None where a key cannot be read, or it is none.
-
-    `partly`: the keys that can be read.
-    """
-    if isinstance(value, ast.Dict):
-        keys = zip(value.keys, value.values, strict=True)
-        pairs: list[tuple[str, FieldNode, ast.expr]] = [
-            (k.value, v, v) for k, v in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)
-        ]
-        return pairs if partly or len(pairs) == len(value.keys) else None
-    if isinstance(value, ast.Call) and called(value) == "dict":
-        pairs = [(k.arg, k, k.value) for k in value.keywords if k.arg]
-        return pairs if partly or (len(pairs) == len(value.keywords) and not value.args) else None
-    return None
-
-
-def _behind(value: ast.expr, dictionaries: Mapping[str, ast.expr]) -> ast.expr:
-    return dictionaries.get(value.id, value) if isinstance(value, ast.Name) else value
+    return bool(known) and len(known) == len(entries(value) or [])
 
 
 def python_launch(reading: PythonReading) -> Launch:
@@ -429,7 +415,7 @@ def python_launch(reading: PythonReading) -> Launch:
         )  # fmt: skip
     assumed = dict.fromkeys(name for source in reading.fields for name in source.found.assumed)
     notes = tuple(say("${name} is taken as not set in the environment.", name=clean(name, 100)) for name in assumed)
-    if len(reading.trained) > 1:
+    if len(reading.trained) > 1 and reading.document.trainer is None:
         names = listed(clean_line(name, 60) for name in reading.trained)
         notes = (*notes, say("The file makes several trainers ({names}): what is told is of the last.", names=names))
     program = clean_line(reading.document.path.stem)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -19,6 +20,9 @@ from advisor.script.files import Files, is_file, load
 from advisor.script.interpolation import interpolated
 from advisor.script.launch import Launch, Script
 from advisor.script.python_calls import TRAINER
+
+if TYPE_CHECKING:
+    from advisor.script.python_spread import FileTable
 
 _SUFFIXES: dict[str, DocumentKind] = {
     ".sh": "shell", ".bash": "shell", ".slurm": "shell", ".sbatch": "shell",
@@ -196,13 +200,40 @@ def config_launch(
     if document.kind == "python":
         from advisor.script.python_file import python_launch, read_python
 
-        launch = python_launch(read_python(document, environment, arguments))
+        reading = read_python(document, environment, arguments)
+        launch = _with_files(python_launch(reading), reading.files.values(), files, document)
         return replace(launch, launcher_unread=("",))  # nobody sees what starts it
     read = read_config(files, number)
     out = Followed(read.settings, tuple(read.files), tuple(read.notes))
     follow_linked(files, document.path.parent, "", out)
     settings = interpolated(effective(out.settings), environment or {})
     return Launch(0, "", (), {}, tuple(settings), files=out.files, notes=out.notes, not_found=out.not_found)
+
+
+def of_trainer(script: Script, index: int, key: str) -> Script:
+    """A Python file that makes several trainers, read as the launch of one of them; of the last that `key` is told to
+    where the first is asked for and has it not.
+    """
+    from advisor.script.python_file import read_python
+
+    document = script.documents[0]
+    trained = read_python(document).trained if document.kind == "python" else ()
+    if len(trained) < 2 or index >= len(trained):
+        return script
+    files = in_memory([replace(document, trainer=index), *script.documents[1:]], {})
+    read = read_documents(files, document.path, script.positional, script.environment)
+    return read if index or key in read.launches[0].effective() else script
+
+
+def _with_files(launch: Launch, tables: Iterable[FileTable], files: Files, document: Document) -> Launch:
+    """The launch of a Python file with what it loads of other files and hands to its config."""
+    for table in tables:
+        number = files.find(table.name, document.path.parent, _SUFFIXES.get(Path(table.name).suffix, "yaml"))
+        head = f"{table.table}." if table.table else ""
+        found = read_config(files, number).settings if number is not None else []
+        own = [replace(one, key=one.key.removeprefix(head)) for one in found if one.key.startswith(head)]
+        launch = replace(launch, settings=(*own, *launch.settings))
+    return launch
 
 
 FOLLOWED = ("deepspeed:", "accelerate:")
