@@ -206,7 +206,7 @@ def refuse_idle(
     for key in map(native, keys):
         fact = framework.settings.get(key)
         own = program is not None and takes_option(program, key)
-        if fact is not None and key not in there and not own and not old.natives.reads(fact):
+        if fact is not None and key not in there and not own and old.natives.is_idle(fact):
             raise EditRefused(say("{framework} does not read {key} in this training.", key=clean_line(key), **told))
         if why := no_effect(new, key):
             idle.append(say("{key} has no effect here: {why}.", key=clean_line(key), why=why.rstrip(".")))
