@@ -56,6 +56,9 @@ def _declare(shell: Shell, command: Simple, fields: list[CommandWord], expander:
             # both names are one variable from here on, which is more than is followed
             why = unknown(say("a name that stands for another (declare -n) is not followed"))
             expander.state.variables[word.name] = expander.state.variables[joined(value)] = Variable((why,))
+    if b"f" in options and exported:
+        expander.state.given_on |= {item.text for item in fields[1:]}
+        return _next()
     for item in fields[1:]:
         text = item.text
         if not known(item.pieces) and not _NAMED.match(text):  # `export $(cat .env)`

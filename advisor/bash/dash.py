@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from advisor.bash.state import CommandWord
+from advisor.bash.state import CommandWord, ShellState
 from advisor.bash.syntax import Rejected, Statement
 from advisor.bash.text import Text, line_at, line_starts
 from advisor.bash.tree import own_to_bash
@@ -59,9 +59,9 @@ def told(text: Text, start: int, end: int) -> str:
     )
 
 
-def accepted(statements: Iterable[Statement], data: bytes) -> Iterator[Statement]:
-    """The statements of a text up to the line that dash cannot parse, and the end there."""
-    found = own_to_bash(data)
+def accepted(statements: Iterable[Statement], data: bytes, state: ShellState) -> Iterable[Statement]:
+    """The statements of a text up to the line that the shell which runs it cannot parse."""
+    found = own_to_bash(data) if state.dash else None
     line = len(data) if found is None else data.rfind(b"\n", 0, found[0]) + 1
     for statement in statements:
         if found is not None and statement.start >= line:

@@ -31,6 +31,7 @@ from advisor.bash.state import (
 from advisor.bash.syntax import Assignment, Simple, Statement
 from advisor.bash.text import (
     ByteRange,
+    OneWord,
     Piece,
     ShellValue,
     Text,
@@ -69,6 +70,8 @@ _SET_UP_SHELLS = frozenset(
     b"setvars.sh set_env.sh nvm.sh bash_completion".split()
 )
 """Files that set up a shell or a toolkit, and none of a run's own variables."""
+_ONE_WORD = frozenset(b"date hostname nproc whoami id mktemp realpath readlink uuidgen uname wc".split())
+"""Commands that print one word where they are asked for something to put into a command."""
 _EXPORT = regex(rb"^#SBATCH[ \t]+--export[= ](\S+)", re.MULTILINE)
 """What a job is given as its environment, beside what it is submitted from."""
 _BATCH = regex(rb"^#SBATCH\s", re.MULTILINE)
@@ -137,15 +140,6 @@ class Shell(Struct):
         self.by_sh = self.by_sh or sh
         state.dash = sh and self.dash
 
-    def accepted(self, statements: Iterable[Statement], data: bytes, state: ShellState) -> Iterable[Statement]:
-        """The statements of a text that the shell which runs it can parse."""
-        return dash.accepted(statements, data) if state.dash else statements
-
-    def end(self, text: Text, start: int, end: int) -> FlowStatus:
-        """Leave the script where dash does."""
-        self.ended = self.ended or dash.told(text, start, end)
-        return Flow.EXIT, False
-
     def expander(self, text: Text, state: ShellState) -> Expander:
         """Expands words of a text in a state."""
         return Expander(text, state, self.substitute)
@@ -208,7 +202,7 @@ class Shell(Struct):
         text = document_text(doc, data)
         at = 0
         try:
-            for statement in self.accepted(read_statements(data), data, state):
+            for statement in dash.accepted(read_statements(data), data, state):
                 at = statement.start
                 if self.statement(statement, text, state)[0] is not Flow.NEXT:
                     break
@@ -304,7 +298,8 @@ class Shell(Struct):
                 self.capture.extend(output)
                 return Flow.NEXT, True
             shown = fields[0].text.decode("utf-8", "replace")[:40]
-            self.capture.append(unknown(say("the output of {name}", name=shown)))
+            why = say("the output of {name}", name=shown)
+            self.capture.append(unknown(OneWord(why) if fields[0].text in _ONE_WORD else why))
         wrote = self.heredoc_file(command, fields, expander)
         fields = filled_later(fields)
         found = self.find_command([item.text.decode("utf-8", "replace") for item in fields])
@@ -382,7 +377,8 @@ class Shell(Struct):
         """What a shell that a command starts knows: the environment, and files that were written."""
         variables = {name: Variable(value, None, True) for name, value in environment.items()}
         inside = ShellState(variables, files=dict(state.files), script=state.script, folder=state.folder)
-        inside.dash = state.dash
+        inside.dash, inside.given_on = state.dash, state.given_on
+        inside.functions = {name: body for name, body in state.functions.items() if name in state.given_on}
         inside.lost, inside.changed, inside.doubted = state.lost, state.changed, state.doubted
         inside.assigned, inside.batch, inside.known_end = set(state.assigned), state.batch, state.known_end
         return inside
@@ -394,7 +390,7 @@ class Shell(Struct):
         text = nested_text(pieces, home)
         self.depth += 4
         try:
-            return self.block(self.accepted(parse(text.data), text.data, state), text, state)
+            return self.block(dash.accepted(parse(text.data), text.data, state), text, state)
         finally:
             self.depth -= 4
 
@@ -435,7 +431,7 @@ class Shell(Struct):
         self.depth += 4
         outer, state.source = state.source, joined(path)
         try:
-            return self.block(self.accepted(parse(data), data, state), document_text(doc, data), state)
+            return self.block(dash.accepted(parse(data), data, state), document_text(doc, data), state)
         finally:
             self.depth -= 4
             state.source = outer
@@ -489,7 +485,7 @@ class Shell(Struct):
         kept = len(self.commands), len(self.uses)
         self.depth += 4
         try:
-            self.block(self.accepted(parse(text.data), text.data, state), text, state.copy())
+            self.block(dash.accepted(parse(text.data), text.data, state), text, state.copy())
             out = self.capture
         finally:
             self.capture = outer

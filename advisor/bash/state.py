@@ -112,6 +112,8 @@ class ShellState(Struct):
     """`set -e`, in dash: what it does not have ends the script."""
     exports: frozenset[bytes] = frozenset()
     """Names exported before they have a value."""
+    given_on: frozenset[bytes] = frozenset()
+    """Functions that the bash which a command starts finds, too (`export -f`)."""
     exports_all: bool = False
     """`set -a`: everything that is assigned is exported."""
     local_names: set[bytes] = field(default_factory=set)
@@ -157,7 +159,7 @@ class ShellState(Struct):
         self.positional, self.files, self.folder = other.positional, other.files, other.folder
         self.left, self.before, self.lost = other.left, other.before, other.lost
         self.changed, self.doubted = other.changed, other.doubted
-        self.exports, self.exports_all = other.exports, other.exports_all
+        self.exports, self.exports_all, self.given_on = other.exports, other.exports_all, other.given_on
 
 
 def merge(left: ShellState, right: ShellState, reason: str) -> ShellState:

@@ -68,6 +68,11 @@ class _Follower(Shell):
             return builtin(self, command, fields, expander)
         return self.external(command, tuple(fields), expander)
 
+    def end(self, text: Text, start: int, end: int) -> FlowStatus:
+        """Leave the script where dash does."""
+        self.ended = self.ended or dash.told(text, start, end)
+        return Flow.EXIT, False
+
     def fails(self, command: Simple, text: Text, state: ShellState) -> FlowStatus:
         """A command that dash does not find: it goes on without, unless `set -e` ends it there."""
         return self.end(text, command.start, command.end) if state.ends_on_failure else (Flow.NEXT, False)

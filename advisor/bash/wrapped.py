@@ -24,8 +24,14 @@ def filled_later(fields: tuple[CommandWord, ...]) -> tuple[CommandWord, ...]:
     texts = [item.text for item in fields]
     fields = fields[: texts.index(b":::")] if b":::" in texts else fields
     if any(b"{}" in text for text in texts[1:]):
-        return tuple(CommandWord((later,)) if b"{}" in item.text else item for item in fields)
+        return tuple(CommandWord(_with_hole(item.pieces, later)) if b"{}" in item.text else item for item in fields)
     return (*fields, CommandWord((replace(later, quoted=False),)))
+
+
+def _with_hole(pieces: ShellValue, later: Piece) -> ShellValue:
+    """A word with what is not known yet in the place of every `{}`."""
+    at = joined(pieces).find(b"{}")
+    return pieces if at < 0 else (*cut(pieces, 0, at), later, *_with_hole(cut(pieces, at + 2), later))
 
 
 def wrapped_environment(

@@ -95,6 +95,15 @@ def _also(
             now = after.launches[launch.index].effective().get(own)
             if why and own.lstrip("-") in keys and now is not None and now.resolved:
                 yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=why)
+        for own, one in launch.effective().items():
+            now = after.launches[launch.index].effective().get(own)
+            stood, stands = one.span, now.span if now is not None else None
+            if own.lstrip("-") in keys and one.resolved and stood and stands and stood.start != stands.start:
+                names = {"key": clean_line(own), "line": stood.line, "others": listed(map(clean_line, one.shared_with))}
+                if one.shared_with:
+                    yield say("{key} is added where it wins: what stands in line {line} also decides {others}", **names)
+                elif one.origin == "command" and launch.argv:
+                    yield say("{key} is added where it wins: words behind line {line} may hold it, too", **names)
     mended = [cut for launch in changed for cut in launch.cuts if cut not in launch.lost]
     if mended and written is script.documents[0]:
         yield from dict.fromkeys(mended)

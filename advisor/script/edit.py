@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -58,10 +59,12 @@ def rewrite(
         own = {setting.key: setting.value for setting in script.launches[launch_index].settings}
         wanted = [_as_list(item, own.get(item.key)) for item in wanted]
     try:
-        if document.kind == "shell":
+        if document.kind == "shell" and not script.launches[launch_index].argv:
+            _embedded(script, wanted, changes)
+        elif document.kind == "shell":
             _shell(script, launch_index, wanted, changes, override)
         elif document.kind == "python":
-            _python(script, wanted, changes)
+            _python(script, document, wanted, changes)
         else:
             _keyed(script, 0, wanted, changes)
     except ScriptError as error:
@@ -144,11 +147,23 @@ def _as_list(item: EditRequest, before: Value | None) -> EditRequest:
     return item if told is None else replace(item, value=tuple(told[1].replace(",", " ").split()))
 
 
-def _python(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> None:
+def _embedded(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> None:
+    """Python in a here-document, and nothing else that trains."""
+    from advisor.script.shell import embedded_python
+
+    found = None
+    with suppress(Unterminated):
+        found = embedded_python(_as_it_stands(script.documents, script.positional))
+    if found is None:  # a part that somebody pasted
+        _shell(script, 0, wanted, changes)
+    else:
+        _python(script, found, wanted, changes)
+
+
+def _python(script: Script, document: Document, wanted: Sequence[EditRequest], changes: Changes) -> None:
     from advisor.script.python_edit import PythonEditor
     from advisor.script.python_file import read_python
 
-    document = script.documents[0]
     reading = read_python(document, script.environment, script.positional)
     editor = PythonEditor(reading, changes)
     tables = {os.path.basename(table.name): table.table for table in reading.files.values()}
@@ -185,7 +200,8 @@ def _only_settings(wanted: EditRequest, document: Document) -> None:
 def _shell(
     script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes, override: bool = False
 ) -> None:
-    from advisor.script.shell_edit import ShellEditor, edit_environment
+    from advisor.script.environment_edit import edit_environment
+    from advisor.script.shell_edit import ShellEditor
 
     file = clean_line(str(script.documents[0].path))
     if found := _TEMPLATE.search(script.documents[0].data):

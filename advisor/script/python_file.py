@@ -164,6 +164,17 @@ def parsed(data: bytes) -> ast.Module:
             raise error from None
 
 
+_STARTS = regex(
+    r"(?:subprocess\.|sp\.)?(?:run|call|check_call|check_output|Popen)\Z|os\.(?:system|popen|exec\w+|spawn\w+)\Z"
+)
+
+
+def starts_command(data: bytes) -> int | None:
+    """The line of a Python file that starts a command, the first one; None where none does."""
+    calls = (node for node in ast.walk(parsed(data)) if isinstance(node, ast.Call))
+    return min((call.lineno for call in calls if _STARTS.match(ast.unparse(call.func))), default=None)
+
+
 def takes_option(document: Document, key: str, *, configured: bool = False) -> bool | None:
     """Whether a well-formed Python file reads an option of this name from its command; None: nobody knows."""
     return takes(parsed(document.data), key, configured)

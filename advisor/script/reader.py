@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,7 +124,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
     from advisor.script.fragment import read_fragment, read_pasted, unread
     from advisor.script.not_found import hinted_launch, left_variables
     from advisor.script.pasted import engine_arguments
-    from advisor.script.shell import other_commands, read_shell
+    from advisor.script.shell import embedded_python, other_commands, read_shell
 
     try:
         reading = read_shell(files, path, positional, by_dash=by_dash)
@@ -150,6 +151,9 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
     engine = engine_arguments(files.documents[0].data)
     if len(launches) == 1:
         launches = (replace(launches[0], settings=(*launches[0].settings, *engine)),)
+    if not launches and (embedded := embedded_python(reading)) is not None:
+        with suppress(ScriptError):
+            launches = (_embedded(embedded),)
     if not by_dash and not launches and reading.trace.whole:
         hinted = hinted_launch(reading, path.parent)
         hinted = replace(hinted, settings=(*hinted.settings, *engine)) if hinted is not None else None
@@ -168,6 +172,13 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         by_sh=reading.trace.by_sh,
         ended=reading.trace.ended,
     )
+
+
+def _embedded(document: Document) -> Launch:
+    """The launch of Python in a here-document."""
+    from advisor.script.python_file import python_launch, read_python
+
+    return replace(python_launch(read_python(document)), launcher_unread=("",))
 
 
 _RETURNS = mark(

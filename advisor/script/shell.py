@@ -19,12 +19,12 @@ from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.script import config_files, cuts
 from advisor.script.arguments import Argument, read_arguments, shown
-from advisor.script.document import Setting, Span, effective
+from advisor.script.document import Document, Setting, Span, effective
 from advisor.script.files import Files
 from advisor.script.interpolation import interpolated
 from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
-from advisor.script.launcher import SPREADS, base, find_launcher, is_engine, is_other_work, only_asks
+from advisor.script.launcher import PYTHON, SPREADS, base, find_launcher, is_engine, is_other_work, only_asks
 from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
@@ -264,6 +264,27 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         partial=cuts.ends_open(reading.data[0], command.simple),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)
+
+
+_BLANKED = regex(rb"[^\n]")
+_FILLED_IN = regex(rb"[$`\\]")
+
+
+def embedded_python(reading: ShellReading) -> Document | None:
+    """The Python of `python - <<'EOF'` that makes a config, every byte where it stands in the script; None without."""
+    document = reading.files.documents[0]
+    for command in reading.trace.commands:
+        simple, words = command.simple, [shown(item) for item in command.fields]
+        place = command.text.place(simple.start, simple.start, "plain")
+        if not PYTHON.match(base(words[0])) or words[1:] not in ([], ["-"]) or place is None or place.doc:
+            continue
+        for body, expands in [(one.body, one.expands) for one in simple.redirects if one.body is not None]:
+            start, end = (at + place.start - simple.start for at in body)
+            text = document.data[start:end]
+            if re.search(rb"\w(?:Config|Arguments|Args)\(", text) and not (expands and _FILLED_IN.search(text)):
+                around = (_BLANKED.sub(b" ", one) for one in (document.data[:start], document.data[end:]))
+                return replace(document, data=text.join(around), kind="python")
+    return None
 
 
 def _text(pieces: ShellValue) -> str | None:
