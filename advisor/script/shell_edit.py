@@ -50,7 +50,7 @@ class ShellEditor:
         override: bool = False,
         wanted: Sequence[EditRequest] = (),
     ) -> None:
-        self.asked = {one.key.lstrip("-"): one.value for one in wanted}
+        self.asked = {(one.kind == "launcher", one.key.lstrip("-")): one.value for one in wanted}
         self.reading = reading
         self.override = override
         self.launch = launch
@@ -137,8 +137,9 @@ class ShellEditor:
 
     def others(self, place: ByteRange, indices: tuple[int, ...], value: Value | None) -> tuple[str, ...]:
         """What else a literal decides, beside what is to have the same value in this launch."""
-        own = [(at, key.lstrip("-")) for (number, at), key in self.reading.keys.items() if number in self.launch.group]
-        alike = (at for at, key in own if key in self.asked and self.asked[key] == value)
+        own, start = self.reading.keys.items(), self.launch.found.arguments
+        named = [(at, (at < start, key.lstrip("-"))) for (number, at), key in own if number in self.launch.group]
+        alike = (at for at, key in named if key in self.asked and self.asked[key] == value)
         return self.reading.shared(place, self.launch, (*indices, *alike))
 
     def may_be_outdone(self, argument: Argument) -> bool:
