@@ -26,8 +26,9 @@ from advisor.script.document import Document, EditRefused, EditRequest, Rewrite,
 from advisor.script.files import Files, load
 from advisor.script.keyed_file import read_keyed
 from advisor.script.launch import Launch, Script
+from advisor.script.python_commands import starts_command
 from advisor.script.python_demands import stopped_by
-from advisor.script.python_file import parsed, read_python, starts_command, takes_option
+from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
 from advisor.script.python_parser import refuses, spellings, takes_no_value
 from advisor.script.reader import FOLLOWED, module_file, read_again
@@ -152,7 +153,7 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
         raise EditRefused(
             say("Nothing tells that {program} takes {key}: add it by hand if it does.", program=what, **told)
         )
-    if script.documents[0].kind == "python" and (line := starts_command(script.documents[0].data)) is not None:
+    if script.documents[0].kind == "python" and (line := starts_command(parsed(script.documents[0].data))) is not None:
         raise EditRefused(
             say("Line {line} of {file} starts a command: change {key} among its words.", line=line, **told)
         )

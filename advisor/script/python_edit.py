@@ -110,7 +110,7 @@ class PythonEditor:
             )
         if isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func).endswith("ListConfig"):
             node = node.args[0]
-        new = encoded(literal(value, self.reading.raw(node)))
+        new = encoded(literal(value, b'"' if id(node) in self.reading.words else self.reading.raw(node)))
         self.changes.replace(0, self.reading.start(node), self.reading.end(node), new, wanted.key)
         self.comment(wanted, source.node)
 

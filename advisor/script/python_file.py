@@ -29,6 +29,7 @@ from advisor.script.python_calls import (
     is_dataclass,
     spell_out,
 )
+from advisor.script.python_commands import command_settings
 from advisor.script.python_names import NameValues, assignments
 from advisor.script.python_options import (
     given_options,
@@ -87,6 +88,8 @@ class PythonReading(Struct):
     """`id` of a value in a dictionary that several calls are handed → the dictionary."""
     changed: dict[str, int] = field(default_factory=dict)
     """Key → the line that may change it once the config is made; "": any key, where its name is computed."""
+    words: set[int] = field(default_factory=set)
+    """`id` of values that are words of a command: texts, whatever they hold."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that the file is known to be run with."""
 
@@ -164,17 +167,6 @@ def parsed(data: bytes) -> ast.Module:
             raise error from None
 
 
-_STARTS = regex(
-    r"(?:subprocess\.|sp\.)?(?:run|call|check_call|check_output|Popen)\Z|os\.(?:system|popen|exec\w+|spawn\w+)\Z"
-)
-
-
-def starts_command(data: bytes) -> int | None:
-    """The line of a Python file that starts a command, the first one; None where none does."""
-    calls = (node for node in ast.walk(parsed(data)) if isinstance(node, ast.Call))
-    return min((call.lineno for call in calls if _STARTS.match(ast.unparse(call.func))), default=None)
-
-
 def takes_option(document: Document, key: str, *, configured: bool = False) -> bool | None:
     """Whether a well-formed Python file reads an option of this name from its command; None: nobody knows."""
     return takes(parsed(document.data), key, configured)
@@ -217,6 +209,9 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
                 handed = inside is not None and inside is not around and _takes_over(inside, change.node)
                 _read_change(reading, replace(change, value=None) if handed else change, values)
         return
+    for key, value in () if candidates else command_settings(tree):
+        _add(reading, key, value, value, values.at(value))
+        reading.words.add(id(value))
     for statement in tree.body:  # a fragment of a config class
         if isinstance(statement, ast.AnnAssign):
             for key, value in assignments(statement):
