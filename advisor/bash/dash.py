@@ -11,7 +11,6 @@ from advisor.bash.syntax import Rejected, Statement
 from advisor.bash.text import Text, line_at, line_starts
 from advisor.bash.tree import own_to_bash
 from advisor.bash.words import Parameter
-from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.regex import regex
 
@@ -49,7 +48,7 @@ class Ends(Exception):  # noqa: N818  (an end of the script, not a failure of ou
 
 def told(text: Text, start: int, end: int) -> str:
     """Why nothing runs from here on, and what to do about it."""
-    what = clean_line(text.data[start:end].partition(b"\n")[0].decode("utf-8", "replace"), 40)
+    what = text.data[start:end].partition(b"\n")[0].decode("utf-8", "replace")[:40]
     line = 0 if text.nested else line_at(line_starts(text.data), start)
     return say(
         "`sh` ends at what only bash knows (line {line}: {what}) where it is dash, as on Debian and Ubuntu: begin the "

@@ -60,7 +60,9 @@ class _Follower(Shell):
             if failed is not None:
                 return self.fails(command, text, state)
         if name in self.aliases and (self.expands_aliases or state.dash):
-            self.overwritten(state, say("the alias {name}", name=name.decode("utf-8", "replace")))
+            shown = name.decode("utf-8", "replace")
+            told = say("The alias {name} is not followed: write its command out.", name=shown)
+            self.overwritten(state, say("the alias {name}", name=shown), told)
         if name in state.functions:
             return self.call(name, command, fields, expander), self.last
         builtin = BUILTINS.get(name)

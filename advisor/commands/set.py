@@ -12,7 +12,7 @@ from advisor.arguments import add_knowledge, add_output
 from advisor.commands.settings import recognised_in
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
-from advisor.language import listed, say
+from advisor.language import listed, say, sentences
 from advisor.regex import regex
 
 _ELEMENT = regex(r"\[(\d+)\]")
@@ -162,7 +162,8 @@ def rewritten(
 
     name = clean_line(str(script.documents[0].path))
     if not script.launches:
-        raise Refusal(say("{file}: no training command was found in it", file=name))
+        why = say("{file}: no training command was found in it", file=name)
+        raise Refusal(sentences([f"{why}.", *script.notes]) if script.notes else why)
     if index is not None and index >= len(script.launches):
         raise Refusal(
             say("--launch {number}: {file} has {count}", number=index + 1, file=name, count=len(script.launches))

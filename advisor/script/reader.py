@@ -39,6 +39,8 @@ _SHEBANG = regex(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
 _SHELL = regex(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(?:ba|z|da)?sh\s")
+_FILLED = regex(rb"\bpython[\d.]*(?: -)? <<-?[ \t]*\w")
+"""Python in a here-document whose end mark stands in no quotes."""
 _KEYED = regex(rb"(?:[\w.-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*:(?:\s|\Z)|-\s|---|\.\.\.|#|[ \t]|\r?\n?\Z")
 """What a line of a YAML mapping begins with."""
 _NAMED = regex(rb"^[\w.-]*_[\w.-]*[ \t]*:(?:\s|\Z)", re.MULTILINE)
@@ -154,6 +156,11 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
     if not launches and (embedded := embedded_python(reading)) is not None:
         with suppress(ScriptError):
             launches = (_embedded(embedded),)
+    elif not launches and (found := _FILLED.search(files.documents[0].data)):
+        line = files.documents[0].line_of(found.start())
+        notes.append(
+            say("The shell fills in the Python of line {line}, which is not read: quote its end mark.", line=line)
+        )
     if not by_dash and not launches and reading.trace.whole:
         hinted = hinted_launch(reading, path.parent)
         hinted = replace(hinted, settings=(*hinted.settings, *engine)) if hinted is not None else None
@@ -170,7 +177,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         others=other_commands(reading),
         hinted=None if launches else hinted,
         by_sh=reading.trace.by_sh,
-        ended=reading.trace.ended,
+        ended=clean_line(reading.trace.ended, 400),
     )
 
 
