@@ -62,14 +62,16 @@ def run(parsed: argparse.Namespace) -> int:
             usable(partial(refuse_changed, one))
             usable(partial(refuse_existing, copy, parsed.force))
         for one, copy, data in copies:
-            also = usable(partial(write_file, copy, data, force=parsed.force, like=one.path))
-            notes += (say("written {file}", file=clean_line(str(copy))), *also)
+            linked = usable(partial(write_file, copy, data, force=parsed.force, like=one.path))
+            notes += (say("written {file}", file=clean_line(str(copy))), *linked)
         for one, copy, _ in copies[1:]:
             names = {"file": clean_line(str(one.path)), "new": clean_line(copy.name)}
             notes += (say("Both belong together: put {new} in the place of {file} before you run it.", **names),)
     if new == document.data:
         notes = (*notes, say("nothing is other in it: the launch has it already"))
-    for told in dict.fromkeys((*notes, *_also(script, after, given, index, document), *script.notes, *after.notes)):
+    assumed = script.launches[0].notes if script.documents[0].kind == "python" else ()  # which trainer, which variables
+    also = _also(script, after, given, index, document)
+    for told in dict.fromkeys((*notes, *also, *assumed, *script.notes, *after.notes)):
         tell(told)
     return Exit.DONE
 
