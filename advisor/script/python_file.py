@@ -423,12 +423,12 @@ def python_launch(reading: PythonReading) -> Launch:
     notes = tuple(say("${name} is taken as not set in the environment.", name=clean(name, 100)) for name in assumed)
     if len(reading.trained) > 1:
         chosen, names = reading.document.trainer, listed(clean_line(name, 60) for name in reading.trained)
-        last = say("The file makes several trainers ({names}): what is told is of the last.", names=names)
+        of_last = say("The file makes several trainers ({names}): what is told is of the last.", names=names)
         number = 0 if chosen is None else chosen + 1
         told = say(
             "The file makes several trainers ({names}): what is told is of number {number}.", names=names, number=number
         )
-        notes = (*notes, last if chosen is None else told)
+        notes = (*notes, of_last if chosen is None else told)
     program = clean_line(reading.document.path.stem)
     own = reading.environment.texts if isinstance(reading.environment, FileEnvironment) else {}
     environment = {**reading.environment, **{clean(name, 100): clean_line(text, 200) for name, text in own.items()}}
