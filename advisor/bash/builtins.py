@@ -9,6 +9,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from advisor.bash.conditions import Condition, Operand
+from advisor.bash.dash import Ends, refuses_test
 from advisor.bash.expand import Expander
 from advisor.bash.output import printed
 from advisor.bash.parameters import SEPARATORS
@@ -17,6 +18,7 @@ from advisor.bash.state import CommandWord, Flow, FlowStatus, Variable
 from advisor.bash.syntax import Assignment, Simple
 from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown, without_end
 from advisor.bash.words import Substitution, Word
+from advisor.bash.written import write
 from advisor.language import say
 from advisor.regex import regex
 
@@ -43,6 +45,8 @@ def _declare(shell: Shell, command: Simple, fields: list[CommandWord], expander:
     exported = (name == b"export" and b"n" not in options) or b"x" in options
     local = name in (b"local", b"declare", b"typeset") and expander.state.inside_function and b"g" not in options
     given = [word for word in command.words if isinstance(word, Assignment)]
+    if expander.state.dash and (any(word.append for word in given) or (name == b"local" and not local)):
+        raise Ends(command.start, command.end)
     values = [None if word.elements is not None else tuple(expander.value(word.value)) for word in given]
     for word, value in zip(given, values, strict=True):
         _mark(expander, word.name, options, local)
@@ -52,6 +56,9 @@ def _declare(shell: Shell, command: Simple, fields: list[CommandWord], expander:
             # both names are one variable from here on, which is more than is followed
             why = unknown(say("a name that stands for another (declare -n) is not followed"))
             expander.state.variables[word.name] = expander.state.variables[joined(value)] = Variable((why,))
+    if b"f" in options and exported:
+        expander.state.given_on |= {item.text for item in fields[1:]}
+        return _next()
     for item in fields[1:]:
         text = item.text
         if not known(item.pieces) and not _NAMED.match(text):  # `export $(cat .env)`
@@ -80,6 +87,8 @@ def _mark(expander: Expander, name: bytes, options: bytes, local: bool) -> None:
     old = None if local else variables.get(name)
     if local:
         expander.state.local_names.add(name)
+    if expander.state.dash:  # a local name has the value that it had outside
+        return
     array = b"a" in options or b"A" in options
     case = next((sign for letter, sign in _CASES.items() if letter in options), b"")
     if old is not None and old.readonly:
@@ -131,6 +140,8 @@ def _set(shell: Shell, command: Simple, fields: list[CommandWord], expander: Exp
     for sign, text in zip(texts, [*texts[1:], b""], strict=True):
         if re.fullmatch(rb"[-+]\w*a\w*", text) or (sign[1:] == b"o" and text == b"allexport"):
             expander.state.exports_all = (sign if text == b"allexport" else text).startswith(b"-")
+        if re.fullmatch(rb"[-+]\w*e\w*", text):
+            expander.state.ends_on_failure = text.startswith(b"-")
         if text == b"--":
             break
     return _next()
@@ -274,7 +285,7 @@ def _source(shell: Shell, command: Simple, fields: list[CommandWord], expander: 
         return _next(None)
     state = expander.state
     positional = state.positional
-    if len(fields) > 2:
+    if len(fields) > 2 and not state.dash:
         state.positional = tuple(fields[2:])
     body = _fed(command, fields[1], expander)
     if body is None:
@@ -325,6 +336,8 @@ def _test(shell: Shell, command: Simple, fields: list[CommandWord], expander: Ex
             operands.append(Operand(shown[:4], item.pieces, quoted))
     if not operands and words:
         operands = [Operand("", ())]
+    if expander.state.dash and refuses_test([joined(one.value or ()) for one in operands]):
+        return _next(False)
     return _next(shell.decide(Condition(operands, given, False)))
 
 
@@ -347,11 +360,11 @@ def _echo(shell: Shell, command: Simple, fields: list[CommandWord], expander: Ex
     for redirect in command.redirects:
         if redirect.operator in (b">", b">>", b">|"):
             target = expander.value(redirect.target)
-            shell.write(target, tuple(printed(fields)), redirect.operator == b">>", expander.state)
+            write(target, tuple(printed(fields, expander.state.dash)), redirect.operator == b">>", expander.state)
     if shell.capture is not None:
         if any(redirect.operator in (b">", b">>", b">&", b"&>") for redirect in command.redirects):
             return _next()
-        shell.capture.extend(printed(fields))
+        shell.capture.extend(printed(fields, expander.state.dash))
     return _next()
 
 

@@ -88,14 +88,19 @@ class Expander(Parameters):
         literal = word.literal()
         if literal is not None and len(word.parts) == 1 and _PLAIN.fullmatch(literal):
             return [CommandWord(tuple(self.expansion(word.parts[0])), home)]
-        if literal is not None and b"{" in literal and not any(p.quoted for p in word.parts if isinstance(p, Literal)):
+        if (
+            literal is not None
+            and b"{" in literal
+            and not self.state.dash
+            and not any(p.quoted for p in word.parts if isinstance(p, Literal))
+        ):
             expanded = expand_braces(literal)
             if expanded == []:
                 return [CommandWord((replace(unknown(say("braces that make too many words")), quoted=False),))]
             if expanded is not None:
                 deps = self.text.deps(word.start, word.end)
                 return [CommandWord((Piece(text, None, deps),)) for text in expanded]
-        if literal is None and _has_braces(word):
+        if literal is None and not self.state.dash and _has_braces(word):
             why = unknown(say("braces around a variable are not followed"), self.text.deps(word.start, word.end))
             return [CommandWord((replace(why, quoted=False),))]
         out: list[list[Piece]] = []
@@ -211,6 +216,9 @@ class Expander(Parameters):
     def literal(self, part: Literal) -> list[Piece]:
         if HOLE in part.text:
             return self.holes(part)
+        if part.context == "ansi" and self.state.dash:
+            raw = b"$" + self.text.data[part.start : part.end]
+            return [Piece(raw, None, self.text.deps(part.start, part.end), "", part.quoted)]
         place = self.text.place(part.start, part.end, part.context)
         if place is None and part.text == self.text.data[part.start : part.end]:
             return [self.own(piece, part.quoted) for piece in self.text.pieces(part.start, part.end)]
@@ -253,6 +261,8 @@ class Expander(Parameters):
         if self.text.data[part.start : part.start + 1] == b"`" and _ESCAPED_IN_BACKTICKS.search(body.data):
             plain = _ESCAPED_IN_BACKTICKS.sub(rb"\1", body.data)
             body = nested_text((Piece(plain, None, self.text.deps(*part.body)),))
+        if self.state.dash and body.data.lstrip().startswith(b"<"):
+            return ()
         if body.data.lstrip().startswith(b"<") and not body.data.lstrip().startswith(
             (b"<(", b"<<")
         ):  # a file's content

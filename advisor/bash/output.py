@@ -29,14 +29,16 @@ _MAX_SEQUENCE = 1000
 _FORMAT = regex(rb"%([-0+ .\d]*)([sdixfeg%])")
 
 
-def printed(fields: list[CommandWord]) -> list[Piece]:
+def printed(fields: list[CommandWord], by_dash: bool = False) -> list[Piece]:
+    """What `echo` and `printf` print; dash's `echo` knows `-n` alone and always carries escapes out."""
     arguments = list(fields[1:])
     if fields[0].text == b"printf":
         return _printf(arguments)
-    newline, escapes = True, False
-    while arguments and re.fullmatch(rb"-[neE]+", joined(arguments[0].pieces)):
+    newline, escapes = True, by_dash
+    options = rb"-n" if by_dash else rb"-[neE]+"
+    while arguments and re.fullmatch(options, joined(arguments[0].pieces)) and newline >= by_dash:
         option = joined(arguments.pop(0).pieces)
-        newline, escapes = newline and b"n" not in option, b"e" in option
+        newline, escapes = newline and b"n" not in option, by_dash or b"e" in option
     out: list[Piece] = []
     for index, item in enumerate(arguments):
         out += [Piece(b" ")] if index else []

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from advisor.bash import dash
 from advisor.bash.arithmetic import Undecided, evaluate
 from advisor.bash.patterns import change_case, is_extended, strip_pattern, substitute_pattern
 from advisor.bash.state import OUTSIDE, CommandWord, ShellState, Variable
@@ -73,6 +74,10 @@ class Parameters:
         deps = list(sources(inner))
         if not known(inner):
             return unknown(why_unknown(inner), tuple(deps))
+        if self.state.dash and not (alike := dash.sums(joined(inner))):
+            if alike is False:
+                raise dash.Ends(*body)
+            return unknown(say(_NOT_KNOWN), tuple(deps))
         try:
             value = evaluate(joined(inner), self.integer(deps), self.store)
         except Undecided:
@@ -108,6 +113,8 @@ class Parameters:
 
     def many(self, part: Parameter) -> bool:
         """Whether a parameter stands for a list of arguments (`$@`, `${A[@]}`)."""
+        if self.state.dash:
+            dash.check(part)
         if part.length or part.operator.lstrip(b":") in (b"-", b"+", b"=", b"?"):
             return False
         return self.is_list(part) and not (part.indirect and part.name in (b"@", b"*"))
@@ -220,6 +227,8 @@ class Parameters:
 
     def parameter(self, part: Parameter) -> Iterable[Piece]:
         """`$name` and `${name…}`."""
+        if self.state.dash:
+            dash.check(part)
         if part.indirect:
             return self.indirect(part)
         if part.length:

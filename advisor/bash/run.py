@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.bash import dash
 from advisor.bash.conditions import Condition
 from advisor.bash.expand import Expander
 from advisor.bash.names import LONGEST_READ, assigned_names, known_end
@@ -27,11 +27,11 @@ from advisor.bash.state import (
     TracedCommand,
     Use,
     Variable,
-    Wrapped,
 )
-from advisor.bash.syntax import Assignment, Simple, Statement, Statements
+from advisor.bash.syntax import Assignment, Simple, Statement
 from advisor.bash.text import (
     ByteRange,
+    OneWord,
     Piece,
     ShellValue,
     Text,
@@ -47,6 +47,8 @@ from advisor.bash.text import (
 )
 from advisor.bash.tree import parse, read_statements
 from advisor.bash.words import Exhausted, Word
+from advisor.bash.wrapped import filled_later, of_the_job, wrapped_environment
+from advisor.bash.written import WRITES, may_write, write
 from advisor.language import mark, say
 from advisor.regex import regex
 
@@ -56,14 +58,11 @@ _MOST_WORDS = 40_000
 """Words that are run at most; a launch script has a few hundred."""
 MAX_DEPTH = 25
 """Statements within statements."""
-_LONGEST_PATH = 1_000
 _NO_KEY = mark("an array with a key that is not known")
 _PIECES_A_WORD = 16
 """Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
 _LAUNCH_COST = 3
 """How much more work a word of a launch is than another: it becomes a setting."""
-WRITES = (b">", b">>", b">|", b"&>", b"&>>")
-"""Redirections into a file."""
 _READ_COMMANDS = {b"bash", b"sh", b"sbatch", b"ssh", b"docker", b"sudo", b"srun"}
 """Commands that take shell text on their standard input where they are given none otherwise."""
 _SET_UP_SHELLS = frozenset(
@@ -71,13 +70,8 @@ _SET_UP_SHELLS = frozenset(
     b"setvars.sh set_env.sh nvm.sh bash_completion".split()
 )
 """Files that set up a shell or a toolkit, and none of a run's own variables."""
-_ONLY_READ = frozenset(
-    b"cat grep egrep ls head tail wc diff cmp stat file less chmod chown mkdir touch find which realpath readlink "
-    b"basename dirname md5sum sha256sum du awk cut sort uniq tr xargs git pip dos2unix".split()
-)
-"""Commands that leave what is in the files that they are given, so far as bash would read it."""
-_WRITES_LAST = {b"cp", b"mv", b"ln", b"install", b"rsync"}
-_IN_PLACE = regex(rb"-[a-zA-Z]*i|--in-?place")
+_ONE_WORD = frozenset(b"date hostname nproc whoami id mktemp realpath readlink uuidgen uname wc".split())
+"""Commands that print one word where they are asked for something to put into a command."""
 _EXPORT = regex(rb"^#SBATCH[ \t]+--export[= ](\S+)", re.MULTILINE)
 """What a job is given as its environment, beside what it is submitted from."""
 _BATCH = regex(rb"^#SBATCH\s", re.MULTILINE)
@@ -90,6 +84,12 @@ class Shell(Struct):
 
     load: Load
     find_command: FindCommand
+    dash: bool = False
+    """Whether `sh` is taken to be dash, and not bash by another name."""
+    by_sh: bool = False
+    """Whether `sh` runs some of it."""
+    ended: str = ""
+    """Why dash ends before the end."""
     commands: list[TracedCommand] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -125,13 +125,20 @@ class Shell(Struct):
     capture: list[Piece] | None = None
     """What a command substitution has printed so far; None outside of one."""
 
-    def block(self, statements: Statements, text: Text, state: ShellState) -> Flow:
+    def block(self, statements: Iterable[Statement], text: Text, state: ShellState) -> Flow:
         """Follow statements in order, until one ends the block."""
         raise NotImplementedError
 
     def statement(self, statement: Statement, text: Text, state: ShellState) -> FlowStatus:
         """Follow one statement."""
         raise NotImplementedError
+
+    def run_by(self, shell: bytes, data: bytes, state: ShellState) -> None:
+        """Note which shell runs a text: `shell`, or the one that its first line names."""
+        named = bool(dash.SHEBANG.match(data)) or (state.dash and not data.startswith(b"#!"))
+        sh = shell in dash.SH if shell else named
+        self.by_sh = self.by_sh or sh
+        state.dash = sh and self.dash
 
     def expander(self, text: Text, state: ShellState) -> Expander:
         """Expands words of a text in a state."""
@@ -185,6 +192,7 @@ class Shell(Struct):
 
     def script(self, doc: int, data: bytes, state: ShellState) -> None:
         """Follow a whole document."""
+        self.run_by(b"", data, state)
         state.assigned |= assigned_names(data)
         state.batch = _BATCH.search(data) is not None
         for given in _EXPORT.findall(data) if state.batch else ():
@@ -194,7 +202,7 @@ class Shell(Struct):
         text = document_text(doc, data)
         at = 0
         try:
-            for statement in read_statements(data):
+            for statement in dash.accepted(read_statements(data), data, state):
                 at = statement.start
                 if self.statement(statement, text, state)[0] is not Flow.NEXT:
                     break
@@ -290,15 +298,16 @@ class Shell(Struct):
                 self.capture.extend(output)
                 return Flow.NEXT, True
             shown = fields[0].text.decode("utf-8", "replace")[:40]
-            self.capture.append(unknown(say("the output of {name}", name=shown)))
+            why = say("the output of {name}", name=shown)
+            self.capture.append(unknown(OneWord(why) if fields[0].text in _ONE_WORD else why))
         wrote = self.heredoc_file(command, fields, expander)
         fields = filled_later(fields)
         found = self.find_command([item.text.decode("utf-8", "replace") for item in fields])
         if not wrote and (found is None or (found.kind == "program" and not found.trains)):
-            self.may_write(command, fields, expander)
+            may_write(command, fields, expander)
         environment, own = self.environment(command, expander)
         if found is not None:
-            environment, own = _wrapped_environment(found.wrapped, fields, environment, own)
+            environment, own = wrapped_environment(found.wrapped, fields, environment, own)
         number, state = len(self.commands), expander.state
         if found is not None and found.wrapped.folder is not None:
             word, start = found.wrapped.folder
@@ -312,22 +321,31 @@ class Shell(Struct):
         for name in own:
             self.uses += [Use(p, number, -1, "$" + name.decode("utf-8", "replace")) for p in sources(environment[name])]
         if found is not None and found.kind != "program":
-            inside = self.shell_of_its_own({**environment, **_of_the_job(found.wrapped, fields)}, state)
+            inside = self.shell_of_its_own({**environment, **of_the_job(found.wrapped, fields)}, state)
             if b"BASH_ENV" in environment:
                 self.follow(environment[b"BASH_ENV"], inside)
             self.inner(found, fields, inside)
         elif found is None and fields[0].text in _READ_COMMANDS:
-            self.fed(command, environment, expander)
+            self.fed(command, fields, environment, expander)
         return Flow.NEXT, None
 
-    def fed(self, command: Simple, environment: Mapping[bytes, ShellValue], expander: Expander) -> None:
+    def fed(
+        self,
+        command: Simple,
+        fields: tuple[CommandWord, ...],
+        environment: Mapping[bytes, ShellValue],
+        expander: Expander,
+    ) -> None:
         """`bash <<EOF`, `bash < file`: shell text on the standard input of a shell of its own."""
         body = expander.heredoc(command)
         for redirect in command.redirects if body is None else ():
             if redirect.operator == b"<":
-                self.follow(expander.value(redirect.target), self.shell_of_its_own(environment, expander.state))
+                inside = self.shell_of_its_own(environment, expander.state)
+                self.run_by(dash.shell_of(fields), b"", inside)
+                self.follow(expander.value(redirect.target), inside)
         if body is not None:
             inside = self.shell_of_its_own(environment, expander.state)
+            self.run_by(dash.shell_of(fields), b"", inside)
             words = [word.literal() if isinstance(word, Word) else None for word in command.words]
             if b"-s" in words:
                 given = [word for word in command.words[words.index(b"-s") + 1 :] if isinstance(word, Word)]
@@ -335,12 +353,17 @@ class Shell(Struct):
                 inside.positional = tuple(item for word in given for item in expander.fields(word))
             self.nested(body, inside)
 
-    def feed(self, body: ShellValue, state: ShellState) -> None:
-        self.nested(body, self.shell_of_its_own(state.exported(), state))
+    def feed(self, body: ShellValue, shell: bytes, state: ShellState) -> None:
+        inside = self.shell_of_its_own(state.exported(), state)
+        self.run_by(shell, b"", inside)
+        self.nested(body, inside)
 
     def inner(self, found: LauncherMatch, fields: tuple[CommandWord, ...], inside: ShellState) -> None:
         """Shell text or a script file that a command runs in a shell of its own."""
         inside.positional = tuple(fields[found.arguments + 1 :])
+        runner = dash.shell_of(fields[: found.arguments])
+        if runner:
+            self.run_by(runner, b"", inside)
         if found.kind == "text":
             inside.name = fields[found.arguments + 1].pieces if len(fields) > found.arguments + 1 else (Piece(b"bash"),)
             inside.positional = tuple(fields[found.arguments + 2 :]) or None
@@ -348,12 +371,14 @@ class Shell(Struct):
             self.nested(cut(item.pieces, found.cut), inside, None if found.cut else item.home)
         else:
             inside.name = fields[found.arguments].pieces
-            self.follow(inside.name, inside)
+            self.follow(inside.name, inside, executed=not runner)
 
     def shell_of_its_own(self, environment: Mapping[bytes, ShellValue], state: ShellState) -> ShellState:
         """What a shell that a command starts knows: the environment, and files that were written."""
         variables = {name: Variable(value, None, True) for name, value in environment.items()}
         inside = ShellState(variables, files=dict(state.files), script=state.script, folder=state.folder)
+        inside.dash, inside.given_on = state.dash, state.given_on
+        inside.functions = {name: body for name, body in state.functions.items() if name in state.given_on}
         inside.lost, inside.changed, inside.doubted = state.lost, state.changed, state.doubted
         inside.assigned, inside.batch, inside.known_end = set(state.assigned), state.batch, state.known_end
         return inside
@@ -365,15 +390,20 @@ class Shell(Struct):
         text = nested_text(pieces, home)
         self.depth += 4
         try:
-            return self.block(parse(text.data), text, state)
+            return self.block(dash.accepted(parse(text.data), text.data, state), text, state)
         finally:
             self.depth -= 4
 
-    def follow(self, path: ShellValue, state: ShellState) -> Flow:
-        """Run another script in `state`: one on disk, or one that this script wrote from a heredoc."""
+    def follow(self, path: ShellValue, state: ShellState, *, executed: bool = False) -> Flow:
+        """Run another script in `state`: one on disk, or one that this script wrote from a heredoc.
+
+        `executed`: by the shell that its own first line names.
+        """
         name = joined(path)
         written = state.files.get(state.path(name))
         if written is not None:
+            if executed:
+                self.run_by(b"", joined(written), state)
             return self.nested(written, state)
         loaded = self.load(name, state.folder) if self.depth < MAX_DEPTH else None
         shown = name.decode("utf-8", "replace")
@@ -390,6 +420,8 @@ class Shell(Struct):
                 self.overwritten(state, shown or say("a script"), named if shown else nameless)
             return Flow.NEXT
         doc, data = loaded
+        if executed:
+            self.run_by(b"", data, state)
         certain = name.startswith(b"/") or not state.lost  # else it may be another file of that name
         if b"/" not in name and b"PATH" in state.variables:  # where `source` looks first
             certain = False
@@ -399,7 +431,7 @@ class Shell(Struct):
         self.depth += 4
         outer, state.source = state.source, joined(path)
         try:
-            return self.block(parse(data), document_text(doc, data), state)
+            return self.block(dash.accepted(parse(data), data, state), document_text(doc, data), state)
         finally:
             self.depth -= 4
             state.source = outer
@@ -439,31 +471,11 @@ class Shell(Struct):
             append = any(r.operator == b">>" for r in command.redirects) or b"-a" in [f.text for f in fields]
             from_outside = [place for place in sources(body) if place.context != "heredoc"]
             for path in paths:
-                self.write(path, body, append, expander.state)
+                write(path, body, append, expander.state)
                 if joined(path).endswith(_DATA):  # a script is followed where it runs
                     label = say("{file}, which the script writes", file=joined(path).decode("utf-8", "replace")[:80])
                     self.uses += [Use(place, -1, -1, label) for place in from_outside]
         return body is not None
-
-    def may_write(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> None:
-        """Files that a command of which we know no more writes, or may write: what was read of them counts no more."""
-        state, name, texts = expander.state, fields[0].text, [item.text for item in fields[1:]]
-        written = [joined(expander.value(r.target)) for r in command.redirects if r.operator in WRITES]
-        if name in _WRITES_LAST or any(_IN_PLACE.match(text) for text in texts if name in (b"sed", b"perl", b"yq")):
-            written += texts[-1:]
-        for path in map(state.path, written):
-            state.files.pop(path, None)
-        named = [] if name in _ONLY_READ else [text for text in texts if not text.startswith(b"-") and b"." in text]
-        state.changed |= {state.path(text) for text in (*written, *named) if len(text) < _LONGEST_PATH}
-
-    def write(self, path: ShellValue, body: ShellValue, append: bool, state: ShellState) -> None:
-        """What a file of the script holds from here on."""
-        if known(path) and len(joined(path)) < _LONGEST_PATH:
-            name = state.path(joined(path))
-            before = state.files.pop(name, ()) if append else ()
-            state.files.pop(name, None)
-            state.files[name] = bounded((*before, *body))
-            state.changed -= {name}
 
     def substitute(self, text: Text, state: ShellState) -> ShellValue:
         """What `$( … )` would print, as far as it can be known."""
@@ -473,7 +485,7 @@ class Shell(Struct):
         kept = len(self.commands), len(self.uses)
         self.depth += 4
         try:
-            self.block(parse(text.data), text, state.copy())
+            self.block(dash.accepted(parse(text.data), text.data, state), text, state.copy())
             out = self.capture
         finally:
             self.capture = outer
@@ -482,51 +494,3 @@ class Shell(Struct):
             del self.commands[kept[0] :]
             del self.uses[kept[1] :]
         return trimmed_end(tuple(out))
-
-
-FILLERS = (b"xargs", b"parallel")
-"""Commands that put what they read among the arguments of another."""
-
-
-def filled_later(fields: tuple[CommandWord, ...]) -> tuple[CommandWord, ...]:
-    """The arguments of a command, where `xargs` and `parallel` put what they read in place of `{}` or at the end."""
-    name = fields[0].text
-    if name not in FILLERS:
-        return fields
-    later = unknown(say("{name} fills it in", name=name.decode()))
-    texts = [item.text for item in fields]
-    fields = fields[: texts.index(b":::")] if b":::" in texts else fields
-    if any(b"{}" in text for text in texts[1:]):
-        return tuple(CommandWord((later,)) if b"{}" in item.text else item for item in fields)
-    return (*fields, CommandWord((replace(later, quoted=False),)))
-
-
-def _wrapped_environment(
-    wrapped: Wrapped, fields: Sequence[CommandWord], environment: Mapping[bytes, ShellValue], own: frozenset[bytes]
-) -> tuple[dict[bytes, ShellValue], frozenset[bytes]]:
-    """What a command behind wrappers finds in its environment, and which of it they or its own prefix give it."""
-    removed = {name.encode("utf-8", "surrogateescape") for name in wrapped.removed}
-    out = {} if wrapped.elsewhere else {name: value for name, value in environment.items() if name not in removed}
-    given: dict[bytes, ShellValue] = {}
-    for one in wrapped.given:  # `NAME=value`
-        name = fields[one.word].text[one.start : one.end].partition(b"=")[0]
-        given[name] = cut(fields[one.word].pieces, one.start + len(name) + 1, one.end)
-    return {**out, **given}, frozenset((own & out.keys()) | given.keys())
-
-
-def _of_the_job(wrapped: Wrapped, fields: Sequence[CommandWord]) -> dict[bytes, ShellValue]:
-    """The variables that `ray job submit --runtime-env-json` gives the shell of the job."""
-    pieces = () if wrapped.runtime is None else fields[wrapped.runtime].pieces
-    if not known(pieces):
-        return {}
-    try:
-        parsed = json.loads(joined(pieces).removeprefix(b"--runtime-env-json=") or b"null", strict=False)
-    except (ValueError, RecursionError):
-        return {}
-    given = parsed.get("env_vars") if isinstance(parsed, dict) else None
-    pairs = given.items() if isinstance(given, dict) else ()
-    return {
-        name.encode(errors="replace"): (Piece(value.encode(errors="replace")),)
-        for name, value in pairs
-        if isinstance(value, str)
-    }

@@ -106,8 +106,14 @@ class ShellState(Struct):
     doubted: bool = False
     """Whether something ran that may have set any variable: one that was not set before may have a value."""
     inside_function: bool = False
+    dash: bool = False
+    """Whether the shell that runs it is taken to be dash, and not bash."""
+    ends_on_failure: bool = False
+    """`set -e`, in dash: what it does not have ends the script."""
     exports: frozenset[bytes] = frozenset()
     """Names exported before they have a value."""
+    given_on: frozenset[bytes] = frozenset()
+    """Functions that the bash which a command starts finds, too (`export -f`)."""
     exports_all: bool = False
     """`set -a`: everything that is assigned is exported."""
     local_names: set[bytes] = field(default_factory=set)
@@ -153,7 +159,7 @@ class ShellState(Struct):
         self.positional, self.files, self.folder = other.positional, other.files, other.folder
         self.left, self.before, self.lost = other.left, other.before, other.lost
         self.changed, self.doubted = other.changed, other.doubted
-        self.exports, self.exports_all = other.exports, other.exports_all
+        self.exports, self.exports_all, self.given_on = other.exports, other.exports_all, other.given_on
 
 
 def merge(left: ShellState, right: ShellState, reason: str) -> ShellState:
@@ -321,3 +327,7 @@ class ShellTrace(Struct, frozen=True):
     notes: Sequence[str]
     whole: bool
     """Whether the script was followed to its end."""
+    by_sh: bool = False
+    """Whether `sh` runs some of it."""
+    ended: str = ""
+    """Why that shell, taken to be dash, ends before the end."""

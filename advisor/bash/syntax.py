@@ -301,16 +301,25 @@ class Test(Struct, frozen=True):
     start: int
 
 
-Statement = Simple | If | For | While | CaseStatement | Function | CommandGroup | Pipeline | Chain | Negation | Test
+class Rejected(Struct, frozen=True):
+    """Bytes `start:end`, which the shell that runs them cannot parse: it leaves the script before their line."""
+
+    start: int
+    end: int
+
+
+Statement = (
+    Rejected | Simple | If | For | While | CaseStatement | Function | CommandGroup | Pipeline | Chain | Negation | Test
+)
 Statements = tuple[Statement, ...]
 
 
-def is_shell(statement: Statement) -> bool:
-    """`bash` or `sh` without a script: it runs what it reads."""
+def shell_word(statement: Statement) -> bytes:
+    """`bash` or `sh` without a script, which runs what it reads; empty where it is something else."""
     if not isinstance(statement, Simple) or statement.redirects:
-        return False
+        return b""
     words = [word.literal() if isinstance(word, Word) else None for word in statement.words]
-    return words[:1] in ([b"bash"], [b"sh"]) and words[1:] in ([], [b"-s"])
+    return (words[0] or b"") if words[:1] in ([b"bash"], [b"sh"]) and words[1:] in ([], [b"-s"]) else b""
 
 
 def is_test(statement: Statement) -> bool:

@@ -141,6 +141,10 @@ class NotSet(str):
         return cls(say("${name} is not set in the script", name=name.decode()))
 
 
+class OneWord(str):
+    """Why a value is not known that is one word, whatever it is: a path, a number, a name."""
+
+
 class Varies(str):
     """The reason for a value that every run has anew: a draw, a task of a job array, a row of a table."""
 

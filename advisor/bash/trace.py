@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from advisor.bash import syntax
+from advisor.bash import dash, syntax
 from advisor.bash.builtins import BUILTINS
 from advisor.bash.conditions import Condition, read_double, undecided
 from advisor.bash.expand import MOST_FIELDS, Expander
@@ -14,7 +14,7 @@ from advisor.bash.output import filtered
 from advisor.bash.patterns import matches
 from advisor.bash.run import MAX_DEPTH, Shell
 from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, ShellTrace, Variable, merge
-from advisor.bash.syntax import Simple, Statement, Statements, is_shell, is_test
+from advisor.bash.syntax import Simple, Statement, Statements, is_test, shell_word
 from advisor.bash.text import ByteRange, Piece, ShellValue, Text, joined, known, sources, unknown
 from advisor.bash.words import Exhausted, Unterminated, Word
 from advisor.language import mark, say
@@ -40,6 +40,8 @@ class _Follower(Shell):
             raise Exhausted
         expander = self.expander(text, state)
         try:
+            if state.dash and any(one.append or one.index is not None for one in command.assignments):
+                return self.fails(command, text, state)
             if not command.words:
                 for assignment in command.assignments:
                     self.assign(assignment, expander)
@@ -53,8 +55,14 @@ class _Follower(Shell):
         name = fields[0].text if fields else b""
         if not fields:
             return Flow.NEXT, True
-        if name in self.aliases and self.expands_aliases:
-            self.overwritten(state, say("the alias {name}", name=name.decode("utf-8", "replace")))
+        if state.dash and name not in state.functions:
+            failed = dash.answer(name, [item.text for item in fields[1:]])
+            if failed is not None:
+                return self.fails(command, text, state)
+        if name in self.aliases and (self.expands_aliases or state.dash):
+            shown = name.decode("utf-8", "replace")
+            told = say("The alias {name} is not followed: write its command out.", name=shown)
+            self.overwritten(state, say("the alias {name}", name=shown), told)
         if name in state.functions:
             return self.call(name, command, fields, expander), self.last
         builtin = BUILTINS.get(name)
@@ -62,7 +70,16 @@ class _Follower(Shell):
             return builtin(self, command, fields, expander)
         return self.external(command, tuple(fields), expander)
 
-    def block(self, statements: Statements, text: Text, state: ShellState) -> Flow:
+    def end(self, text: Text, start: int, end: int) -> FlowStatus:
+        """Leave the script where dash does."""
+        self.ended = self.ended or dash.told(text, start, end)
+        return Flow.EXIT, False
+
+    def fails(self, command: Simple, text: Text, state: ShellState) -> FlowStatus:
+        """A command that dash does not find: it goes on without, unless `set -e` ends it there."""
+        return self.end(text, command.start, command.end) if state.ends_on_failure else (Flow.NEXT, False)
+
+    def block(self, statements: Iterable[Statement], text: Text, state: ShellState) -> Flow:
         """Statements in order, until one ends the block."""
         for statement in statements:
             flow, self.last = self.statement(statement, text, state)
@@ -77,13 +94,16 @@ class _Follower(Shell):
             raise Exhausted
         try:
             return self.dispatch(statement, text, state)
+        except dash.Ends as ends:
+            return self.end(text, ends.start or statement.start, ends.end or statement.start + 40)
         finally:
             self.depth -= 1
 
     def dispatch(self, statement: Statement, text: Text, state: ShellState) -> FlowStatus:
         match statement:
             case Simple():
-                behind = statement.operator == b"&"  # it runs beside the script, in a shell of its own
+                # it runs beside the script, in a shell of its own
+                behind = statement.operator == b"&" or (state.dash and _writes_both(statement))
                 return self.simple(statement, text, state.copy() if behind else state)
             case syntax.If():
                 self.last = True
@@ -110,6 +130,8 @@ class _Follower(Shell):
             case syntax.Negation():
                 flow, status = self.statement(statement.body, text, state)
                 return flow, None if status is None else not status
+            case syntax.Rejected():
+                return self.end(text, statement.start, statement.end)
             case syntax.Test():
                 return Flow.NEXT, self.test(statement, text, state)
         return Flow.NEXT, None
@@ -118,11 +140,11 @@ class _Follower(Shell):
         """Every element runs in its own subshell; the output of the first filters through the rest."""
         outer, self.capture = self.capture, None
         output: list[Piece] = []
-        runs = bool(statement.elements) and is_shell(statement.elements[-1])
+        runs = bool(statement.elements) and bool(shell_word(statement.elements[-1]))
         for element in statement.elements:
             if runs and element is statement.elements[-1]:
                 if known(output):
-                    self.feed(tuple(output), state)
+                    self.feed(tuple(output), shell_word(statement.elements[-1]), state)
                 else:
                     self.notes.append(say("what a pipe hands to a shell is not known; it may start and set more."))
             if outer is not None or runs:
@@ -395,6 +417,8 @@ class _Follower(Shell):
 
     def test(self, statement: syntax.Test, text: Text, state: ShellState) -> bool | None:
         self.words += _CONDITION_COST
+        if state.dash:  # `[[` is not found; `((` opens a subshell in a subshell
+            return False if statement.double else None
         expander = self.expander(text, self.as_given(state))
         if not statement.double:
             result = expander.arithmetic(statement.body)
@@ -405,14 +429,25 @@ class _Follower(Shell):
 
 
 def trace(
-    doc: int, data: bytes, path: bytes, arguments: Sequence[bytes], load: Load, find_command: FindCommand
+    doc: int,
+    data: bytes,
+    path: bytes,
+    arguments: Sequence[bytes],
+    load: Load,
+    find_command: FindCommand,
+    by_dash: bool = False,
 ) -> ShellTrace:
     """Follow the script at `path`, document number `doc`, from its first line to its last.
 
     `arguments` are what it is given, `load` finds files that it sources and runs, `find_command` says what a command
-    line launches. Raises Unterminated where a quote or bracket never closes.
+    line launches, `by_dash` whether `sh` is taken to be dash. Raises Unterminated where a quote never closes.
     """
     state = ShellState(positional=tuple(CommandWord((Piece(text),)) for text in arguments) or None, script=path)
-    shell = _Follower(load, find_command)
+    shell = _Follower(load, find_command, by_dash)
     shell.script(doc, data, state)
-    return ShellTrace(shell.commands, shell.uses, shell.notes, shell.whole)
+    return ShellTrace(shell.commands, shell.uses, shell.notes, shell.whole, shell.by_sh, shell.ended)
+
+
+def _writes_both(command: Simple) -> bool:
+    """`command &> file`: a command behind which `&` stands, and an empty one that makes the file."""
+    return any(redirect.operator in (b"&>", b"&>>") for redirect in command.redirects)

@@ -35,6 +35,9 @@ _MOST_LINES = 45_000
 """Lines of code, without heredocs: more words than are ever followed."""
 
 
+_NAME = regex(rb"\w+\s*\(")
+_NO_GROUP = regex(rb"\"[^\"]*\"|'[^']*'|\$\(")
+_NO_NUMBER = regex(rb"\A\d*[<>]&\s*[^\s\d$\"-]")
 _COMMANDS = {
     "command", "declaration_command", "unset_command", "variable_assignment", "variable_assignments", "command_name",
     "word", "string", "raw_string", "concatenation", "expansion", "simple_expansion", "variable_name", "number",
@@ -113,6 +116,34 @@ def _readable(data: bytes) -> int:
         if specials > _MOST_SLOW or lines > most_lines:
             return at
     return len(data)
+
+
+_OWN = {"array", "process_substitution", "herestring_redirect", "c_style_for_statement", "|&", ";&", ";;&", "select"}
+"""Node types that only bash has."""
+
+
+def own_to_bash(data: bytes) -> tuple[int, int, int] | None:
+    """The first statement that a POSIX shell cannot parse, and the bytes for which it cannot; None without one."""
+    for top in _tree(data).children if len(data) < _LARGE else ():
+        waiting = [top]
+        while waiting:
+            node = waiting.pop()
+            if _is_own(node, data):
+                return top.start_byte, node.start_byte, node.end_byte
+            waiting += reversed(node.children)
+    return None
+
+
+def _is_own(node: Node, data: bytes) -> bool:
+    raw = data[node.start_byte : node.end_byte]
+    match node.type:
+        case "function_definition":
+            return raw.startswith(b"function") or _NAME.match(raw) is None
+        case "test_command":
+            return raw.startswith(b"[[") and b"(" in _NO_GROUP.sub(b"", raw)
+        case "file_redirect":
+            return _NO_NUMBER.search(raw) is not None
+    return node.type in _OWN
 
 
 class _Converter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from advisor.arguments import add_knowledge, add_output
 from advisor.commands.settings import recognised_in
 from advisor.exits import Exit, Refusal
 from advisor.hostile import clean_line
-from advisor.language import listed, say
+from advisor.language import listed, say, sentences
 from advisor.regex import regex
 
 _ELEMENT = regex(r"\[(\d+)\]")
@@ -38,27 +39,38 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.requests import launch_index
     from advisor.commands.streams import emit_file, knowledge_of, tell, usable
     from advisor.plan.patch import fits_name
-    from advisor.script.reader import read_script
-    from advisor.script.write import refuse_changed, write_file
+    from advisor.script.reader import of_trainer, read_script
+    from advisor.script.write import refuse_changed, refuse_existing, write_file
 
     given = [_pair(text) for text in parsed.changes]
     index = launch_index(parsed.launch)
     script = usable(lambda: read_script(Path(parsed.script)))
+    if index is not None and (read := usable(partial(of_trainer, script, index, given[0][0]))) is not script:
+        script, index = read, 0
     knowledge = knowledge_of(parsed)
     recognised = recognised_in(script, knowledge)
     after = usable(lambda: rewritten(script, given, index, recognised, knowledge))
-    document, new = usable(lambda: _only_changed(script, after))
+    changed = usable(lambda: _changed(script, after, parsed.output))
+    document, new = changed[0]
     notes: tuple[str, ...] = ()
     if parsed.output == "-":
         emit_file(new)
     else:
-        destination = Path(parsed.output) if parsed.output else fits_name(document.path)
-        usable(lambda: refuse_changed(document))
-        notes = usable(lambda: write_file(destination, new, force=parsed.force, like=document.path))
-        notes = (say("written {file}", file=clean_line(str(destination))), *notes)
+        copies = [(one, Path(parsed.output) if parsed.output else fits_name(one.path), new) for one, new in changed]
+        for one, copy, _ in copies:
+            usable(partial(refuse_changed, one))
+            usable(partial(refuse_existing, copy, parsed.force))
+        for one, copy, data in copies:
+            linked = usable(partial(write_file, copy, data, force=parsed.force, like=one.path))
+            notes += (say("written {file}", file=clean_line(str(copy))), *linked)
+        for one, copy, _ in copies[1:]:
+            names = {"file": clean_line(str(one.path)), "new": clean_line(copy.name)}
+            notes += (say("Both belong together: put {new} in the place of {file} before you run it.", **names),)
     if new == document.data:
         notes = (*notes, say("nothing is other in it: the launch has it already"))
-    for told in dict.fromkeys((*notes, *_also(script, after, given, index, document), *script.notes, *after.notes)):
+    assumed = script.launches[0].notes if script.documents[0].kind == "python" else ()  # which trainer, which variables
+    also = _also(script, after, given, index, document)
+    for told in dict.fromkeys((*notes, *also, *assumed, *script.notes, *after.notes)):
         tell(told)
     return Exit.DONE
 
@@ -84,6 +96,15 @@ def _also(
             now = after.launches[launch.index].effective().get(own)
             if why and own.lstrip("-") in keys and now is not None and now.resolved:
                 yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=why)
+        for own, one in launch.effective().items():
+            now = after.launches[launch.index].effective().get(own)
+            stood, stands = one.span, now.span if now is not None else None
+            if own.lstrip("-") in keys and one.resolved and stood and stands and stood.start != stands.start:
+                names = {"key": clean_line(own), "line": stood.line, "others": listed(map(clean_line, one.shared_with))}
+                if one.shared_with:
+                    yield say("{key} is added where it wins: what stands in line {line} also decides {others}", **names)
+                elif one.origin == "command" and launch.argv:
+                    yield say("{key} is added where it wins: words behind line {line} may hold it, too", **names)
     mended = [cut for launch in changed for cut in launch.cuts if cut not in launch.lost]
     if mended and written is script.documents[0]:
         yield from dict.fromkeys(mended)
@@ -128,6 +149,7 @@ def rewritten(
     from msgspec.structs import replace
 
     from advisor.run.arrival import (
+        agreeing,
         as_its_program_spells,
         in_its_file,
         is_switch,
@@ -141,7 +163,8 @@ def rewritten(
 
     name = clean_line(str(script.documents[0].path))
     if not script.launches:
-        raise Refusal(say("{file}: no training command was found in it", file=name))
+        why = say("{file}: no training command was found in it", file=name)
+        raise Refusal(sentences([f"{why}.", *script.notes]) if script.notes else why)
     if index is not None and index >= len(script.launches):
         raise Refusal(
             say("--launch {number}: {file} has {count}", number=index + 1, file=name, count=len(script.launches))
@@ -162,6 +185,9 @@ def rewritten(
         new = [one for one in wanted if not _is_so(now.launches[each], one)]
         done = rewrite(now, each, new, alone=not everywhere)
         before, now = now, read_again(now, done) if done else now
+        if along := agreeing(before, now, each, new, recognised[each], knowledge.config_files):
+            new += along
+            now = read_again(before, rewrite(before, each, new, alone=not everywhere))
         refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
         keys = [one.key for one in new if one.kind == "setting"]
         notes += refuse_idle(before, now, each, keys, recognised[each], knowledge.models)
@@ -180,17 +206,19 @@ def _by_launch(
     return found
 
 
-def _only_changed(before: Script, after: Script) -> tuple[Document, bytes]:
-    """The file whose bytes differ (the script itself where none does). Raises Refusal where several do."""
+def _changed(before: Script, after: Script, output: str | None) -> list[tuple[Document, bytes]]:
+    """The files whose bytes differ, the script first (alone where none does). Raises Refusal where one file is asked
+    for and several are.
+    """
     new = {document.path: document.data for document in after.documents}
-    changed = [document for document in before.documents if new.get(document.path, document.data) != document.data]
-    if len(changed) > 1:
-        names = listed(clean_line(str(document.path), 200) for document in changed)
+    found = [(document, new.get(document.path, document.data)) for document in before.documents]
+    changed = [(document, data) for document, data in found if data != document.data]
+    if len(changed) > 1 and output:
+        names = listed(clean_line(str(document.path), 200) for document, _ in changed)
         raise Refusal(
             say("these settings are decided in several files ({files}); only one can be written", files=names)
         )
-    document = changed[0] if changed else before.documents[0]
-    return document, new.get(document.path, document.data)
+    return changed or found[:1]
 
 
 def _has(launch: Launch, key: str) -> bool:

@@ -26,6 +26,7 @@ from advisor.script.document import Document, EditRefused, EditRequest, Rewrite,
 from advisor.script.files import Files, load
 from advisor.script.keyed_file import read_keyed
 from advisor.script.launch import Launch, Script
+from advisor.script.python_commands import starts_command
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
@@ -152,6 +153,10 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
         raise EditRefused(
             say("Nothing tells that {program} takes {key}: add it by hand if it does.", program=what, **told)
         )
+    if script.documents[0].kind == "python" and (line := starts_command(parsed(script.documents[0].data))) is not None:
+        raise EditRefused(
+            say("Line {line} of {file} starts a command: change {key} among its words.", line=line, **told)
+        )
     raise EditRefused(say("{file} has no {key}, and nothing tells that its program reads one.", **told))
 
 
@@ -184,8 +189,10 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
     for fact in files:
         for item in settings:
             _refuse_replaced(script, before, item.key, fact)
-        if framework is None or framework.framework in fact.frameworks:
-            _refuse_disagreement(script, before, launch, settings, framework, recognised.era, fact)
+    for fixed, _, rule in _disagreements(script, after, index, settings, recognised, files):
+        shown = fixed.text if fixed.resolved else say("unknown")
+        names = {"fixed": clean_line(fixed.key), "value": clean_line(shown), "key": listed(map(clean_line, rule.of))}
+        raise EditRefused(say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **names))
 
 
 def refuse_idle(
@@ -204,7 +211,7 @@ def refuse_idle(
     for key in map(native, keys):
         fact = framework.settings.get(key)
         own = program is not None and takes_option(program, key)
-        if fact is not None and key not in there and not own and not old.natives.reads(fact):
+        if fact is not None and key not in there and not own and old.natives.is_idle(fact):
             raise EditRefused(say("{framework} does not read {key} in this training.", key=clean_line(key), **told))
         if why := no_effect(new, key):
             idle.append(say("{key} has no effect here: {why}.", key=clean_line(key), why=why.rstrip(".")))
@@ -322,64 +329,79 @@ def _refuse_type(framework: Framework | None, item: EditRequest) -> None:
         raise EditRefused(say("{key} takes a whole number, which {value} is not.", **told))
 
 
-def _refuse_disagreement(
+def agreeing(
     script: Script,
-    before: Launch,
-    after: Launch,
+    after: Script,
+    index: int,
     wanted: Sequence[EditRequest],
-    framework: Framework | None,
-    era: str,
-    fact: ConfigFile,
-) -> None:
-    """Refuse what a file beside the trainer's own settings contradicts, and contradicted not before."""
-    new, old = _beside(script, after, fact), _beside(script, before, fact)
-    asked = {item.key.lstrip("-").replace("-", "_") for item in wanted}
-    for rule in fact.agrees:
-        told = new.get(rule.key, "auto")
-        if told == "auto" or asked.isdisjoint({*rule.of, f"{fact.prefix}{rule.key}"}):
-            continue
-        product, was = _product(after, rule, framework, era), _product(before, rule, framework, era)
-        number, moved = _number(told), product != was or told != old.get(rule.key)
-        if product is not None and number is not None:
-            agrees = (
-                number == product if not rule.processes else product == was and number == _number(old.get(rule.key))
-            )
-        else:
-            agrees = not moved
-        if not agrees:
-            of = listed(clean_line(name) for name in rule.of)
-            names = {"fixed": clean_line(f"{fact.prefix}{rule.key}"), "value": clean_line(told), "key": of}
-            raise EditRefused(
-                say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **names)
-            )
+    recognised: Recognised,
+    files: Sequence[ConfigFile],
+) -> list[EditRequest]:
+    """The numbers beside the trainer's own settings that must change along with these, where they can be edited."""
+    out, launcher = [], script.launches[index].launcher
+    for told, needed, _ in _disagreements(script, after, index, wanted, recognised, files):
+        option = f"--{told.key.rpartition('.')[2]}"
+        value = str(int(needed)) if needed is not None and needed == int(needed) else repr(needed)
+        if needed is not None and told.span is not None:
+            out.append(EditRequest(told.key, value))
+        elif needed is not None and option in launcher:
+            out.append(EditRequest(option, value, kind="launcher"))
+    return out
+
+
+def _disagreements(
+    script: Script,
+    after: Script,
+    index: int,
+    wanted: Sequence[EditRequest],
+    recognised: Recognised,
+    files: Sequence[ConfigFile],
+) -> Iterator[tuple[Setting, float | None, Agreement]]:
+    """What a file beside the trainer's own settings contradicts, and contradicted not before; with the number that it
+    would have to be, where that is known.
+    """
+    framework, era = recognised.framework, recognised.era
+    launches = script.launches[index], after.launches[index]
+    asked = {item.key.lstrip("-").replace("-", "_") for item in wanted if item.kind == "setting"}
+    name = framework.framework if framework is not None else ""
+    for fact in [one for one in files if framework is None or name in one.frameworks]:
+        old, new = (_beside(script, launch, fact) for launch in launches)
+        for rule in fact.agrees:
+            told, before = new.get(rule.key), old.get(rule.key)
+            if told is None or told.text == "auto" or asked.isdisjoint({*rule.of, told.key}):
+                continue
+            was, product = (_product(launch, rule, framework, era) for launch in launches)
+            number = _number(told.text) if told.resolved else None
+            needed = product if number is not None else None
+            if needed is not None and rule.processes:  # of how many nobody knows: it agreed before
+                agreed = _number(before.text) if before is not None else None
+                needed = agreed * needed / was if agreed is not None and was else None
+            moved = product != was or before is None or told.text != before.text
+            if number != needed if needed is not None else moved:
+                yield told, None if told.text.lower() in ("true", "false") else needed, rule
 
 
 def _refuse_replaced(script: Script, launch: Launch, key: str, fact: ConfigFile) -> None:
     """Refuse an option that the program of a file beside the trainer's replaces by values of its own."""
     names = {native(key).replace("-", "_")}
-    for told, value in _beside(script, launch, fact).items() if fact.replaces else ():
-        if told.startswith(f"{fact.replaces}.") and value.lstrip("-").replace("-", "_") in names:
+    for told, one in _beside(script, launch, fact).items() if fact.replaces else ():
+        if told.startswith(f"{fact.replaces}.") and one.text.lstrip("-").replace("-", "_") in names:
             raise EditRefused(
                 say("{program} replaces {key} itself ({told}).", program=fact.program, key=clean_line(key), told=told)
             )
 
 
-def _beside(script: Script, launch: Launch, fact: ConfigFile) -> Mapping[str, str]:
+def _beside(script: Script, launch: Launch, fact: ConfigFile) -> Mapping[str, Setting]:
     """What the launch's file of that kind says: followed, written as a dictionary, or named by a Python file."""
     option, settings = fact.prefix.rstrip(":"), launch.effective()
-    heads = (fact.prefix, f"{option}.")
-    found = {
-        key.removeprefix(head): setting.text
-        for key, setting in settings.items()
-        for head in heads
-        if key.startswith(head)
-    }
+    heads = (fact.prefix, f"{option}.") if option else ()
+    found = {key.removeprefix(head): one for key, one in settings.items() for head in heads if key.startswith(head)}
     name = settings.get(option)
     if found or name is None or not name.text.endswith(".json"):
         return found
     try:
         document = load(script.documents[0].path.parent / name.text, "json")
-        return {entry.key: str(entry.value) for entry in read_keyed(document).entries}
+        return {one.key: Setting(one.key, str(one.value), "file", True) for one in read_keyed(document).entries}
     except ScriptError:
         return found
 

@@ -148,6 +148,10 @@ class Natives(Struct, dict=True):
     def _keys(self) -> Mapping[str, Sequence[str]]:
         return keys_by_knob(self.values) if self.carried is None else self.carried
 
+    def is_idle(self, fact: SettingFact) -> bool:
+        """Whether nothing that this launch starts reads the key, as that knob or as something else."""
+        return not self.reads(fact) and (fact.read_with is None or fact.read_with.holds(ChosenScope(self)) is not True)
+
     def reads(self, fact: SettingFact) -> bool:
         """Whether the backend that this launch chose reads the key at all; where that is not known, it does."""
         rule = fact.only_with

@@ -79,8 +79,9 @@ def follow(
     command: TracedCommand,
     base: Path,
     program: str = "",
+    unread: Sequence[str] = (),
 ) -> Followed:
-    """Settings of the config files of one launch.
+    """Settings of the config files of one launch, `unread` the launcher's options of which no value is known.
 
     `own` are its command-line settings, `positional` its other arguments, `base` the script's folder, `program` what
     it runs: hydra looks beside that file. A dialect's own meaning of the keys is not known here: the shapes of names
@@ -97,18 +98,19 @@ def follow(
         else:
             _read_written(files, named, written, out)
     follow_linked(files, base, command.folder.decode("utf-8", "surrogateescape"), out, own)
-    told = _by_options(launcher)
+    told = _by_options(launcher, unread)
     out.settings = [*(one for one in out.settings if one.key not in told), *told.values()]
     return out
 
 
 _OF_DEEPSPEED = ("zero_stage", "offload_optimizer_device", "offload_param_device")
+MUST_AGREE = ("gradient_accumulation_steps", "gradient_clipping")
 _OF_FSDP = ("fsdp_sharding_strategy", "fsdp_offload_params", "fsdp_version", "fsdp_state_dict_type")
 """Options of `accelerate launch` that its file has under deepspeed_config and fsdp_config
 (huggingface/accelerate@00785cd9 src/accelerate/commands/launch.py)."""
 
 
-def _by_options(launcher: Mapping[str, str]) -> dict[str, Setting]:
+def _by_options(launcher: Mapping[str, str], unread: Sequence[str]) -> dict[str, Setting]:
     """What `accelerate launch` is told of sharding by options, under the keys of its file, which they win over."""
     given = {_bare(key): value for key, value in launcher.items()}
     words: dict[str, str] = {}
@@ -117,12 +119,14 @@ def _by_options(launcher: Mapping[str, str]) -> dict[str, Setting]:
         words["deepspeed_config.zero_stage"] = "2"  # its default
     if "use_fsdp" in given:
         words["distributed_type"] = "FSDP"
-    words |= {f"deepspeed_config.{name}": given[name] for name in _OF_DEEPSPEED if given.get(name)}
+    words |= {f"deepspeed_config.{name}": given[name] for name in (*_OF_DEEPSPEED, *MUST_AGREE) if given.get(name)}
     words |= {f"fsdp_config.{name}": given[name] for name in _OF_FSDP if given.get(name)}
     if "deepspeed_config_file" in given and "zero_stage" not in given:
         words.pop("deepspeed_config.zero_stage", None)
     keyed = {f"accelerate:{key}": value for key, value in words.items()}
-    return {key: Setting(key, value, "command") for key, value in keyed.items()}
+    told = {key: Setting(key, value, "command") for key, value in keyed.items()}
+    lost = [f"accelerate:deepspeed_config.{name}" for name in map(_bare, unread) if name in MUST_AGREE]
+    return told | {key: Setting(key, None, "command", False) for key in lost}
 
 
 WRITTEN_BEFORE = mark("A command before the launch may write {file}: what it holds then is not known.")

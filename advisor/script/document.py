@@ -47,6 +47,8 @@ class Document(Struct, frozen=True):
     path: Path
     data: bytes
     kind: DocumentKind
+    trainer: int | None = None
+    """Which of the several trainers of a Python file is asked for; None: the last."""
 
     def line_of(self, offset: int) -> int:
         """1-based line of a byte offset."""
@@ -156,8 +158,10 @@ class Changes(Struct):
         self, doc: int, start: int, end: int, new: bytes, key: str = "", value: tuple[int, int] | None = None
     ) -> None:
         """Replace bytes `start:end`; `value` is where the key's value stands in `new`, the whole by default."""
-        edit = Edit(start, end, new)
-        self.edits.setdefault(doc, []).append(edit)
+        edit, made = Edit(start, end, new), self.edits.setdefault(doc, [])
+        edit = next((one for one in made if one == edit and start < end), edit)  # one literal, two settings alike
+        if all(one is not edit for one in made):
+            made.append(edit)
         if key:
             low, high = value or (0, len(new))
             self.values[key] = (doc, edit, low, high)

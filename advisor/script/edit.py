@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -34,9 +35,10 @@ _NO_LAUNCH = mark("{file} holds settings without the command they belong to, so 
 
 
 def rewrite(
-    script: Script, launch_index: int, wanted: Sequence[EditRequest], *, alone: bool = False
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], *, alone: bool = False, override: bool = False
 ) -> tuple[Rewrite, ...]:
-    """The documents with the wanted changes, for one launch of the script; `alone`: for no other call of its function.
+    """The documents with the wanted changes, for one launch of the script; `alone`: for no other call of its function,
+    `override`: as overrides at the launch, whatever literal decides now.
 
     A literal that decides only one setting is edited in place; else an override is added at the launch. Every result
     has been read again: raises EditRefused, in one sentence, where a change would move something else too.
@@ -57,10 +59,12 @@ def rewrite(
         own = {setting.key: setting.value for setting in script.launches[launch_index].settings}
         wanted = [_as_list(item, own.get(item.key)) for item in wanted]
     try:
-        if document.kind == "shell":
-            _shell(script, launch_index, wanted, changes)
+        if document.kind == "shell" and not script.launches[launch_index].argv:
+            _embedded(script, wanted, changes)
+        elif document.kind == "shell":
+            _shell(script, launch_index, wanted, changes, override)
         elif document.kind == "python":
-            _python(script, wanted, changes)
+            _python(script, document, wanted, changes)
         else:
             _keyed(script, 0, wanted, changes)
     except ScriptError as error:
@@ -68,6 +72,10 @@ def rewrite(
     except Exhausted as error:
         raise EditRefused(say("The script is too long to be changed safely.")) from error
     rewrites = changes.rewrites()
+    if script.by_sh and not override and differences(script, launch_index, wanted, rewrites, alone=alone):
+        return rewrite(
+            script, launch_index, wanted, alone=alone, override=True
+        )  # what decides by one shell and another
     if alone and document.kind == "shell" and len(together(script, launch_index)) > 1:
         if not differences(script, launch_index, wanted, rewrites, alone=True):
             return rewrites
@@ -82,6 +90,8 @@ def rewrite(
     if problems:
         if len(together(script, launch_index)) > 1:
             raise _each_its_own(script, launch_index)
+        if problems[0].sentence:
+            raise EditRefused(problems[0].says)
         raise EditRefused(say("The change cannot be made without side effects: {what}", what=problems[0].says))
     return rewrites
 
@@ -137,15 +147,37 @@ def _as_list(item: EditRequest, before: Value | None) -> EditRequest:
     return item if told is None else replace(item, value=tuple(told[1].replace(",", " ").split()))
 
 
-def _python(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> None:
+def _embedded(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> None:
+    """Python in a here-document, and nothing else that trains."""
+    from advisor.script.shell import embedded_python
+
+    found = None
+    with suppress(Unterminated):
+        found = embedded_python(_as_it_stands(script.documents, script.positional))
+    if found is None:  # a part that somebody pasted
+        _shell(script, 0, wanted, changes)
+    else:
+        _python(script, found, wanted, changes)
+
+
+def _python(script: Script, document: Document, wanted: Sequence[EditRequest], changes: Changes) -> None:
     from advisor.script.python_edit import PythonEditor
     from advisor.script.python_file import read_python
 
-    document = script.documents[0]
-    editor = PythonEditor(read_python(document, script.environment, script.positional), changes)
+    reading = read_python(document, script.environment, script.positional)
+    editor = PythonEditor(reading, changes)
+    tables = {os.path.basename(table.name): table.table for table in reading.files.values()}
     for item in wanted:
         _only_settings(item, document)
-        editor.setting(item)
+        own = script.launches[0].effective().get(item.key)
+        place = own.span.path if own is not None and own.span is not None else ""
+        loaded = next((n for n, one in enumerate(script.documents) if n and str(one.path) == place), None)
+        if loaded is None:
+            editor.setting(item)
+            continue
+        editor.refuse_changed(item)
+        table = tables.get(script.documents[loaded].path.name)
+        _keyed(script, loaded, [replace(item, key=f"{table}.{item.key}" if table else item.key)], changes)
 
 
 def _keyed(script: Script, number: int, wanted: Sequence[EditRequest], changes: Changes, prefix: str = "") -> None:
@@ -165,8 +197,11 @@ def _only_settings(wanted: EditRequest, document: Document) -> None:
         raise EditRefused(say("{file} starts no command: no place for the variable {key}.", **names))
 
 
-def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes) -> None:
-    from advisor.script.shell_edit import ShellEditor, edit_environment
+def _shell(
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes, override: bool = False
+) -> None:
+    from advisor.script.environment_edit import edit_environment
+    from advisor.script.shell_edit import ShellEditor
 
     file = clean_line(str(script.documents[0].path))
     if found := _TEMPLATE.search(script.documents[0].data):
@@ -189,7 +224,7 @@ def _shell(script: Script, launch_index: int, wanted: Sequence[EditRequest], cha
     simple = launch.command.simple
     for cut in (one for one in reading.cuts if simple.start <= one.start <= simple.end):
         changes.replace(0, *cut.mended(reading.data[0]))  # what counts as part of the command is made so
-    editor = ShellEditor(reading, launch, changes)
+    editor = ShellEditor(reading, launch, changes, override, wanted)
     for item in wanted:
         if item.kind == "job":
             edit_job_option(script.documents[0], item, changes)

@@ -115,6 +115,10 @@ class Script(Struct, frozen=True):
     """The words of the commands that are no launch: what a change leaves as it is, too."""
     hinted: Launch | None = None
     """What is known of a script that this one runs and that was not found, where it starts no launch itself."""
+    by_sh: bool = False
+    """Whether `sh` runs some of it, which may be dash."""
+    ended: str = ""
+    """Why that shell ends before the end, where it was read as dash reads it."""
     starter: Launch | None = None
     """The command that runs a Python file, where a shell script was followed into that file."""
 

@@ -29,6 +29,8 @@ class Difference(Struct, frozen=True):
 
     says: str
     wanted: bool = False
+    sentence: bool = False
+    """Whether it tells by itself why nothing is changed, and what to do."""
 
 
 class Check(Struct, frozen=True):
@@ -128,6 +130,29 @@ def differences(
         again = read_again(script, rewrites)
     except (ScriptError, EditRefused) as error:
         return [Difference(say("the result is not well-formed: {problem}", problem=error))]
+    out = _moved(script, again, launch_index, wanted, alone)
+    if out or not script.by_sh:
+        return out
+    script, again, span = (
+        read_again(script, (), by_dash=True),
+        read_again(script, rewrites, by_dash=True),
+        script.launches[launch_index].span,
+    )
+    reached = [one.index for one in script.launches if one.span == span]
+    if not reached:
+        return [
+            Difference(
+                script.ended or say("`sh` does not come to this command where it is dash: run it by bash."),
+                sentence=True,
+            )
+        ]
+    return _moved(script, again, reached[0], wanted, alone)
+
+
+def _moved(
+    script: Script, again: Script, launch_index: int, wanted: Sequence[EditRequest], alone: bool
+) -> list[Difference]:
+    """What differs between two readings beside what is wanted, and what of that does."""
     if len(again.launches) != len(script.launches):
         counts = {"found": len(again.launches), "expected": len(script.launches)}
         return [Difference(say("the result has {found} launches, not {expected}", **counts))]

@@ -155,7 +155,7 @@ class _Bound:
                     yield from self.reached(node.args[0], depth + 1)
 
 
-def _once_set(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+def once_set(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Names that the whole file, functions included, sets in one place only, and what they are set to."""
     bound = _Bound(tree)
     for name, values in bound.values.items():
@@ -263,15 +263,6 @@ def config_names(tree: ast.Module, setup: Setup) -> set[str]:
     }
 
 
-def unchanged_dictionaries(tree: ast.Module) -> dict[str, ast.expr]:
-    """What names are set to that the file sets once and only hands over with `**`: nothing changes it between."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    handed = {id(keyword.value) for call in calls for keyword in call.keywords if keyword.arg is None}
-    loads = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-    read = {node.id for node in loads if id(node) not in handed}
-    return {name: value for name, value in _once_set(tree) if name not in read}
-
-
 def _taken(trainer: ast.Call, configs: list[ast.Call], bound: _Bound, values: NameValues) -> set[int]:
     """Which of the configs a trainer may get: the last one that is surely made before it, and what comes behind."""
     made = {id(call) for call in configs}
@@ -300,8 +291,10 @@ def _runs_after(before: ast.Call, trainer: ast.Call, values: NameValues) -> bool
     return values.is_certain(before) and values.is_certain(trainer) and values.scope(before) is values.scope(trainer)
 
 
-def find_setup(tree: ast.Module, values: NameValues) -> Setup:
-    """The calls of a file that say what is trained and how. `values` are those of its variables."""
+def find_setup(tree: ast.Module, values: NameValues, chosen: int | None = None) -> Setup:
+    """The calls of a file that say what is trained and how. `values` are those of its variables, `chosen` is the number
+    of the trainer that is asked for among several: else it is the last.
+    """
     bound = _Bound(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     calls.sort(key=lambda call: (call.lineno, call.col_offset))
@@ -320,15 +313,18 @@ def find_setup(tree: ast.Module, values: NameValues) -> Setup:
         if id(call) in parts:
             out.parts.append((called(call), call))
     if trainers:
+        out.trained = tuple(map(called, trainers))
+        if chosen is not None and chosen < len(trainers):
+            trainers.append(trainers.pop(chosen))
         trainer = trainers[-1]
-        out.trainer, out.trained = called(trainer), tuple(map(called, trainers))
+        out.trainer = called(trainer)
         out.parts.append((TRAINER, trainer))
         own, *others = (_taken(each, out.configs, bound, values) for each in reversed(trainers))
         same = {called(call) for call in out.configs if id(call) in own}
         apart = not all(_runs_after(before, trainer, values) for before in trainers[:-1])
         others = [other - own for other in others]
         alike = any(called(call) in same for call in out.configs for other in others if id(call) in other)
-        ambiguous = len(own) > 1 or alike or (apart and any(others))
+        ambiguous = len(own) > 1 or (chosen is None and (alike or (apart and any(others))))
         if own and not ambiguous:
             out.configs = [c for c in out.configs if id(c) in own or not _of_another(c, others, tree)]
         out.configs.sort(key=lambda call: id(call) in own)
@@ -345,7 +341,7 @@ def find_setup(tree: ast.Module, values: NameValues) -> Setup:
     beside = (call for call in calls if call in switched or called(call) in of_ones_own)
     out.parts += [(called(call), call) for call in beside]
     if not out.configs and not out.trainer:
-        once = ((name, value) for name, value in _once_set(tree) if name.isidentifier())
+        once = ((name, value) for name, value in once_set(tree) if name.isidentifier())
         out.numbers = [(name, value) for name, value in once if _is_number(value)]
     out.lengths = [(f"{TOKENIZER}.{keyword.arg}", keyword) for call in calls for keyword in _cuts(call)]
     return out

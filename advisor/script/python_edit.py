@@ -33,14 +33,7 @@ class PythonEditor:
     def setting(self, wanted: EditRequest) -> None:
         """Set, add or remove one field."""
         source = self.reading.find(wanted.key)
-        line = self.reading.changed.get(wanted.key, self.reading.changed.get(""))
-        if line is not None:
-            told = {"key": clean_line(wanted.key), "line": line}
-            raise EditRefused(say("{key} may be changed by line {line} while the file runs: change it there.", **told))
-        self.in_one_config(wanted)
-        if (line := demands(parsed(self.data), wanted.key)) is not None:
-            told = {"key": clean_line(wanted.key), "line": line}
-            raise EditRefused(say("Line {line} stops the run where {key} is another: change both by hand.", **told))
+        self.refuse_changed(wanted)
         if wanted.value is None:
             if source is not None:
                 self.remove(source, wanted)
@@ -50,6 +43,17 @@ class PythonEditor:
             new = _NAMES.get(wanted.value, wanted.value) if isinstance(wanted.value, str) else wanted.value
             if not source.found.known or text_of(self.reading, source.found) != new:
                 self.change(source, wanted, wanted.value)
+
+    def refuse_changed(self, wanted: EditRequest) -> None:
+        """Raises EditRefused where the file changes the field later, makes several configs, or checks what it is."""
+        line = self.reading.changed.get(wanted.key, self.reading.changed.get(""))
+        if line is not None:
+            told = {"key": clean_line(wanted.key), "line": line}
+            raise EditRefused(say("{key} may be changed by line {line} while the file runs: change it there.", **told))
+        self.in_one_config(wanted)
+        if (line := demands(parsed(self.data), wanted.key)) is not None:
+            told = {"key": clean_line(wanted.key), "line": line}
+            raise EditRefused(say("Line {line} stops the run where {key} is another: change both by hand.", **told))
 
     def in_one_config(self, wanted: EditRequest) -> None:
         """Raises EditRefused where nothing tells which config the run gets, or every round of a loop makes another."""
@@ -106,7 +110,7 @@ class PythonEditor:
             )
         if isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func).endswith("ListConfig"):
             node = node.args[0]
-        new = encoded(literal(value, self.reading.raw(node)))
+        new = encoded(literal(value, b'"' if id(node) in self.reading.words else self.reading.raw(node)))
         self.changes.replace(0, self.reading.start(node), self.reading.end(node), new, wanted.key)
         self.comment(wanted, source.node)
 

@@ -28,8 +28,8 @@ from advisor.script.python_calls import (
     imported,
     is_dataclass,
     spell_out,
-    unchanged_dictionaries,
 )
+from advisor.script.python_commands import command_settings
 from advisor.script.python_names import NameValues, assignments
 from advisor.script.python_options import (
     given_options,
@@ -39,6 +39,7 @@ from advisor.script.python_options import (
     read_names,
     takes,
 )
+from advisor.script.python_spread import Entry, FileTable, Spread, entries
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
 _NEWLINE = regex(rb"\r\n|\n|\r")
@@ -75,6 +76,8 @@ class PythonReading(Struct):
     """Calls beside the run's own config, by what their settings' keys begin with: "LoraConfig"."""
     spread: dict[int, str] = field(default_factory=dict)
     """`id` of a call → what it is handed with `**` and nobody can read: any key may be among it."""
+    files: dict[int, FileTable] = field(default_factory=dict)
+    """`id` of a config's call → the file whose content it is handed so."""
     trained: tuple[str, ...] = ()
     """The classes of all trainers that are made, the last one last."""
     rivals: dict[str, list[int]] = field(default_factory=dict)
@@ -85,6 +88,8 @@ class PythonReading(Struct):
     """`id` of a value in a dictionary that several calls are handed → the dictionary."""
     changed: dict[str, int] = field(default_factory=dict)
     """Key → the line that may change it once the config is made; "": any key, where its name is computed."""
+    words: set[int] = field(default_factory=set)
+    """`id` of values that are words of a command: texts, whatever they hold."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that the file is known to be run with."""
 
@@ -172,7 +177,7 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
     classes = {statement.name: statement for statement in tree.body if isinstance(statement, ast.ClassDef)}
     values = NameValues(tree, reading.environment)
     names = values.at(tree)
-    setup = find_setup(tree, values)
+    setup = find_setup(tree, values, reading.document.trainer)
     made = {called(call) for call in setup.configs}
     candidates = [node for node in classes.values() if _is_config(node, made)]
     reading.given = setup.given
@@ -194,7 +199,7 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
             if defaults or any(change.key in ("", name) for change in changes_of(tree, {owner})):
                 options[option] = Evaluated(reason=say("{name} is set in several places", name=option))
         values.options = options
-        _read_setup(reading, setup, values, unchanged_dictionaries(tree))
+        _read_setup(reading, setup, values, Spread(tree, values))
         reading.bases += tuple(imported(tree, classes, reading.bases))
         holders, last = config_names(tree, setup), _last_training(tree, values)
         around = values.scope(setup.configs[-1]) if setup.configs else None
@@ -204,6 +209,9 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
                 handed = inside is not None and inside is not around and _takes_over(inside, change.node)
                 _read_change(reading, replace(change, value=None) if handed else change, values)
         return
+    for key, value in () if candidates else command_settings(tree):
+        _add(reading, key, value, value, values.at(value))
+        reading.words.add(id(value))
     for statement in tree.body:  # a fragment of a config class
         if isinstance(statement, ast.AnnAssign):
             for key, value in assignments(statement):
@@ -295,14 +303,19 @@ _COUNTS = regex(r"(?:^|_)(?:r|rank|length|len|tokens|batch_size)$")
 """Ends of arguments that are counts, never objects of the program: one that cannot be read is a setting, too."""
 
 
-def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictionaries: Mapping[str, ast.expr]) -> None:
+def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, spread: Spread) -> None:
     """Keywords of the run's own config under their names; those of other calls, as far as they are known, under the
     call's, where the call itself counts as a switch.
     """
+    handed: dict[int, list[tuple[Entry, str]]] = {}
     for call in (*setup.configs, *(call for _, call in setup.parts)):
         for keyword in call.keywords:
-            if keyword.arg is None and _pairs(_behind(keyword.value, dictionaries)) is None:
+            found = None if keyword.arg else spread.listed(keyword.value)
+            handed[id(keyword)] = found or []
+            if found is None and keyword.arg is None:
                 reading.spread[id(call)] = clean_line(ast.unparse(keyword.value), 60)
+                if call in setup.configs and (file := spread.file(keyword.value)) is not None:
+                    reading.files[id(call)] = file
     reading.holder = setup.configs[-1] if setup.configs else reading.holder
     reading.trained = setup.trained
     classes = [called(call) for call in reversed(setup.configs)] + [setup.trainer] * bool(setup.trainer)
@@ -342,10 +355,10 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, dictio
                 if not _add_part(reading, keyword.arg, keyword, keyword.value, names, inside_only=True):
                     _add(reading, keyword.arg, keyword, keyword.value, names)
                 continue
-            for name, node, value in _pairs(_behind(keyword.value, dictionaries)) or ():
+            for (name, node, value), several in handed.get(id(keyword), ()):
                 _add(reading, name, node, value, values.at(value))
-                if isinstance(keyword.value, ast.Name) and values.handed(keyword.value.id) > 1:
-                    reading.handed[id(value)] = keyword.value.id
+                if several:
+                    reading.handed[id(value)] = several
     if setup.rivals:
         _doubt(reading, reading.fields[before:], len(setup.configs))
 
@@ -373,34 +386,13 @@ def _add_part(
 
     Returns whether it is a dictionary that is known to its last entry.
     """
-    pairs = _pairs(value, partly=True) or []
+    pairs = entries(value, partly=True) or []
     known = [pair for pair in pairs if Evaluator(names, reading.environment).evaluate(pair[2]).known]
     for name, inner, own in known:
         _add(reading, f"{key}.{name}", inner, own, names)
     if not pairs and not inside_only and Evaluator(names, reading.environment).evaluate(value).known:
         _add(reading, key, node, value, names)
-    return bool(known) and len(known) == len(_pairs(value) or [])
-
-
-def _pairs(value: ast.expr, *, partly: bool = False) -> list[tuple[str, FieldNode, ast.expr]] | None:
-    """Key, node and expression of what a dictionary holds; None where a key cannot be read, or it is none.
-
-    `partly`: the keys that can be read.
-    """
-    if isinstance(value, ast.Dict):
-        keys = zip(value.keys, value.values, strict=True)
-        pairs: list[tuple[str, FieldNode, ast.expr]] = [
-            (k.value, v, v) for k, v in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)
-        ]
-        return pairs if partly or len(pairs) == len(value.keys) else None
-    if isinstance(value, ast.Call) and called(value) == "dict":
-        pairs = [(k.arg, k, k.value) for k in value.keywords if k.arg]
-        return pairs if partly or (len(pairs) == len(value.keywords) and not value.args) else None
-    return None
-
-
-def _behind(value: ast.expr, dictionaries: Mapping[str, ast.expr]) -> ast.expr:
-    return dictionaries.get(value.id, value) if isinstance(value, ast.Name) else value
+    return bool(known) and len(known) == len(entries(value) or [])
 
 
 def python_launch(reading: PythonReading) -> Launch:
@@ -430,8 +422,13 @@ def python_launch(reading: PythonReading) -> Launch:
     assumed = dict.fromkeys(name for source in reading.fields for name in source.found.assumed)
     notes = tuple(say("${name} is taken as not set in the environment.", name=clean(name, 100)) for name in assumed)
     if len(reading.trained) > 1:
-        names = listed(clean_line(name, 60) for name in reading.trained)
-        notes = (*notes, say("The file makes several trainers ({names}): what is told is of the last.", names=names))
+        chosen, names = reading.document.trainer, listed(clean_line(name, 60) for name in reading.trained)
+        of_last = say("The file makes several trainers ({names}): what is told is of the last.", names=names)
+        number = 0 if chosen is None else chosen + 1
+        told = say(
+            "The file makes several trainers ({names}): what is told is of number {number}.", names=names, number=number
+        )
+        notes = (*notes, of_last if chosen is None else told)
     program = clean_line(reading.document.path.stem)
     own = reading.environment.texts if isinstance(reading.environment, FileEnvironment) else {}
     environment = {**reading.environment, **{clean(name, 100): clean_line(text, 200) for name, text in own.items()}}

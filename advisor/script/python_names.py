@@ -45,12 +45,6 @@ class NameValues:
                 return False
         return True
 
-    def handed(self, name: str) -> int:
-        """How many calls are handed what a name stands for, as keywords: `call(**name)`."""
-        calls = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
-        spread = (keyword.value for call in calls for keyword in call.keywords if keyword.arg is None)
-        return sum(isinstance(value, ast.Name) and value.id == name for value in spread)
-
     def scope(self, node: ast.AST) -> ast.AST | None:
         """The function that a node stands in; None: the file."""
         return next((each for each in reversed(self._around(node)) if isinstance(each, _FunctionNode)), None)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -19,6 +21,9 @@ from advisor.script.files import Files, is_file, load
 from advisor.script.interpolation import interpolated
 from advisor.script.launch import Launch, Script
 from advisor.script.python_calls import TRAINER
+
+if TYPE_CHECKING:
+    from advisor.script.python_spread import FileTable
 
 _SUFFIXES: dict[str, DocumentKind] = {
     ".sh": "shell", ".bash": "shell", ".slurm": "shell", ".sbatch": "shell",
@@ -34,6 +39,8 @@ _SHEBANG = regex(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(\w+)[\d.]*\s")
 
 
 _SHELL = regex(rb"#!\s*\S*?(?:/env\s+(?:-S\s+)?)?(?:ba|z|da)?sh\s")
+_FILLED = regex(rb"\bpython[\d.]*(?: -)? <<-?[ \t]*\w")
+"""Python in a here-document whose end mark stands in no quotes."""
 _KEYED = regex(rb"(?:[\w.-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*:(?:\s|\Z)|-\s|---|\.\.\.|#|[ \t]|\r?\n?\Z")
 """What a line of a YAML mapping begins with."""
 _NAMED = regex(rb"^[\w.-]*_[\w.-]*[ \t]*:(?:\s|\Z)", re.MULTILINE)
@@ -59,9 +66,13 @@ def read_script(
 
 
 def read_documents(
-    files: Files, path: Path, positional: tuple[str, ...], environment: Mapping[str, str] | None = None
+    files: Files,
+    path: Path,
+    positional: tuple[str, ...],
+    environment: Mapping[str, str] | None = None,
+    by_dash: bool = False,
 ) -> Script:
-    """`read_script` over files that may already be in memory."""
+    """`read_script` over files that may already be in memory; `by_dash`: `sh` is taken to be dash."""
     kind = _SUFFIXES.get(path.suffix.lower())
     if kind in (None, "python", "shell"):
         document = files.known(path) if files.given is not None else load(path, kind or "shell")
@@ -70,7 +81,7 @@ def read_documents(
         kind = "python" if kind == "shell" and _is_python(document.data) else kind
         kind = "toml" if kind == "shell" and _is_toml(document.data) else kind
     if kind == "shell":
-        return _shell(files, path, positional)
+        return _shell(files, path, positional, by_dash)
     number = files.add(path, kind)
     try:
         launch = config_launch(files, number, environment, positional)
@@ -110,15 +121,15 @@ def _is_python(data: bytes) -> bool:
     return _IMPORTS.match(data.removeprefix(b"\xef\xbb\xbf")) is not None
 
 
-def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
+def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) -> Script:
     from advisor.bash.words import Unterminated
     from advisor.script.fragment import read_fragment, read_pasted, unread
     from advisor.script.not_found import hinted_launch, left_variables
     from advisor.script.pasted import engine_arguments
-    from advisor.script.shell import other_commands, read_shell
+    from advisor.script.shell import embedded_python, other_commands, read_shell
 
     try:
-        reading = read_shell(files, path, positional)
+        reading = read_shell(files, path, positional, by_dash=by_dash)
     except Unterminated as error:
         line = files.documents[0].line_of(error.at)
         where = {"file": clean_line(str(path)), "line": line}
@@ -142,7 +153,15 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
     engine = engine_arguments(files.documents[0].data)
     if len(launches) == 1:
         launches = (replace(launches[0], settings=(*launches[0].settings, *engine)),)
-    if not launches and reading.trace.whole:
+    if not launches and (embedded := embedded_python(reading)) is not None:
+        with suppress(ScriptError):
+            launches = (_embedded(embedded),)
+    elif not launches and (found := _FILLED.search(files.documents[0].data)):
+        line = files.documents[0].line_of(found.start())
+        notes.append(
+            say("The shell fills in the Python of line {line}, which is not read: quote its end mark.", line=line)
+        )
+    if not by_dash and not launches and reading.trace.whole:
         hinted = hinted_launch(reading, path.parent)
         hinted = replace(hinted, settings=(*hinted.settings, *engine)) if hinted is not None else None
         pasted = read_fragment(files, path, positional)
@@ -150,8 +169,23 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...]) -> Script:
         launches = (pasted,) if pasted is not None else ()
         if hinted is None and not launches and not any(one.found for one in reading.trace.commands):
             hinted = left_variables(files, path, positional)
-    others, hinted = other_commands(reading), None if launches else hinted
-    return Script(tuple(files.documents), launches, tuple(notes), positional, others=others, hinted=hinted)
+    return Script(
+        tuple(files.documents),
+        launches,
+        tuple(notes),
+        positional,
+        others=other_commands(reading),
+        hinted=None if launches else hinted,
+        by_sh=reading.trace.by_sh,
+        ended=clean_line(reading.trace.ended, 400),
+    )
+
+
+def _embedded(document: Document) -> Launch:
+    """The launch of Python in a here-document."""
+    from advisor.script.python_file import python_launch, read_python
+
+    return replace(python_launch(read_python(document)), launcher_unread=("",))
 
 
 _RETURNS = mark(
@@ -184,13 +218,40 @@ def config_launch(
     if document.kind == "python":
         from advisor.script.python_file import python_launch, read_python
 
-        launch = python_launch(read_python(document, environment, arguments))
+        reading = read_python(document, environment, arguments)
+        launch = _with_files(python_launch(reading), reading.files.values(), files, document)
         return replace(launch, launcher_unread=("",))  # nobody sees what starts it
     read = read_config(files, number)
     out = Followed(read.settings, tuple(read.files), tuple(read.notes))
     follow_linked(files, document.path.parent, "", out)
     settings = interpolated(effective(out.settings), environment or {})
     return Launch(0, "", (), {}, tuple(settings), files=out.files, notes=out.notes, not_found=out.not_found)
+
+
+def of_trainer(script: Script, index: int, key: str) -> Script:
+    """A Python file that makes several trainers, read as the launch of one of them; of the last that `key` is told to
+    where the first is asked for and has it not.
+    """
+    from advisor.script.python_file import read_python
+
+    document = script.documents[0]
+    trained = read_python(document).trained if document.kind == "python" else ()
+    if len(trained) < 2 or index >= len(trained):
+        return script
+    files = in_memory([replace(document, trainer=index), *script.documents[1:]], {})
+    read = read_documents(files, document.path, script.positional, script.environment)
+    return read if index or key in read.launches[0].effective() else script
+
+
+def _with_files(launch: Launch, tables: Iterable[FileTable], files: Files, document: Document) -> Launch:
+    """The launch of a Python file with what it loads of other files and hands to its config."""
+    for table in tables:
+        number = files.find(table.name, document.path.parent, _SUFFIXES.get(Path(table.name).suffix, "yaml"))
+        head = f"{table.table}." if table.table else ""
+        found = read_config(files, number).settings if number is not None else []
+        own = [replace(one, key=one.key.removeprefix(head)) for one in found if one.key.startswith(head)]
+        launch = replace(launch, settings=(*own, *launch.settings))
+    return launch
 
 
 FOLLOWED = ("deepspeed:", "accelerate:")
@@ -206,10 +267,10 @@ def in_memory(documents: Sequence[Document], new: Mapping[str, bytes]) -> Files:
     return Files([], given)
 
 
-def read_again(script: Script, rewrites: Sequence[Rewrite]) -> Script:
+def read_again(script: Script, rewrites: Sequence[Rewrite], *, by_dash: bool = False) -> Script:
     """The script as it would be read with the new bytes. Raises ScriptError where they are not well-formed."""
     files = in_memory(script.documents, {str(item.document.path): item.new for item in rewrites})
-    again = read_documents(files, Path(script.documents[0].path), script.positional, script.environment)
+    again = read_documents(files, Path(script.documents[0].path), script.positional, script.environment, by_dash)
     if script.starter is not None:
         return _started(again, script.starter)
     if script.documents[0].kind != "shell" or len(again.launches) != len(script.launches):

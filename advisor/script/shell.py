@@ -19,12 +19,12 @@ from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.script import config_files, cuts
 from advisor.script.arguments import Argument, read_arguments, shown
-from advisor.script.document import Setting, Span, effective
+from advisor.script.document import Document, Setting, Span, effective
 from advisor.script.files import Files
 from advisor.script.interpolation import interpolated
 from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
-from advisor.script.launcher import SPREADS, base, find_launcher, is_engine, is_other_work, only_asks
+from advisor.script.launcher import PYTHON, SPREADS, base, find_launcher, is_engine, is_other_work, only_asks
 from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
@@ -86,7 +86,11 @@ class ShellReading(Struct, dict=True):
     @cached_property
     def keys(self) -> dict[tuple[int, int], str]:
         """(command, argument) → the key of the setting it belongs to."""
-        return {(one.command.number, i): a.key for one in self.launches for a in one.arguments for i in a.fields}
+        words = {(one.command.number, i): a.key for one in self.launches for a in one.arguments for i in a.fields}
+        before = [
+            (one, read_arguments(one.command.fields[: (at := one.found.launcher)[1]], at[0])) for one in self.launches
+        ]
+        return words | {(one.command.number, i): a.key for one, own in before for a in own for i in a.fields}
 
     def span(self, place: ByteRange) -> Span:
         """A place as the public noun."""
@@ -123,8 +127,10 @@ def read_shell(
     positional: tuple[str, ...],
     find: FindCommand = find_launcher,
     instead: bytes | None = None,
+    by_dash: bool = False,
 ) -> ShellReading:
-    """Follow the shell script `path`. Raises ScriptError for the file, Unterminated where its quotes do not match.
+    """Follow the shell script `path`, `by_dash`: `sh` being dash. Raises ScriptError for the file,
+    Unterminated where its quotes do not match.
 
     `instead` is followed in place of the file's text, byte for byte as long.
     """
@@ -143,7 +149,7 @@ def read_shell(
     found: list[cuts.Cut] = []
     rounds = 0
     while True:
-        reading = ShellReading(files, trace(doc, data, name, arguments, load, find), cuts=tuple(found))
+        reading = ShellReading(files, trace(doc, data, name, arguments, load, find, by_dash), cuts=tuple(found))
         _find_launches(reading, path.parent)
         further = {cut.start: cut for launch in reading.launches for cut in _meant(launch, data)}
         rounds += 1
@@ -212,7 +218,14 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
     """The launch with its public noun filled in."""
     own = [_setting(reading, draft, argument) for argument in draft.arguments]
     followed = config_files.follow(
-        reading.files, _launcher(draft), own, _positional(draft), draft.command, base, clean(draft.found.program)
+        reading.files,
+        _launcher(draft),
+        own,
+        _positional(draft),
+        draft.command,
+        base,
+        clean(draft.found.program),
+        _launcher_unread(draft),
     )
     # a file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`
     options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
@@ -251,6 +264,27 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         partial=cuts.ends_open(reading.data[0], command.simple),
     )
     return ShellLaunch(command, found, draft.arguments, launch, draft.group)
+
+
+_BLANKED = regex(rb"[^\n]")
+_FILLED_IN = regex(rb"[$`\\]")
+
+
+def embedded_python(reading: ShellReading) -> Document | None:
+    """The Python of `python - <<'EOF'` that makes a config, every byte where it stands in the script; None without."""
+    document = reading.files.documents[0]
+    for command in reading.trace.commands:
+        simple, words = command.simple, [shown(item) for item in command.fields]
+        place = command.text.place(simple.start, simple.start, "plain")
+        if not PYTHON.match(base(words[0])) or words[1:] not in ([], ["-"]) or place is None or place.doc:
+            continue
+        for body, expands in [(one.body, one.expands) for one in simple.redirects if one.body is not None]:
+            start, end = (at + place.start - simple.start for at in body)
+            text = document.data[start:end]
+            if re.search(rb"\w(?:Config|Arguments|Args)\(", text) and not (expands and _FILLED_IN.search(text)):
+                around = (_BLANKED.sub(b" ", one) for one in (document.data[:start], document.data[end:]))
+                return replace(document, data=text.join(around), kind="python")
+    return None
 
 
 def _text(pieces: ShellValue) -> str | None:

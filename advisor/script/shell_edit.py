@@ -1,20 +1,14 @@
-"""Edits a shell script: in place where one literal decides one setting, as an override at the launch elsewhere.
-
-A variable is set where the workers see it: in its literal, in Ray's runtime environment, or by a new `export` line.
-"""
+"""Edits a shell script: in place where one literal decides one setting, as an override at the launch elsewhere."""
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
+from collections.abc import Sequence
 
-from msgspec.structs import replace
-
-from advisor.bash.run import FILLERS
 from advisor.bash.syntax import Assignment
-from advisor.bash.text import ByteRange, NotSet, ShellValue, Varies, cut, joined, known
+from advisor.bash.text import ByteRange, NotSet, OneWord, ShellValue, Varies, cut, joined, known
 from advisor.bash.words import Word
+from advisor.bash.wrapped import FILLERS
 from advisor.bash.writing import Site, is_safe, quote, within
 from advisor.hostile import clean_line
 from advisor.language import listed, say
@@ -24,15 +18,12 @@ from advisor.script.config_files import OPTIONS
 from advisor.script.document import (
     ANEW,
     Changes,
-    Document,
     EditRefused,
     EditRequest,
-    ScriptError,
     Value,
     comment_text,
     encoded,
 )
-from advisor.script.keyed import read_json
 from advisor.script.literal import target
 from advisor.script.shell import ShellLaunch, ShellReading, setting_place
 
@@ -51,8 +42,17 @@ _SWEEP = regex(r"(?:choice|range|interval|glob)\(|[^\[\]{}()'\",]+,")
 class ShellEditor:
     """Collects the edits for one launch."""
 
-    def __init__(self, reading: ShellReading, launch: ShellLaunch, changes: Changes) -> None:
+    def __init__(
+        self,
+        reading: ShellReading,
+        launch: ShellLaunch,
+        changes: Changes,
+        override: bool = False,
+        wanted: Sequence[EditRequest] = (),
+    ) -> None:
+        self.asked = {(one.kind == "launcher", one.key.lstrip("-")): one.value for one in wanted}
         self.reading = reading
+        self.override = override
         self.launch = launch
         self.changes = changes
         self.site = Site(reading.data[0])
@@ -124,22 +124,35 @@ class ShellEditor:
         if argument.value == value:
             return
         place = setting_place(self.reading, self.launch, argument)
-        alone = place is not None and place.doc == 0 and not self.reading.shared(place, self.launch, argument.fields)
+        alone = (
+            not self.override
+            and place is not None
+            and place.doc == 0
+            and not self.others(place, argument.fields, value)
+        )
         alone = alone and not self.may_be_outdone(argument)
         if not (alone and self.in_place(argument, wanted, value)):
             marker = "++" if argument.marker == "+" else argument.marker
             self.add(marker, argument.key, wanted, value, argument.style == "joined")
 
+    def others(self, place: ByteRange, indices: tuple[int, ...], value: Value | None) -> tuple[str, ...]:
+        """What else a literal decides, beside what is to have the same value in this launch."""
+        own, start = self.reading.keys.items(), self.launch.found.arguments
+        named = [(at, (at < start, key.lstrip("-"))) for (number, at), key in own if number in self.launch.group]
+        alike = (at for at, key in named if key in self.asked and self.asked[key] == value)
+        return self.reading.shared(place, self.launch, (*indices, *alike))
+
     def may_be_outdone(self, argument: Argument) -> bool:
         """Whether words behind an argument, of which nothing is known, may set it again: `key=4 $(cat more.txt)`.
-        What comes from outside (`$EXTRA`) is none of the script's.
+        What comes from outside (`$EXTRA`) is none of the script's, and what is one word, or a path, is no option.
         """
-        behind = self.launch.command.fields[argument.fields[-1] + 1 :]
+        behind = [word.pieces for word in self.launch.command.fields[argument.fields[-1] + 1 :] if word.pieces]
+        known_kinds = (NotSet, OneWord)
         return any(
-            piece.reason and not piece.quoted and not piece.sources() and not isinstance(piece.reason, NotSet)
-            for word in behind
-            for piece in word.pieces[:1]
-        )
+            first.reason and not first.quoted and not first.sources() and not isinstance(first.reason, known_kinds)
+            and not (first.text and not first.text.startswith(b"-")) and not joined(tuple(more)).startswith(b"/")
+            for first, *more in behind
+        )  # fmt: skip
 
     def in_place(self, argument: Argument, wanted: EditRequest, value: Value) -> bool:
         """Edit the deciding literal; False where the new value cannot stand there."""
@@ -196,7 +209,7 @@ class ShellEditor:
         else:
             fields = cut(fields, len(wanted.key) + 1)
         found = target(fields, self.reading.data) if at else None
-        shared = found is None or self.reading.shared(found.place, self.launch, (at[-1],))
+        shared = found is None or self.others(found.place, (at[-1],), value)
         if not isinstance(value, str) or shared or not self.replace_literal(fields, value, wanted, False):
             raise EditRefused(say("{key} is an option of the launcher: change it by hand.", key=clean_line(wanted.key)))
 
@@ -384,146 +397,3 @@ class ShellEditor:
 def list_text(value: tuple[str, ...]) -> str:
     """Several values as one list of a `key=value` argument."""
     return "[" + ",".join(value) + "]"
-
-
-_NAME = regex(r"[A-Za-z_]\w*\Z")
-
-
-def edit_environment(editor: ShellEditor, wanted: EditRequest) -> None:
-    """Set or remove one environment variable where the workers will see it. Raises EditRefused."""
-    if not _NAME.match(wanted.key):
-        raise EditRefused(say("{name} is not the name of an environment variable.", name=clean_line(wanted.key)))
-    if wanted.value is not None and not isinstance(wanted.value, str):
-        raise EditRefused(say("{name} takes one value.", name=wanted.key))
-    name = wanted.key.encode()
-    pieces = editor.launch.command.environment.get(name)
-    if _runtime(editor, wanted, wanted.value):
-        return
-    if wanted.value is None:
-        _remove(editor, wanted, name, pieces)
-    elif _is_alone(editor, wanted) and pieces is not None and _in_place(editor, wanted, wanted.value, pieces):
-        return
-    else:
-        _add(editor, wanted, wanted.value, name)
-
-
-def _is_alone(editor: ShellEditor, wanted: EditRequest) -> bool:
-    """Whether what is exported reaches nobody who should not have it."""
-    return wanted.everywhere or all(other.group == editor.launch.group for other in editor.reading.launches)
-
-
-def _in_place(editor: ShellEditor, wanted: EditRequest, value: str, pieces: ShellValue) -> bool:
-    found = target(pieces, editor.reading.data)
-    if found is None or found.place.doc != 0:
-        return False
-    command, given = editor.launch.command, {one.word for one in editor.launch.found.wrapped.given}
-    others = [
-        use
-        for use in editor.reading.uses.of(found.place)
-        if use.label != "$" + wanted.key and not (use.number == command.number and use.field in given)
-    ]
-    if others:
-        return False
-    context = "plain" if found.quotes else found.place.context
-    new = within(value, context, own_word=True, alone=False)
-    if new is None:
-        return False
-    editor.write(found.place, encoded(new), wanted)
-    return True
-
-
-def _add(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> None:
-    """A new line above the launch; a variable in the command's own prefix would win over it."""
-    start = _statement(editor)
-    assignment = editor.prefix(name)
-    if assignment is not None:
-        place = editor.launch.command.text.place(assignment.value.start, assignment.value.end, "plain")
-        if place is None or place.doc != 0 or place.context == "nested":
-            why = say("{name} is set inside a nested command and cannot be overridden safely.", name=wanted.key)
-            raise EditRefused(why)
-        editor.write(place, encoded(quote(value) if value else ""), wanted)
-        return
-    if name in editor.launch.command.prefixes:
-        raise EditRefused(say("{name} is set inside the command and cannot be overridden safely.", name=wanted.key))
-    editor.comment(wanted, start)
-    if not _is_alone(editor, wanted):
-        _before_command(editor, wanted, value, name)
-        return
-    text = b"export " + name + b"=" + encoded(quote(value) if value else "")
-    editor.line(text, start, wanted.key, (len(b"export ") + len(name) + 1, len(text)))
-
-
-def _before_command(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> None:
-    """In front of the command, so that no other launch gets it."""
-    simple, source = editor.launch.command.simple, editor.launch.command.text
-    place = source.place(simple.start, simple.start, "plain")
-    if place is None or place.doc != 0 or (source.nested and not is_safe(value)):
-        raise EditRefused(say("{name} would reach other launches of the script as well.", name=wanted.key))
-    head, shown = name + b"=", encoded(quote(value) if value else "")
-    at = (len(head), len(head) + len(shown))
-    editor.changes.replace(0, place.start, place.start, head + shown + b" ", wanted.key, at)
-
-
-def _remove(editor: ShellEditor, wanted: EditRequest, name: bytes, pieces: ShellValue | None) -> None:
-    if pieces is None:
-        return
-    assignment = editor.prefix(name)
-    if assignment is not None or name in editor.launch.command.prefixes:
-        raise EditRefused(say("{name} is set in front of the command; take it away by hand.", name=wanted.key))
-    start = _statement(editor)
-    editor.comment(wanted, start)
-    editor.line(b"unset " + name, start)
-
-
-def _statement(editor: ShellEditor) -> int:
-    """Where the launch's own statement begins in the given script."""
-    command = editor.launch.command
-    place = command.text.place(command.simple.start, command.simple.start, "plain")
-    if place is None:
-        sources = command.text.deps(command.simple.start, command.simple.start + 1)
-        place = sources[0] if sources else None
-    if place is None or place.doc != 0:
-        raise EditRefused(editor.elsewhere(place))
-    return place.start
-
-
-def _runtime(editor: ShellEditor, wanted: EditRequest, value: str | None) -> bool:
-    """Edit the JSON of `--runtime-env-json`; False where it has no place for the change."""
-    index = editor.launch.found.wrapped.runtime
-    if index is None:
-        return False
-    pieces = editor.launch.command.fields[index].pieces
-    prefix = b"--runtime-env-json="
-    if joined(pieces).startswith(prefix):
-        pieces = cut(pieces, len(prefix))
-    text = b"".join(b"?" * max(len(piece.text), 1) if piece.reason else piece.text for piece in pieces)
-    pieces = tuple(replace(piece, text=piece.text or b"?") if piece.reason else piece for piece in pieces)
-    try:
-        keyed = read_json(Document(Path("runtime-env"), text, "json"))
-    except ScriptError:
-        return False
-    entry, inner, root = keyed.find(f"env_vars.{wanted.key}"), keyed.tables.get("env_vars"), keyed.tables.get("")
-    table = inner or root
-    if value is None or table is None:
-        return False
-    if entry is not None:
-        return _write_json(editor, wanted, pieces, entry.start, entry.end, json.dumps(value))
-    pair = f"{json.dumps(wanted.key)}: {json.dumps(value)}"
-    new = (pair if table is inner else f'"env_vars": {{{pair}}}') + ("" if table.empty else ", ")
-    return _write_json(editor, wanted, pieces, table.start, table.start, new)
-
-
-def _write_json(editor: ShellEditor, wanted: EditRequest, pieces: ShellValue, start: int, end: int, new: str) -> bool:
-    """Replace bytes of the JSON text where they stand in the script, quoted as the text around them is."""
-    before, covered = cut(pieces, start - 1, start), cut(pieces, start, end)
-    places: list[ByteRange | None] = [piece.place for piece in (*before, *covered)]
-    first = before[0].place if before else None
-    if first is None or first.doc != 0 or any(place is None or place.context != first.context for place in places):
-        return False
-    last = places[-1]
-    encodable = within(new, first.context, own_word=True, alone=False) if not is_safe(new) else new
-    if first.context not in ("single", "double") or encodable is None or last is None or last.end < first.end:
-        return False
-    editor.changes.replace(0, first.end, last.end if covered else first.end, encoded(encodable), wanted.key)
-    editor.comment(wanted, first.start)
-    return True

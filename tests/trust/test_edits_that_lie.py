@@ -96,6 +96,22 @@ EXACT: dict[str, tuple[str, str, str]] = {
     "brackets in brackets": ("run.sh", f"A=(2 8)\ni=3\n{RUN} {MB}=${{A[i % ${{#A[@]}}]}} a.n=1\n", MB),
     "a value that a loop sets itself": ("run.sh", f"while [ -z $D ]; do\nD=1\nMB=8\n{LAUNCH}done\n", MB),
     "cd before a file": ("run.sh", f"cd sub\nsource ./env.sh\n{LAUNCH}", MB),
+    "a test that only bash knows, run by sh": (
+        "run.sh",
+        f'#!/bin/sh\nif [ "$X" == "" ]; then MB=8; else MB=4; fi\n{LAUNCH}',
+        MB,
+    ),
+    "a row of a table": (
+        "t.py",
+        f"{HEAD}B = dict(lr=1)\nP = {{'a': {{**B, 'batch_size': 8}}, 'b': {{'batch_size': 8}}}}\nuse = 'a'\n"
+        f"cfg = GRPOConfig(output_dir='x', **P[use])\n{TRAIN}",
+        BATCH,
+    ),
+    "a function that is exported": (
+        "run.sh",
+        f"go() {{ {RUN} {MB}=$2 a.n=$1; }}\nexport -f go\necho 1 | xargs -I{{}} bash -c 'go {{}} 8'\n",
+        MB,
+    ),
     "pushd before a file": ("run.sh", f"pushd sub >/dev/null\nsource ./env.sh\npopd >/dev/null\n{LAUNCH}", MB),
 }
 REFUSED: dict[str, tuple[str, str, str, str]] = {
@@ -245,6 +261,18 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
     ),
     "a key that is taken away behind": ("run.sh", f"{RUN} {MB}=8 ~{MB}\n", MB, f"is taken away by ~{MB}"),
     "several runs of hydra": ("run.sh", f"{RUN} --multirun {MB}=8,4\n", MB, "several values, one for each run"),
+    "a row of a table that is changed": (
+        "t.py",
+        f"{HEAD}P = {{'a': {{'batch_size': 8}}}}\nP['a']['batch_size'] = 4\ncfg = GRPOConfig(**P['a'])\n{TRAIN}",
+        BATCH,
+        r"may be among \*\*P\['a'\] already",
+    ),
+    "an array, run by sh": (
+        "run.sh",
+        f"#!/usr/bin/env sh\nA=({MB}=8 a.b=1)\n{RUN} ${{A[@]}}\n",
+        MB,
+        "where it is dash",
+    ),
     "cd before a script": (
         "run.sh",
         "cd sub && bash run2.sh\n",
@@ -421,7 +449,7 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
         "accelerate launch train.py --deepspeed all.json --gradient_accumulation_steps 2",
         "gradient_accumulation_steps",
-        "deepspeed:train_batch_size is 64, which per_device_train_batch_size, gradient_accumulation_steps must agree",
+        r"put all\.fits\.json in the place of",
     ),
     "an option changed after it is read": (
         f"import after\nfrom trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n"
@@ -493,7 +521,13 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
         "accelerate launch train.py --deepspeed ds.json --per_device_train_batch_size 8",
         "per_device_train_batch_size",
-        "must agree with",
+        r"put ds\.fits\.json in the place of",
+    ),
+    "a DeepSpeed file that must agree with what nobody knows": (
+        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        "accelerate launch --gradient_accumulation_steps $(cat ga) train.py --gradient_accumulation_steps 8",
+        "gradient_accumulation_steps",
+        "is unknown, which gradient_accumulation_steps must agree with",
     ),
 }
 
@@ -516,8 +550,12 @@ def test_a_python_file_gets_only_options_that_it_takes(
         file.with_name(name).write_text(text)
     main(["set", str(file), f"{key or 'num_generations'}=4", "--launch", "1"])
     assert re.search(told, capsys.readouterr().err)
+    new = {"ds": '{"train_micro_batch_size_per_gpu": 4}', "all": '{"train_batch_size": 128}'}
+    copies = {one: file.with_name(f"{one}.fits.json") for one in new}
+    assert all(not copy.exists() or copy.read_text() == new[one] for one, copy in copies.items())
     made_file = file.with_name("run.fits.sh")
-    assert made_file.read_text().endswith(" --num-generations 4\n") if told == "written" else not made_file.exists()
+    assert made_file.exists() == (told == "written" or "put" in told)
+    assert told != "written" or made_file.read_text().endswith(" --num-generations 4\n")
 
 
 def test_what_is_changed_only_where_nothing_was_given_is_exact(tmp_path: Path) -> None:
@@ -580,3 +618,31 @@ def test_an_option_of_the_launcher_stays_before_the_program(tmp_path: Path) -> N
     file = made(tmp_path, "run.sh", text)
     assert main(["set", str(file), "num_processes=4"]) == 0
     assert file.with_name("run.fits.sh").read_text() == text.replace("processes 8", "processes 4")
+
+
+LOADED = f"{HEAD}import json\nwith open('c.json') as f:\n    c = json.load(f)\ncfg = GRPOConfig(**c['train'])\n{TRAIN}"
+TWICE = f"{HEAD}a = GRPOConfig(batch_size=8)\n{TRAIN.replace('cfg', 'a')}cfg = GRPOConfig(batch_size=8)\n{TRAIN}"
+LISTED = "import subprocess\nn = 8\nsubprocess.run(['torchrun', 'train.py', '--size', str(n), '--lr', '1'])\n"
+SOURCES: dict[str, tuple[str, str, str, str, str, str]] = {
+    "a loaded file": ("t.py", LOADED, BATCH, "1", "c.fits.json", '{"train": {"batch_size": 2}, "batch_size": 8}\n'),
+    "one of two trainers": ("t.py", TWICE, BATCH, "1", "t.fits.py", TWICE.replace("=8", "=2", 1)),
+    "the other": ("t.py", TWICE, BATCH, "2", "t.fits.py", TWICE.replace("=8", "=2").replace("=2", "=8", 1)),
+    "a here-document": (
+        "run.sh",
+        f"python - <<'E'\n{HEAD}cfg = GRPOConfig(batch_size=8)\n{TRAIN}E\n",
+        BATCH,
+        "1",
+        "run.fits.sh",
+        f"python - <<'E'\n{HEAD}cfg = GRPOConfig(batch_size=2)\n{TRAIN}E\n",
+    ),
+    "words of a command": ("t.py", LISTED, "size", "1", "t.fits.py", LISTED.replace("str(n)", '"2"')),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", SOURCES)
+def test_a_setting_is_changed_where_a_python_file_takes_it_from(form: str, tmp_path: Path) -> None:
+    name, text, key, launch, changed, expected = SOURCES[form]
+    file = made(tmp_path, name, text)
+    file.with_name("c.json").write_text('{"train": {"batch_size": 8}, "batch_size": 8}\n')
+    main(["set", str(file), f"{key}=2", "--launch", launch])
+    assert file.with_name(changed).read_text() == expected

@@ -144,6 +144,8 @@ class SettingFact(Strict, frozen=True):
     results: Results = "unchanged"
     only_with: Expression | None = None
     """Where this is false, another backend or command of the framework runs, which does not read this key."""
+    read_with: Expression | None = None
+    """Where this is true the key is read all the same, as something else that is no knob."""
     caveat: str = ""
     false_friend: str = ""
     """What its name leads people to try, and why that does nothing here: said under "not proposed"."""

@@ -1,0 +1,49 @@
+"""Reads the commands that a Python file starts: `subprocess.run([…])` with the words of a training."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from advisor.regex import regex
+from advisor.script.launcher import find_launcher
+from advisor.script.python_calls import called, once_set
+
+_STARTS = regex(
+    r"(?:subprocess\.|sp\.)?(?:run|call|check_call|check_output|Popen)\Z|os\.(?:system|popen|exec\w+|spawn\w+)\Z"
+)
+_SHOWS = ("print", "join", "info", "debug")
+
+
+def _starts(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _STARTS.match(ast.unparse(node.func)) is not None
+
+
+def starts_command(tree: ast.Module) -> int | None:
+    """The line of a Python file that starts a command, the first one; None where none does."""
+    return min((node.lineno for node in ast.walk(tree) if isinstance(node, ast.Call) and _starts(node)), default=None)
+
+
+def command_settings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Option and value of the one training command that the file starts as a list of words."""
+    nodes = list(ast.walk(tree))
+    lists = [node.args[0] for node in nodes if isinstance(node, ast.Call) and _starts(node) and node.args]
+    once, handed = dict(once_set(tree)), {
+        id(arg) for node in nodes if isinstance(node, ast.Call) and (_starts(node) or called(node) in _SHOWS)
+        for arg in node.args
+    }  # fmt: skip
+    changed = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in handed
+               and isinstance(node.ctx, ast.Load)}  # fmt: skip
+    made = [once.get(one.id) if isinstance(one, ast.Name) and one.id not in changed else one for one in lists]
+    commands = [one.elts for one in made if isinstance(one, ast.List)]
+    texts = [[str(word.value) if isinstance(word, ast.Constant) else "" for word in words] for words in commands]
+    found = [find_launcher(words) for words in texts]
+    training = [n for n, one in enumerate(found) if one is not None and one.trains]
+    if len(commands) != len(lists) or len(training) != 1 or (own := found[training[0]]) is None:
+        return
+    words, shown = commands[training[0]], texts[training[0]]
+    if any(isinstance(word, ast.Starred) for word in words):
+        return
+    for at in range(own.arguments, len(words) - 1):
+        if shown[at].startswith("--") and "=" not in shown[at] and not shown[at + 1].startswith("--"):
+            yield shown[at], words[at + 1]
