@@ -14,7 +14,7 @@ from advisor.crash.statements import fitted_in, statements_in
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.computing import platform_of
 from advisor.diagnosis.course_facts import rising_course
-from advisor.diagnosis.deciding import DecidingQuestion, telling_questions
+from advisor.diagnosis.deciding import DecidingQuestion, open_phase, telling_questions
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.due_facts import due_facts
@@ -326,7 +326,10 @@ def state_of(
     standing = accelerates_own(launch, shardings) if refuted(seen.ledger, _ran(crash, answers)) else None
     done = replace(done, diagnosis=with_sharding(versioned, run.unread or standing, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
+    of_tree = tree_answers(answers)
+    open_ = open_phase(done.diagnosis.path, knowledge.tree, done.facts, of_tree, done.cause.id)
     situation = replace(_situation(predictor, faults, knowledge, done), ran_with=ran_with, vendor=vendor)
+    situation = replace(situation, open_phase=open_ if crash.verdict != "not_oom" else None)
     if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice
         plan = _no_plan(predictor)
         if asked.planned and (steps := elsewhere(situation)):

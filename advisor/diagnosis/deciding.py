@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 
 from msgspec import Struct
 
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
-from advisor.knowledge.schema import Cause, Question, Tree
+from advisor.knowledge.schema import Cause, Question, Remedy, Tree
+from advisor.words import PHASES, Phase
 
 FIRST = 2
 """Remedies of a cause that everybody looks at."""
+PHASE = "phase"
+BEFORE_STEPS: tuple[Phase, ...] = ("model_load", "rollout_init", "optimizer_step", "validation", "checkpoint")
+AFTER_STEPS: tuple[Phase, ...] = ("validation", "checkpoint", "optimizer_step", "rollout_init", "model_load")
+"""Where a run of an unknown phase most often died, beside the pass that is taken for it (judgement)."""
 
 
 class Outcome(Struct, frozen=True):
@@ -36,10 +41,48 @@ class DecidingQuestion(Struct, frozen=True):
         """How many different first steps its outcomes have, or memories that ran out."""
         return len({(outcome.cause.memory, outcome.cause.remedies[:FIRST]) for outcome in self.outcomes})
 
-    @property
-    def right_either_way(self) -> frozenset[str]:
-        """Ids of the remedies that every outcome has."""
-        return frozenset.intersection(*(frozenset(outcome.cause.remedies) for outcome in self.outcomes))
+    def right_either_way(self, remedies: Sequence[Remedy]) -> frozenset[str]:
+        """Ids of the remedies that every outcome has, and that act in every phase which is still possible."""
+        named = frozenset.intersection(*(frozenset(outcome.cause.remedies) for outcome in self.outcomes))
+        phases = {choice.id for one in self.outcomes for choice in one.choices} if self.step.question == PHASE else set()
+        return frozenset(one.id for one in remedies if one.id in named and acts_in(one, phases))
+
+
+def acts_in(remedy: Remedy, phases: Set[str]) -> bool:
+    """Whether it gives room in each of these phases."""
+    return not remedy.phases or phases <= {*remedy.phases}
+
+
+class OpenPhase(Struct, frozen=True):
+    """A phase that nothing shows: the one that is taken, the next likeliest, and what would be the cause in that."""
+
+    taken: Phase
+    other: Phase
+    cause: Cause
+
+
+def open_phase(
+    path: tuple[QuestionStep, ...], tree: Tree, facts: Facts, answers: Mapping[str, str], taken: str
+) -> OpenPhase | None:
+    """The two likeliest phases, where it is open, or guessed, which it was, and the cause is not the same in all.
+
+    `taken`: the cause that is told.
+    """
+    step = next((one for one in path if one.question == PHASE and (one.answer == UNKNOWN or one.guess)), None)
+    if step is None or path[-1].is_a_fact("log"):
+        return None
+    question = next(one for one in tree.questions if one.id == PHASE)
+    named = {choice.id: one.cause for one in _outcomes(step, question, tree, facts, answers) for choice in one.choices}
+    stepped = _is("ran", True, facts) or _is("first_step", False, facts)
+    order = (*(AFTER_STEPS if stepped else BEFORE_STEPS), *PHASES)
+    here = next((one for one in (step.answer, "actor_update", *named) if one in named and named[one].id == taken), "")
+    other = next((one for one in order if one in named and named[one].id != taken), None)
+    guess = next((one for one in PHASES if one == here), None)
+    return OpenPhase(guess, other, named[other]) if guess is not None and other is not None else None
+
+
+def _is(name: str, value: bool, facts: Facts) -> bool:
+    return name in facts and facts[name].value is value
 
 
 def telling_questions(

@@ -8,6 +8,8 @@ from itertools import islice
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.deciding import PHASE, acts_in
+from advisor.diagnosis.fact import Fact
 from advisor.knowledge.schema import Cause, Provision, Remedy
 from advisor.language import say
 from advisor.plan.by_hand import advice_step
@@ -16,7 +18,7 @@ from advisor.plan.plan import PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.situation import Situation
 from advisor.plan.steps import step_of
-from advisor.words import Memory
+from advisor.words import Memory, when
 
 OF_DATA = "data."
 """Knobs that a launch of any kind may have: it reads its data in processes of its own."""
@@ -25,20 +27,33 @@ MOST_PROVISIONAL = 4
 
 
 def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
-    """For each memory that it may have been, the first provision of the cause whose facts hold; [] where it has none.
-    None of the steps is switched on."""
+    """For each memory that it may have been, the first provision of the cause whose facts hold, and what is right if it
+    was the other phase; [] where there is none. None of the steps is switched on."""
     chosen: dict[Memory, Provision] = {}
     for provision in cause.provisional:
         if provision.memory not in chosen and all_hold(provision.when, situation.facts) is not None:
             chosen[provision.memory] = provision
+    ways = [(provision, situation) for provision in chosen.values()] + [*_in_other_phase(situation)]
     found: list[PlanStep] = []
-    for provision in chosen.values():
+    for provision, seen in ways:
         only_if = say("only if {condition}", condition=" ".join(provision.condition.split()))
         known = {step.id for step in found}
-        steps = (step for step in _provided(situation, provision) if step.id not in known)
+        steps = (step for step in _provided(seen, provision) if step.id not in known)
         named = (replace(step, caveats=(only_if, *step.caveats), only_if=only_if) for step in steps)
         found += islice(named, MOST_PROVISIONAL)
     return found
+
+
+def _in_other_phase(situation: Situation) -> Iterator[tuple[Provision, Situation]]:
+    """What acts in the next likeliest phase against the cause that it would have there."""
+    if (otherwise := situation.open_phase) is None:
+        return
+    phase, cause = otherwise.other, otherwise.cause
+    acting = tuple(one.id for one in situation.remedies if acts_in(one, {phase}))
+    named = tuple(name for name in cause.remedies if name in acting)
+    facts = {**situation.facts, PHASE: Fact(phase, "log", "")}
+    condition = say("it died {when}", when=when(phase))
+    yield Provision((), condition, cause.memory, named), replace(situation, facts=facts, phase=phase)
 
 
 def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.diagnosis.allocation import led
+from advisor.diagnosis.deciding import OpenPhase
 from advisor.diagnosis.facts import Facts
 from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.parts import spoken_here
@@ -56,6 +57,8 @@ class Situation(Struct, frozen=True):
     """Whose card it is: names of variables and tools are said in its words."""
     barred: frozenset[str] = frozenset()
     """Remedies that no file can carry here: shown, never switched on."""
+    open_phase: OpenPhase | None = None
+    """The two likeliest phases, where nothing shows in which it died."""
 
     @property
     def now(self) -> Prediction:

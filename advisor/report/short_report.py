@@ -262,7 +262,8 @@ def _right_either_way(state: State, asked: DecidingQuestion, shown: ShownSteps, 
     could be a checkpoint."""
     numbered = shown.chosen or shown.others
     sides = [(number, one) for number, one in enumerate(numbered, 1) if not _fills_other(state, one)]
-    right = (number for number, one in sides if one.id in asked.right_either_way and _helps(one))
+    either = asked.right_either_way(state.knowledge.remedies)
+    right = (number for number, one in sides if one.id in either and _helps(one))
     number = next(right, None)
     if number is None and asked.tells_memory:
         again = say(
