@@ -13,7 +13,7 @@ from advisor.crash.phase import LEAVES_BEHIND
 from advisor.crash.statements import fitted_in, statements_in
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.computing import platform_of
-from advisor.diagnosis.course_facts import rising_course
+from advisor.diagnosis.course_facts import rising_course, said_facts
 from advisor.diagnosis.deciding import DecidingQuestion, open_phase, telling_questions
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
@@ -76,7 +76,7 @@ from advisor.run.run import Knob, KnobValue, Run
 from advisor.run.unread import accelerates_own, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
-from advisor.words import GENERATING, PHASES, Full, speak_of, spoken_of_now
+from advisor.words import GENERATING, PHASES, Full, Phase, speak_of, spoken_of_now
 
 OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
 """Questions of which an answer says that the run died."""
@@ -430,12 +430,24 @@ def _answered_dialect(
 
 
 def _where_due(crash: Crash, run: Run) -> Crash:
-    """The crash with the save first, where its phase is that of the last mark and the run's first save comes next."""
-    facts = due_facts(run, crash.steps_done) if crash.phase_by_mark and crash.phase not in LEAVES_BEHIND else {}
-    if not all(name in facts and facts[name].value is True for name in ("save.due", "save.first")):
+    """The crash among what came due where it died, for the first time or each time by a person's words, where the last
+    mark alone shows its phase, or nothing does."""
+    marked = crash.phase_by_mark and crash.phase not in LEAVES_BEHIND
+    untold = crash.phase == "unknown" and crash.verdict == "oom" and not (crash.phase_among or crash.frames)
+    if not (marked or untold):
         return crash
-    because = clauses((facts["save.due"].because, crash.phase_because))
-    return replace(crash, phase="unknown", phase_among=("checkpoint", crash.phase), phase_because=because)
+    facts = due_facts(run, crash.steps_done)
+    if untold and (told := said_facts(crash).get("periodic")) is not None:
+        facts = {**dict.fromkeys(("eval.due", "eval.first", "save.due", "save.first"), told), **facts}
+    events: dict[str, Phase] = {"save": "checkpoint"} if marked else {"eval": "validation", "save": "checkpoint"}
+    sure = {name for name, fact in facts.items() if fact.value is True}
+    due = {name: phase for name, phase in events.items() if {f"{name}.due", f"{name}.first"} <= sure}
+    if not due:
+        return crash
+    reasons = (*(facts[f"{name}.due"].because for name in due), crash.phase_because)
+    because = clauses(dict.fromkeys(filter(None, reasons)))
+    left: Phase = crash.phase if marked else "actor_update"
+    return replace(crash, phase="unknown", phase_among=(*due.values(), left), phase_because=because)
 
 
 def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:

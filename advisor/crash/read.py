@@ -48,6 +48,7 @@ from advisor.crash.phase import (
     phase_of_texts,
     preceding,
     resumed_at,
+    trained_before,
 )
 from advisor.crash.printed_lists import listed_settings
 from advisor.crash.process_tables import card_users, ram_users
@@ -348,6 +349,7 @@ class _CrashReader:
             stepped=self.run.health.stepped,
             preceded=self._preceded(cause, phase),
             resumed=self._resumed(cause),
+            trained_before=trained_before(self._lines_until(cause), last),
             speaks_of=parts_in(self.text),
             dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",

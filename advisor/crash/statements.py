@@ -35,7 +35,7 @@ _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?",
 _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 """A value behind the name of its setting."""
 FITTED, UPDATED = "fitted.", "updated."
-RAN_BEFORE = "ran_before"
+FACT = "fact."
 BEHIND = "behind."
 HOLDER = "holder."
 _DOUBTS = regex(
@@ -54,7 +54,7 @@ def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step",
     "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a
     version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, "behind.PHASE" of one that
-    was over right before, and "ran_before" where the same run worked at another time."""
+    was over right before, and "fact.NAME WORDS" for each fact that a sentence tells."""
     if not words or len(text) > A_PAGE:
         return frozenset()
     found = list(_told(text, words))
@@ -124,8 +124,8 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
         if _FAILS.search(sentence):
             yield from (f"{BEHIND}{phase}" for phase, named in words.behind.items() if re.search(named, sentence))
-        if words.ran_before and re.search(words.ran_before, sentence):
-            yield RAN_BEFORE
+        told = ((name, re.search(named, sentence)) for name, named in words.facts.items())
+        yield from (f"{FACT}{name} {clean_line(one[0], _QUOTED)}" for name, one in told if one)
         if not re.search(words.averted, sentence):
             yield from _began(sentence, words)
         yield from _versions(sentence, words)

@@ -44,7 +44,7 @@ class DecidingQuestion(Struct, frozen=True):
     def right_either_way(self, remedies: Sequence[Remedy]) -> frozenset[str]:
         """Ids of the remedies that every outcome has, and that act in every phase which is still possible."""
         named = frozenset.intersection(*(frozenset(outcome.cause.remedies) for outcome in self.outcomes))
-        phases = {choice.id for one in self.outcomes for choice in one.choices} if self.step.question == PHASE else set()
+        phases = {choice.id for one in self.outcomes for choice in one.choices if self.step.question == PHASE}
         return frozenset(one.id for one in remedies if one.id in named and acts_in(one, phases))
 
 

@@ -20,6 +20,8 @@ from advisor.plan.situation import Situation
 from advisor.plan.steps import step_of
 from advisor.words import Memory, when
 
+GUESSED = "phase.guessed"
+"""Fact of a phase that nothing shows."""
 OF_DATA = "data."
 """Knobs that a launch of any kind may have: it reads its data in processes of its own."""
 MOST_PROVISIONAL = 4
@@ -49,9 +51,11 @@ def _in_other_phase(situation: Situation) -> Iterator[tuple[Provision, Situation
     if (otherwise := situation.open_phase) is None:
         return
     phase, cause = otherwise.other, otherwise.cause
-    acting = tuple(one.id for one in situation.remedies if acts_in(one, {phase}))
-    named = tuple(name for name in cause.remedies if name in acting)
-    facts = {**situation.facts, PHASE: Fact(phase, "log", "")}
+    facts = {**situation.facts, PHASE: Fact(phase, "log", ""), GUESSED: Fact(True, "log", "")}
+    acting = [one for one in situation.remedies if one.id in cause.remedies and acts_in(one, {phase})]
+    own = [one for one in acting if one.phases and all_hold(one.applies_when, facts) is not None]
+    acting = sorted(own if len(own) > 1 else acting, key=lambda one: cause.remedies.index(one.id))
+    named = tuple(one.id for one in acting)
     condition = say("it died {when}", when=when(phase))
     yield Provision((), condition, cause.memory, named), replace(situation, facts=facts, phase=phase)
 
