@@ -15,9 +15,9 @@ from advisor.words import PHASES, Phase
 FIRST = 2
 """Remedies of a cause that everybody looks at."""
 PHASE = "phase"
-BEFORE_STEPS: tuple[Phase, ...] = ("model_load", "rollout_init", "optimizer_step", "validation", "checkpoint")
-AFTER_STEPS: tuple[Phase, ...] = ("validation", "checkpoint", "optimizer_step", "rollout_init", "model_load")
-"""Where a run of an unknown phase most often died, beside the pass that is taken for it (judgement)."""
+BEFORE_STEPS: tuple[Phase, ...] = ("model_load", "rollout_init", "rollout_generate", "validation", "checkpoint")
+AFTER_STEPS: tuple[Phase, ...] = ("validation", "checkpoint", "weight_sync", "rollout_generate", "model_load")
+"""Where a run of an unknown phase most often died beside the training step, which has levers of its own (judgement)."""
 
 
 class Outcome(Struct, frozen=True):
@@ -74,7 +74,7 @@ def open_phase(
     question = next(one for one in tree.questions if one.id == PHASE)
     named = {choice.id: one.cause for one in _outcomes(step, question, tree, facts, answers) for choice in one.choices}
     stepped = _is("ran", True, facts) or _is("first_step", False, facts)
-    order = (*(AFTER_STEPS if stepped else BEFORE_STEPS), *PHASES)
+    order = ("actor_update", *(AFTER_STEPS if stepped else BEFORE_STEPS))
     here = next((one for one in (step.answer, "actor_update", *named) if one in named and named[one].id == taken), "")
     other = next((one for one in order if one in named and named[one].id != taken), None)
     guess = next((one for one in PHASES if one == here), None)

@@ -20,6 +20,8 @@ from advisor.plan.situation import Situation
 from advisor.plan.steps import step_of
 from advisor.words import Memory, when
 
+TAKEN = ("batch-or-states", "long-sequence", "batch-too-big")
+"""Causes in a training step that are taken where nothing tells another."""
 GUESSED = "phase.guessed"
 """Fact of a phase that nothing shows."""
 OF_DATA = "data."
@@ -28,14 +30,17 @@ MOST_PROVISIONAL = 4
 """A short list: the first thing to do is to find the witness."""
 
 
-def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
+def provisional_steps(situation: Situation, cause: Cause, *, decided: bool) -> list[PlanStep]:
     """For each memory that it may have been, the first provision of the cause whose facts hold, and what is right if it
-    was the other phase; [] where there is none. None of the steps is switched on."""
+    was the other phase; [] where there is none. None of the steps is switched on.
+
+    `decided`: what the sums chose fits in every phase.
+    """
     chosen: dict[Memory, Provision] = {}
     for provision in cause.provisional:
         if provision.memory not in chosen and all_hold(provision.when, situation.facts) is not None:
             chosen[provision.memory] = provision
-    ways = [(provision, situation) for provision in chosen.values()] + [*_in_other_phase(situation)]
+    ways = [(provision, situation) for provision in chosen.values()] + [*(() if decided else _in_other_phase(situation, cause))]
     found: list[PlanStep] = []
     for provision, seen in ways:
         only_if = say("only if {condition}", condition=" ".join(provision.condition.split()))
@@ -46,9 +51,11 @@ def provisional_steps(situation: Situation, cause: Cause) -> list[PlanStep]:
     return found
 
 
-def _in_other_phase(situation: Situation) -> Iterator[tuple[Provision, Situation]]:
-    """What acts in the next likeliest phase against the cause that it would have there."""
-    if (otherwise := situation.open_phase) is None:
+def _in_other_phase(situation: Situation, told: Cause) -> Iterator[tuple[Provision, Situation]]:
+    """What acts in the next likeliest phase against the cause that it would have there, where `told` is a guess."""
+    passes, among = situation.facts.get("frame.pass"), situation.predictor.crash.phase_among
+    shown = passes is not None and passes.value is True
+    if (otherwise := situation.open_phase) is None or shown or not (among or told.id in TAKEN):
         return
     phase, cause = otherwise.other, otherwise.cause
     facts = {**situation.facts, PHASE: Fact(phase, "log", ""), GUESSED: Fact(True, "log", "")}
@@ -65,6 +72,8 @@ def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
     seen = replace(situation, place="host" if provision.memory == "host" else "gpu", cause="")
     dialect = situation.now.built.natives.framework is not None
     for remedy in (by_id[name] for name in provision.remedies if name in by_id):
+        if seen.phase != "unknown" and not acts_in(remedy, {seen.phase}):
+            continue
         if remedy.value is None:
             if all_hold(remedy.applies_when, seen.facts) is not None:
                 yield advice_step(remedy, seen)

@@ -129,7 +129,7 @@ def changes_of(state: State, most: Most) -> list[str]:
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step, state)
     if others:
-        open_ = state.situation.open_phase if perhaps and state.situation is not None else None
+        open_ = state.situation.open_phase if perhaps and not chosen and state.situation is not None else None
         ordered = say("In this order, until it runs:") if len(others) > 1 else say("To try:")
         ordered = say("If it died {when}, in this order:", when=when(open_.taken)) if open_ is not None else ordered
         lines += wrap(say("Or:") if chosen else ordered, 2)
