@@ -15,9 +15,13 @@ from advisor.words import PHASES, Phase
 FIRST = 2
 """Remedies of a cause that everybody looks at."""
 PHASE = "phase"
-BEFORE_STEPS: tuple[Phase, ...] = ("model_load", "rollout_init", "rollout_generate", "validation", "checkpoint")
-AFTER_STEPS: tuple[Phase, ...] = ("validation", "checkpoint", "weight_sync", "rollout_generate", "model_load")
-"""Where a run of an unknown phase most often died beside the training step, which has levers of its own (judgement)."""
+ELSEWHERE: dict[bool, tuple[Phase, ...]] = {
+    False: ("rollout_init", "model_load", "rollout_generate", "validation", "checkpoint"),
+    True: ("weight_sync", "rollout_generate", "validation", "checkpoint", "model_load"),
+}
+"""Whether steps were done → where a run of an unknown phase most often died beside the training step (judgement). Phases
+of an engine are open in a run alone that is known to roll out."""
+OF_ENGINES: tuple[Phase, ...] = ("rollout_init", "weight_sync", "rollout_generate")
 
 
 class Outcome(Struct, frozen=True):
@@ -74,7 +78,8 @@ def open_phase(
     question = next(one for one in tree.questions if one.id == PHASE)
     named = {choice.id: one.cause for one in _outcomes(step, question, tree, facts, answers) for choice in one.choices}
     stepped = _is("ran", True, facts) or _is("first_step", False, facts)
-    order = ("actor_update", *(AFTER_STEPS if stepped else BEFORE_STEPS))
+    rolls = _is("rolls_out", True, facts)
+    order = ("actor_update", *(one for one in ELSEWHERE[stepped] if rolls or one not in OF_ENGINES))
     here = next((one for one in (step.answer, "actor_update", *named) if one in named and named[one].id == taken), "")
     other = next((one for one in order if one in named and named[one].id != taken), None)
     guess = next((one for one in PHASES if one == here), None)

@@ -26,7 +26,7 @@ GUESSED = "phase.guessed"
 """Fact of a phase that nothing shows."""
 OF_DATA = "data."
 """Knobs that a launch of any kind may have: it reads its data in processes of its own."""
-MOST_PROVISIONAL = 4
+MOST_PROVISIONAL, MOST_OF_OTHER_PHASE = 4, 3
 """A short list: the first thing to do is to find the witness."""
 
 
@@ -47,7 +47,7 @@ def provisional_steps(situation: Situation, cause: Cause, *, decided: bool) -> l
         known = {step.id for step in found}
         steps = (step for step in _provided(seen, provision) if step.id not in known)
         named = (replace(step, caveats=(only_if, *step.caveats), only_if=only_if) for step in steps)
-        found += islice(named, MOST_PROVISIONAL)
+        found += islice(named, MOST_PROVISIONAL if seen is situation else MOST_OF_OTHER_PHASE)
     return found
 
 

@@ -31,7 +31,8 @@ def opened(folder: Path, text: str, **given: object) -> State:
             "checkpoint-in-ram",
             "ask-who-killed",
         ),
-        ("DataLoader worker (pid(s) 12) exited unexpectedly\n", "loaders-fill-host", "ask-who-killed"),
+        ("DataLoader worker (pid(s) 12) exited unexpectedly\n", "unclear", "ask-how-it-ended"),
+        ("GPU OOM when fine-tuning the second model in a loop.\n" + OOM, "earlier-model-stays", "process-per-model"),
         (
             "After 17 steps:\nLast error:\nFailed to CUDA calloc async 2432 bytes\n",
             "nccl-beside-pool",
