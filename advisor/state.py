@@ -460,6 +460,8 @@ def _in_phase_of(crash: Crash, told: BySize) -> Crash:
     """The crash in the phase, or among the phases, whose pass makes what was asked for, where nothing else tells it."""
     if crash.phase != "unknown" and not told.instead:
         return crash
+    if told.of_logits and "validation" in crash.phase_among:  # an evaluation makes logits of that size as well
+        return replace(crash, phase_among=tuple(dict.fromkeys(("validation", *told.phases))))
     if len(told.phases) == 1:
         return replace(crash, phase=told.phases[0], phase_among=(), phase_because=told.because)
     because = crash.phase_because if crash.phase_among else told.because

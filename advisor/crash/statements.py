@@ -197,7 +197,7 @@ def phase_said(
     every = note and len(text) <= A_NOTE
     sentences = [found[0] for found in _SENTENCE.finditer(text) if every or _FAILS.search(found[0])]
     told = {phase: found[0] for one in sentences for phase, named in words.phases.items()
-            if (found := re.search(named, one))}  # fmt: skip
+            if (found := re.search(named, one)) and not _is_over(one, words.behind.get(phase))}  # fmt: skip
     told = told or {phase: found[0] for one in sentences for phase, named in words.passes.items()
                     if (found := re.search(named, one))}  # fmt: skip
     if not told:
@@ -207,6 +207,15 @@ def phase_said(
         return "unknown", ""
     ((phase, quoted),) = told.items()
     return phase, say("the words “{quoted}”", quoted=clean_line(quoted, _QUOTED))
+
+
+_AFTER = regex(r"(?ai)\bafter\b|后")
+
+
+def _is_over(sentence: str, behind: str | None) -> bool:
+    """Whether a sentence tells that a phase was over before it died."""
+    found = re.search(behind, sentence) if behind else None
+    return found is not None and _AFTER.search(found[0]) is not None
 
 
 def _began(sentence: str, words: StatementWords) -> Iterator[str]:

@@ -52,6 +52,7 @@ def _told(crash: Crash) -> dict[str, Fact]:
     behind = [name.removeprefix(BEHIND) for name in crash.statements if name.startswith(BEHIND)]
     if len(behind) == 1 and crash.preceded is None and crash.phase not in behind:
         facts["right_after"] = Fact(behind[0], "log", because)
+        facts |= {} if FIRST in crash.statements else {"ran": Fact(True, "log", because)}
     facts |= said_facts(crash)
     tried = sorted(name.removeprefix(IN_VAIN) for name in crash.statements if name.startswith(IN_VAIN))
     if tried:
