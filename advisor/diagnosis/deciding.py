@@ -19,9 +19,9 @@ ELSEWHERE: dict[bool, tuple[Phase, ...]] = {
     False: ("rollout_init", "model_load", "rollout_generate", "validation", "checkpoint"),
     True: ("weight_sync", "rollout_generate", "validation", "checkpoint", "model_load"),
 }
-"""Whether steps were done → where a run of an unknown phase most often died beside the training step (judgement). Phases
-of an engine are open in a run alone that is known to roll out."""
+"""Whether steps were done → where a run of an unknown phase most often died beside the training step (judgement)."""
 OF_ENGINES: tuple[Phase, ...] = ("rollout_init", "weight_sync", "rollout_generate")
+"""Open in a run alone that is known to roll out."""
 
 
 class Outcome(Struct, frozen=True):

@@ -40,7 +40,8 @@ OFF = regex(r"(?i)^(?:|none|null|false|no|0|auto|disable|never)$")
 """Settings that name what a run resumes from, and what they say where it does not, or only may."""
 
 
-LOOP, LOADS, TRAINS = regex(r"^\s*for\b.*:"), regex(r"\.from_pretrained\("), regex(r"\.(?:train|fit)\(")
+LOOP = regex(r"(?m)^(?P<in>[ \t]*)(?P<head>for\b.*:)[ \t]*(?P<body>(?:\n(?:(?P=in)[ \t]+.*|[ \t]*))+)")
+LOADS, TRAINS = regex(r"\.from_pretrained\("), regex(r"\.(?:train|fit)\(")
 
 
 def earlier_facts(crash: Crash, text: str, ran: bool) -> dict[str, Fact]:
@@ -49,13 +50,10 @@ def earlier_facts(crash: Crash, text: str, ran: bool) -> dict[str, Fact]:
     if crash.trained_before is not None:
         because = say("line {line} sums up a training, and a model is loaded after it", line=crash.trained_before)
         return {"earlier.model": Fact(True, "log", because)}
-    lines = [line for line in text.splitlines() if line.strip()] if ran and crash.phase == "model_load" else []
-    for number, head in enumerate(lines):
-        width = len(head) - len(head.lstrip())
-        ends = (at for at, one in enumerate(lines) if at > number and len(one) - len(one.lstrip()) <= width)
-        body = "\n".join(lines[number + 1 : next(ends, len(lines))]) if LOOP.match(head) else ""
-        if LOADS.search(body) and TRAINS.search(body):
-            because = say("each round of a loop loads a model and trains it: {line}", line=clean_line(head.strip(), 80))
+    for loop in LOOP.finditer(text) if ran and crash.phase == "model_load" else ():
+        if LOADS.search(loop["body"]) and TRAINS.search(loop["body"]):
+            line = clean_line(loop["head"], 80)
+            because = say("each round of a loop loads a model and trains it: {line}", line=line)
             return {"earlier.model": Fact(True, "script", because)}
     return {}
 

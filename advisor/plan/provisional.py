@@ -40,7 +40,9 @@ def provisional_steps(situation: Situation, cause: Cause, *, decided: bool) -> l
     for provision in cause.provisional:
         if provision.memory not in chosen and all_hold(provision.when, situation.facts) is not None:
             chosen[provision.memory] = provision
-    ways = [(provision, situation) for provision in chosen.values()] + [*(() if decided else _in_other_phase(situation, cause))]
+    ways = [(provision, situation) for provision in chosen.values()] + [
+        *(() if decided else _in_other_phase(situation, cause))
+    ]
     found: list[PlanStep] = []
     for provision, seen in ways:
         only_if = say("only if {condition}", condition=" ".join(provision.condition.split()))
