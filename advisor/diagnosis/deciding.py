@@ -14,7 +14,8 @@ from advisor.words import PHASES, Phase
 
 FIRST = 2
 """Remedies of a cause that everybody looks at."""
-PHASE = "phase"
+PHASE, GUESSED = "phase", "phase.guessed"
+"""A question and its fact; the fact that nothing shows the phase."""
 ELSEWHERE: dict[bool, tuple[Phase, ...]] = {
     False: ("rollout_init", "model_load", "rollout_generate", "validation", "checkpoint"),
     True: ("weight_sync", "rollout_generate", "validation", "checkpoint", "model_load"),

@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
-from advisor.diagnosis.deciding import PHASE, acts_in
+from advisor.diagnosis.deciding import GUESSED, PHASE, acts_in
 from advisor.diagnosis.fact import Fact
 from advisor.knowledge.schema import Cause, Provision, Remedy
 from advisor.language import say
@@ -22,8 +22,6 @@ from advisor.words import Memory, when
 
 TAKEN = ("batch-or-states", "long-sequence", "batch-too-big")
 """Causes in a training step that are taken where nothing tells another."""
-GUESSED = "phase.guessed"
-"""Fact of a phase that nothing shows."""
 OF_DATA = "data."
 """Knobs that a launch of any kind may have: it reads its data in processes of its own."""
 MOST_PROVISIONAL, MOST_OF_OTHER_PHASE = 4, 3
