@@ -135,8 +135,9 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
     acting = [step for step in (acting_step(situation, cause),) if step is not None]
-    later += [*newer, *acting, *provisional_steps(situation, cause, decided=bool(chosen))]
-    here = {step.id for step in first}
+    here, told_here = {step.id for step in first}, {step.id for step in (*levers, *later, *newer, *acting)}
+    perhaps = provisional_steps(situation, cause, decided=bool(chosen))
+    later += [*newer, *acting, *(step for step in perhaps if step.id not in told_here)]
     steps = [*first, *(step for step in later if step.id not in here and step.id not in WITNESSES)]
     of_a_version = [one.id for one in (versions.maybe if cause.id in OF_A_VERSION else [])]
     why = grounds(
