@@ -64,6 +64,8 @@ class OpenPhase(Struct, frozen=True):
     taken: Phase
     other: Phase
     cause: Cause
+    guessed: bool
+    """The frame or what came due there leaves these, and the first is taken; else any is possible."""
 
 
 def open_phase(
@@ -80,11 +82,12 @@ def open_phase(
     named = {choice.id: one.cause for one in _outcomes(step, question, tree, facts, answers) for choice in one.choices}
     stepped = _is("ran", True, facts) or _is("first_step", False, facts)
     rolls = _is("rolls_out", True, facts)
-    order = ("actor_update", *(one for one in ELSEWHERE[stepped] if rolls or one not in OF_ENGINES))
+    usual = ("actor_update", *(one for one in ELSEWHERE[stepped] if rolls or one not in OF_ENGINES))
+    order = [one for choice in step.choices for one in PHASES if one == choice.id] if step.guess else usual
     here = next((one for one in (step.answer, "actor_update", *named) if one in named and named[one].id == taken), "")
     other = next((one for one in order if one in named and named[one].id != taken), None)
     guess = next((one for one in PHASES if one == here), None)
-    return OpenPhase(guess, other, named[other]) if guess is not None and other is not None else None
+    return OpenPhase(guess, other, named[other], step.guess) if guess is not None and other is not None else None
 
 
 def _is(name: str, value: bool, facts: Facts) -> bool:

@@ -53,9 +53,9 @@ def provisional_steps(situation: Situation, cause: Cause, *, decided: bool) -> l
 
 def _in_other_phase(situation: Situation, told: Cause) -> Iterator[tuple[Provision, Situation]]:
     """What acts in the next likeliest phase against the cause that it would have there, where `told` is a guess."""
-    passes, among = situation.facts.get("frame.pass"), situation.predictor.crash.phase_among
+    passes, otherwise = situation.facts.get("frame.pass"), situation.open_phase
     shown = passes is not None and passes.value is True
-    if (otherwise := situation.open_phase) is None or shown or not (among or told.id in TAKEN):
+    if otherwise is None or shown or not (otherwise.guessed or told.id in TAKEN):
         return
     phase, cause = otherwise.other, otherwise.cause
     facts = {**situation.facts, PHASE: Fact(phase, "log", ""), GUESSED: Fact(True, "log", "")}
