@@ -446,8 +446,8 @@ def _where_due(crash: Crash, run: Run) -> Crash:
         return crash
     reasons = (*(facts[f"{name}.due"].because for name in due), crash.phase_because)
     because = clauses(dict.fromkeys(filter(None, reasons)))
-    left: Phase = crash.phase if marked else "actor_update"
-    return replace(crash, phase="unknown", phase_among=(*due.values(), left), phase_because=because)
+    among = (*due.values(), crash.phase if marked else "actor_update")
+    return replace(crash, phase="unknown", phase_among=among, phase_because=because)
 
 
 def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:

@@ -214,8 +214,8 @@ def trained_before(lines: Sequence[LogLine], last: ProgressLine | None) -> int |
     process another one was trained."""
     if last is None or last[1] != "model_load":
         return None
-    above = (line.number for line in lines if line.number < last[0].number and _METRICS.search(line.printed))
-    return next(above, None)
+    until = last[0].number
+    return next((one.number for one in lines if one.number < until and _METRICS.search(one.printed)), None)
 
 
 def _evaluation_bar(lines: Sequence[LogLine]) -> LogLine | None:

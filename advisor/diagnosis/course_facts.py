@@ -86,8 +86,7 @@ def _told(crash: Crash) -> dict[str, Fact]:
 def said_facts(crash: Crash) -> dict[str, Fact]:
     """Each fact that a sentence of a person tells by itself."""
     told = (one.removeprefix(FACT).partition(" ") for one in sorted(crash.statements) if one.startswith(FACT))
-    said = ((name, say("so the post says: “{quoted}”", quoted=clean(quoted))) for name, _, quoted in told)
-    return {name: Fact(True, "log", because) for name, because in said}
+    return {name: Fact(True, "log", say("so the post says: “{quoted}”", quoted=clean(said))) for name, _, said in told}
 
 
 def peak_facts(crash: Crash, card: int | None) -> dict[str, Fact]:

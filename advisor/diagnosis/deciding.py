@@ -71,27 +71,20 @@ class OpenPhase(Struct, frozen=True):
 def open_phase(
     path: tuple[QuestionStep, ...], tree: Tree, facts: Facts, answers: Mapping[str, str], taken: str
 ) -> OpenPhase | None:
-    """The two likeliest phases, where it is open, or guessed, which it was, and the cause is not the same in all.
-
-    `taken`: the cause that is told.
-    """
+    """The two likeliest phases, where it is open or guessed which it was. `taken`: the cause that is told."""
     step = next((one for one in path if one.question == PHASE and (one.answer == UNKNOWN or one.guess)), None)
     if step is None or path[-1].is_a_fact("log"):
         return None
     question = next(one for one in tree.questions if one.id == PHASE)
     named = {choice.id: one.cause for one in _outcomes(step, question, tree, facts, answers) for choice in one.choices}
-    stepped = _is("ran", True, facts) or _is("first_step", False, facts)
-    rolls = _is("rolls_out", True, facts)
-    usual = ("actor_update", *(one for one in ELSEWHERE[stepped] if rolls or one not in OF_ENGINES))
+    began, rolls, ran = (facts[name].value if name in facts else None for name in ("first_step", "rolls_out", "ran"))
+    stepped = ran is True or began is False
+    usual = ("actor_update", *(one for one in ELSEWHERE[stepped] if rolls is True or one not in OF_ENGINES))
     order = [one for choice in step.choices for one in PHASES if one == choice.id] if step.guess else usual
     here = next((one for one in (step.answer, "actor_update", *named) if one in named and named[one].id == taken), "")
     other = next((one for one in order if one in named and named[one].id != taken), None)
     guess = next((one for one in PHASES if one == here), None)
     return OpenPhase(guess, other, named[other], step.guess) if guess is not None and other is not None else None
-
-
-def _is(name: str, value: bool, facts: Facts) -> bool:
-    return name in facts and facts[name].value is value
 
 
 def telling_questions(

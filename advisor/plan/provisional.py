@@ -38,9 +38,8 @@ def provisional_steps(situation: Situation, cause: Cause, *, decided: bool) -> l
     for provision in cause.provisional:
         if provision.memory not in chosen and all_hold(provision.when, situation.facts) is not None:
             chosen[provision.memory] = provision
-    ways = [(provision, situation) for provision in chosen.values()] + [
-        *(() if decided else _in_other_phase(situation, cause))
-    ]
+    ways = [(provision, situation) for provision in chosen.values()]
+    ways += [] if decided else _in_other_phase(situation, cause)
     found: list[PlanStep] = []
     for provision, seen in ways:
         only_if = say("only if {condition}", condition=" ".join(provision.condition.split()))
@@ -61,10 +60,10 @@ def _in_other_phase(situation: Situation, told: Cause) -> Iterator[tuple[Provisi
     facts = {**situation.facts, PHASE: Fact(phase, "log", ""), GUESSED: Fact(True, "log", "")}
     acting = [one for one in situation.remedies if one.id in cause.remedies and acts_in(one, {phase})]
     own = [one for one in acting if one.phases and all_hold(one.applies_when, facts) is not None]
-    acting = sorted(own if len(own) > 1 else acting, key=lambda one: cause.remedies.index(one.id))
-    named = tuple(one.id for one in acting)
-    condition = say("it died {when}", when=when(phase))
-    yield Provision((), condition, cause.memory, named), replace(situation, facts=facts, phase=phase)
+    ids = {one.id for one in (own if len(own) > 1 else acting)}
+    named = tuple(name for name in cause.remedies if name in ids)
+    there = Provision((), say("it died {when}", when=when(phase)), cause.memory, named)
+    yield there, replace(situation, facts=facts, phase=phase)
 
 
 def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:

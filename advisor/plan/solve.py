@@ -138,8 +138,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     acting = [step for step in (acting_step(situation, cause),) if step is not None]
     here, told_here = {step.id for step in first}, {step.id for step in (*levers, *later, *newer, *acting)}
     perhaps = provisional_steps(situation, cause, decided=bool(chosen))
-    taken = situation.open_phase.taken if situation.open_phase is not None else None
-    elsewhere = {one.id for one in situation.remedies if taken is not None and not acts_in(one, {taken})}
+    open_ = situation.open_phase
+    elsewhere = {one.id for one in situation.remedies if open_ is not None and not acts_in(one, {open_.taken})}
     perhaps = [step for step in perhaps if step.id not in told_here or step.id in elsewhere]
     apart = {step.id for step in perhaps}  # told under the phase in which they act
     later = [*(step for step in (*later, *newer, *acting) if step.id not in apart), *perhaps]

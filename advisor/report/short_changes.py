@@ -139,8 +139,8 @@ def changes_of(state: State, most: Most) -> list[str]:
             lines += _offered(mark, step, state) + (
                 _by_hand(step, state) if number < most.by_hand or step.id in WITNESSES else []
             )
-    further = [] if perhaps and others else _further_steps(shown)
-    return lines + further + wrap(beside, 2) + _if_it_was(perhaps, state, most)
+    lines += [] if perhaps and others else _further_steps(shown)
+    return lines + wrap(beside, 2) + _if_it_was(perhaps, state, most)
 
 
 def _further_steps(shown: ShownSteps) -> list[str]:
