@@ -13,8 +13,8 @@ from advisor.crash.phase import LEAVES_BEHIND
 from advisor.crash.statements import fitted_in, statements_in
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.computing import platform_of
-from advisor.diagnosis.course_facts import rising_course
-from advisor.diagnosis.deciding import DecidingQuestion, telling_questions
+from advisor.diagnosis.course_facts import rising_course, said_facts
+from advisor.diagnosis.deciding import DecidingQuestion, open_phase, telling_questions
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.due_facts import due_facts
@@ -76,7 +76,7 @@ from advisor.run.run import Knob, KnobValue, Run
 from advisor.run.unread import accelerates_own, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
-from advisor.words import GENERATING, PHASES, Full, speak_of, spoken_of_now
+from advisor.words import GENERATING, PHASES, Full, Phase, speak_of, spoken_of_now
 
 OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
 """Questions of which an answer says that the run died."""
@@ -326,7 +326,10 @@ def state_of(
     standing = accelerates_own(launch, shardings) if refuted(seen.ledger, _ran(crash, answers)) else None
     done = replace(done, diagnosis=with_sharding(versioned, run.unread or standing, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
+    of_tree = tree_answers(answers)
+    open_ = open_phase(done.diagnosis.path, knowledge.tree, done.facts, of_tree, done.cause.id)
     situation = replace(_situation(predictor, faults, knowledge, done), ran_with=ran_with, vendor=vendor)
+    situation = replace(situation, open_phase=open_ if crash.verdict != "not_oom" else None)
     if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice
         plan = _no_plan(predictor)
         if asked.planned and (steps := elsewhere(situation)):
@@ -427,12 +430,24 @@ def _answered_dialect(
 
 
 def _where_due(crash: Crash, run: Run) -> Crash:
-    """The crash with the save first, where its phase is that of the last mark and the run's first save comes next."""
-    facts = due_facts(run, crash.steps_done) if crash.phase_by_mark and crash.phase not in LEAVES_BEHIND else {}
-    if not all(name in facts and facts[name].value is True for name in ("save.due", "save.first")):
+    """The crash among what came due where it died, for the first time or each time by a person's words, where the last
+    mark alone shows its phase, or nothing does."""
+    marked = crash.phase_by_mark and crash.phase not in LEAVES_BEHIND
+    untold = crash.phase == "unknown" and crash.verdict == "oom" and not (crash.phase_among or crash.frames)
+    if not (marked or untold):
         return crash
-    because = clauses((facts["save.due"].because, crash.phase_because))
-    return replace(crash, phase="unknown", phase_among=("checkpoint", crash.phase), phase_because=because)
+    facts = due_facts(run, crash.steps_done)
+    if untold and (told := said_facts(crash).get("periodic")) is not None:
+        facts = {**dict.fromkeys(("eval.due", "eval.first", "save.due", "save.first"), told), **facts}
+    events: dict[str, Phase] = {"save": "checkpoint"} if marked else {"eval": "validation", "save": "checkpoint"}
+    sure = {name for name, fact in facts.items() if fact.value is True}
+    due = {name: phase for name, phase in events.items() if {f"{name}.due", f"{name}.first"} <= sure}
+    if not due:
+        return crash
+    reasons = (*(facts[f"{name}.due"].because for name in due), crash.phase_because)
+    because = clauses(dict.fromkeys(filter(None, reasons)))
+    among = (*due.values(), crash.phase if marked else "actor_update")
+    return replace(crash, phase="unknown", phase_among=among, phase_because=because)
 
 
 def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
@@ -445,6 +460,8 @@ def _in_phase_of(crash: Crash, told: BySize) -> Crash:
     """The crash in the phase, or among the phases, whose pass makes what was asked for, where nothing else tells it."""
     if crash.phase != "unknown" and not told.instead:
         return crash
+    if told.of_logits and "validation" in crash.phase_among:  # an evaluation makes logits of that size as well
+        return replace(crash, phase_among=tuple(dict.fromkeys(("validation", *told.phases))))
     if len(told.phases) == 1:
         return replace(crash, phase=told.phases[0], phase_among=(), phase_because=told.because)
     because = crash.phase_because if crash.phase_among else told.because

@@ -163,6 +163,8 @@ class Crash(Struct, frozen=True):
     """A checkpoint or a validation that ended right before the failure, and the line that shows it."""
     resumed: int | None = None
     """The line on which the run takes up a checkpoint, where no step was done between it and the failure."""
+    trained_before: int | None = None
+    """The line that sums up a training, where the same process loads a model after it."""
     doubts: tuple[str, ...] = ()
     """What keeps the logs from proving it all, in sentences: what of them was not read, an order that nothing tells."""
     finished: bool = False

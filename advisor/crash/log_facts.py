@@ -12,6 +12,7 @@ from advisor.crash.lines import LogLine
 from advisor.crash.literals import first_match, lines_with
 from advisor.crash.patterns import FieldValue
 from advisor.crash.phase import phase_of_texts
+from advisor.crash.verdict import host_percent
 from advisor.knowledge.schema import (
     CountName,
     EngineFigure,
@@ -326,3 +327,28 @@ def _readings(one: LogFind, file: str, rules: Sequence[FrameRule]) -> Iterator[R
             kind = "free"
         known = phase if phase != "unknown" else _PHASES.get(kind, find.signature.phase)
         yield Reading(find.first.number, known, kind, size, find.first.process, at, file)
+
+
+def host_total(placed: Sequence[LogFind]) -> int | None:
+    """RAM of a node: as printed, or as used memory and its part of all say (the finest of such readings)."""
+    parts: list[tuple[float, int]] = []
+    for fields in (one.find.fields for one in placed if one.memory == "host" and one.role == "telemetry"):
+        total, used, percent = (fields.get(name) for name in ("node_total_bytes", "node_used_bytes", "percent"))
+        if isinstance(total, int):
+            return total
+        if isinstance(used, int) and isinstance(percent, (int, float)) and percent > 0:
+            parts.append((float(percent), round(used / percent * 100)))
+    return max(parts)[1] if parts else None
+
+
+def host_filled(placed: Sequence[LogFind]) -> tuple[float, int] | None:
+    """Percent of the machine's RAM in use at the last of the readings that say so, and its line."""
+    readings = [one for one in placed if one.memory == "host" and one.role == "telemetry"]
+    filled = ((percent, one.number) for one in reversed(readings) if (percent := host_percent(one)) is not None)
+    return next(filled, None)
+
+
+def gpu_total(placed: Sequence[LogFind]) -> int | None:
+    """Bytes of the first card of which a line tells how many it has."""
+    totals = (one.find.fields.get("total_bytes") for one in placed if one.memory == "gpu")
+    return next((total for total in totals if isinstance(total, int)), None)

@@ -39,6 +39,8 @@ _TRAINS = regex(r"(?:^|\r)\W*(?:[Tt]rain(?:ing)?|Epoch|Episode)\b[^|]{0,80}?\b(?
 _EVALUATES = regex(r"(?i)(?:^|\r)\W*(?:eval|val(?:id)?|test)\w*\b[^|]{0,60}?\b(?P<percent>\d{1,3})%\||\{'eval_\w+': ")
 _SUMMED_UP = "{'train_runtime': "
 """Bars with a title, of training and of evaluation; what transformers' Trainer prints when all steps are over."""
+_METRICS = regex(r"\*{3,} ?(?:train|test|predict)\w* metrics ?\*{3,}|\btrain_runtime['\"]?\s*[:=]")
+"""What transformers prints when a training, or a test behind it, is over (trainer_pt_utils.py log_metrics)."""
 _GO_ON: tuple[Phase, ...] = ("model_load", "rollout_init")
 """Phases of which a bar shows only a part: sharding follows the shards, and the engine's start its graphs."""
 LEAVES_BEHIND: tuple[Phase, ...] = ("checkpoint", "validation")
@@ -205,6 +207,15 @@ def over_at(last: ProgressLine | None, rules: PhaseRules) -> Phase:
         return "unknown"
     known = (rule for rule in rules.progress if rule.phase not in _GO_ON)
     return next((rule.phase for rule in known if re.search(rule.pattern, last[0].printed)), "unknown")
+
+
+def trained_before(lines: Sequence[LogLine], last: ProgressLine | None) -> int | None:
+    """The line on which a training or its evaluation was summed up, where a model is loaded after that: in the same
+    process another one was trained."""
+    if last is None or last[1] != "model_load":
+        return None
+    until = last[0].number
+    return next((one.number for one in lines if one.number < until and _METRICS.search(one.printed)), None)
 
 
 def _evaluation_bar(lines: Sequence[LogLine]) -> LogLine | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from advisor.crash.log_facts import (
     engine_processes,
     frameworks_in,
     gpu_names_in,
+    gpu_total,
+    host_filled,
+    host_total,
     is_cut,
     libraries_in,
     listed_users,
@@ -37,6 +41,7 @@ from advisor.crash.logged_runs import newest_crash, runs_in
 from advisor.crash.parts import parts_in
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
+    PhaseProof,
     PhaseRules,
     ProgressLine,
     at_the_end,
@@ -48,6 +53,7 @@ from advisor.crash.phase import (
     phase_of_texts,
     preceding,
     resumed_at,
+    trained_before,
 )
 from advisor.crash.printed_lists import listed_settings
 from advisor.crash.process_tables import card_users, ram_users
@@ -68,7 +74,6 @@ from advisor.crash.verdict import (
     SAID,
     TOLD,
     Judgement,
-    host_percent,
     in_phase,
     is_pinning,
     memory_by_frames,
@@ -266,21 +271,9 @@ class _CrashReader:
         last = last_progress(self._lines_until(cause), self.rules)
         driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self._lines_of(cause))
         phase, because = phase_of(cause, trace, last, users, self.rules, driver)
-        if phase == "unknown" and cause is None and trace.frames:  # cut, or lines of several ranks among each other
-            around = [line.text for line in self._lines_until(None)[-_LINES_OF_A_CUT:]]
-            phase, quoted = phase_of_texts(around, self.rules.frames, "text")
-            because = say("the log's text {quoted}", quoted=quoted) if quoted else because
         by_mark = last is not None and because == mark_words(last)
-        if phase == "unknown" and cause is not None and not trace.frames:  # its source line bears another label
-            near = [line.text for line in self._lines_until(cause)[-_LINES_ABOVE:-1]]
-            phase, quoted = phase_of_texts(near, self.rules.frames, "text")
-            because = say("the log's text {quoted}", quoted=quoted) if quoted else because
-        if phase == "unknown" and cause is not None and cause.id in SAID:
-            phase, because = phase_said(cause.find.text, self.signatures.statements, self._phase_of_function)
-        if phase == "unknown" and len(self.text) <= A_PAGE:
-            told = cause is not None and cause.id in (*TOLD, KILL_TOLD)
-            words, function = self.signatures.statements, self._phase_of_function
-            phase, because = phase_said(self._plain(), words, function, note=told)
+        if phase == "unknown":
+            phase, because = self._told_phase(cause, trace)
         among, frame = open_phases(cause, trace, self.rules) if phase == "unknown" else ((), "")
         if among:
             because = say("{frame}: part of {phases}; its caller is not shown", frame=frame, phases=both(among))
@@ -324,15 +317,15 @@ class _CrashReader:
             users_cut=cut,
             libraries=libraries_now(met, stated),
             gpu_names=gpu_names_in(self.text),
-            gpu_total_bytes=_gpu_total(self.run.placed),
+            gpu_total_bytes=gpu_total(self.run.placed),
             settings=settings,
             command=next(commands_in(printed), None),
             engine_figures=engine_figures_in(self.text, marks.engine_figures),
             model_config=model_config_in(printed),
             counts={**ranks_by_batch(self.text, settings), **counts_in(self.text, marks.counts)},
             platform=platform_in(self.text, marks.platforms),
-            host_total_bytes=_host_total(self.placed) or _ram_told([line.text for line in written]),
-            host_filled=_host_filled(self.run.placed),
+            host_total_bytes=host_total(self.placed) or _ram_told([line.text for line in written]),
+            host_filled=host_filled(self.run.placed),
             frameworks=self.frameworks,
             project=project_in(self.text, marks.projects),
             unclear_because=unclear_because,
@@ -348,6 +341,7 @@ class _CrashReader:
             stepped=self.run.health.stepped,
             preceded=self._preceded(cause, phase),
             resumed=self._resumed(cause),
+            trained_before=trained_before(self._lines_until(cause), last),
             speaks_of=parts_in(self.text),
             dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
@@ -358,8 +352,19 @@ class _CrashReader:
             prose=words_in(person.encode()),
         )
 
-    def _phase_of_function(self, name: str) -> Phase:
-        return phase_of_function(name, self.rules.frames)
+    def _told_phase(self, cause: LogFind | None, trace: Trace) -> PhaseProof:
+        """The phase by the lines around it, where it has no traceback or that is cut; else by what a person writes."""
+        until, page = self._lines_until(cause), len(self.text) <= A_PAGE
+        near = until[-_LINES_OF_A_CUT:] if cause is None else until[-_LINES_ABOVE:-1]
+        if (cause is None) == bool(trace.frames):
+            phase, quoted = phase_of_texts([line.text for line in near], self.rules.frames, "text")
+            if quoted:
+                return phase, say("the log's text {quoted}", quoted=quoted)
+        texts = [(cause.find.text, False)] if cause is not None and cause.id in SAID else []
+        texts += [(self._plain(), cause is not None and cause.id in (*TOLD, KILL_TOLD))] if page else []
+        words, function = self.signatures.statements, partial(phase_of_function, rules=self.rules.frames)
+        told = (phase_said(text, words, function, note=note) for text, note in texts)
+        return next((one for one in told if one[0] != "unknown"), ("unknown", ""))
 
     def _narrowed(
         self, among: tuple[Phase, ...], because: str, cause: LogFind | None
@@ -574,30 +579,6 @@ def _witnessed(judgement: Judgement) -> dict[str, FieldValue]:
     return {**reading.find.fields, "witness_line": reading.number} if reading is not None else {}
 
 
-def _host_total(placed: Sequence[LogFind]) -> int | None:
-    """RAM of a node: as printed, or as used memory and its part of all say (the finest of such readings)."""
-    parts: list[tuple[float, int]] = []
-    for fields in (one.find.fields for one in placed if one.memory == "host" and one.role == "telemetry"):
-        total, used, percent = (fields.get(name) for name in ("node_total_bytes", "node_used_bytes", "percent"))
-        if isinstance(total, int):
-            return total
-        if isinstance(used, int) and isinstance(percent, (int, float)) and percent > 0:
-            parts.append((float(percent), round(used / percent * 100)))
-    return max(parts)[1] if parts else None
-
-
 def _ram_told(lines: Sequence[str]) -> int | None:
     """RAM of a node as a page tells it: in the rows of `free`, else in sentences."""
     return ram_listed(lines) or ram_in_sentences(lines)
-
-
-def _host_filled(placed: Sequence[LogFind]) -> tuple[float, int] | None:
-    """Percent of the machine's RAM in use at the last of the readings that say so, and its line."""
-    readings = [one for one in placed if one.memory == "host" and one.role == "telemetry"]
-    filled = ((percent, one.number) for one in reversed(readings) if (percent := host_percent(one)) is not None)
-    return next(filled, None)
-
-
-def _gpu_total(placed: Sequence[LogFind]) -> int | None:
-    totals = (one.find.fields.get("total_bytes") for one in placed if one.memory == "gpu")
-    return next((total for total in totals if isinstance(total, int)), None)

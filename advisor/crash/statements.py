@@ -35,7 +35,7 @@ _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?",
 _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 """A value behind the name of its setting."""
 FITTED, UPDATED = "fitted.", "updated."
-RAN_BEFORE = "ran_before"
+FACT = "fact."
 BEHIND = "behind."
 HOLDER, HOST_HOLDER = "holder.", "host_holder."
 _DOUBTS = regex(
@@ -54,7 +54,7 @@ def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step",
     "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a
     version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, "behind.PHASE" of one that
-    was over right before, and "ran_before" where the same run worked at another time."""
+    was over right before, and "fact.NAME WORDS" for each fact that a sentence tells."""
     if not words or len(text) > A_PAGE:
         return frozenset()
     found = list(_told(text, words))
@@ -127,8 +127,8 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         if not _DOUBTS.search(sentence):
             told = ((name, re.search(named, sentence)) for name, named in words.host_holders.items())
             yield from (f"{HOST_HOLDER}{name} {clean_line(one[0], _QUOTED)}" for name, one in told if one)
-        if words.ran_before and re.search(words.ran_before, sentence):
-            yield RAN_BEFORE
+        told = ((name, re.search(named, sentence)) for name, named in words.facts.items())
+        yield from (f"{FACT}{name} {clean_line(one[0], _QUOTED)}" for name, one in told if one)
         if not re.search(words.averted, sentence):
             yield from _began(sentence, words)
         yield from _versions(sentence, words)
@@ -200,7 +200,7 @@ def phase_said(
     every = note and len(text) <= A_NOTE
     sentences = [found[0] for found in _SENTENCE.finditer(text) if every or _FAILS.search(found[0])]
     told = {phase: found[0] for one in sentences for phase, named in words.phases.items()
-            if (found := re.search(named, one))}  # fmt: skip
+            if (found := re.search(named, one)) and not _is_over(one, words.behind.get(phase))}  # fmt: skip
     told = told or {phase: found[0] for one in sentences for phase, named in words.passes.items()
                     if (found := re.search(named, one))}  # fmt: skip
     if not told:
@@ -210,6 +210,15 @@ def phase_said(
         return "unknown", ""
     ((phase, quoted),) = told.items()
     return phase, say("the words “{quoted}”", quoted=clean_line(quoted, _QUOTED))
+
+
+_AFTER = regex(r"(?ai)\bafter\b|后")
+
+
+def _is_over(sentence: str, behind: str | None) -> bool:
+    """Whether a sentence tells that a phase was over before it died."""
+    found = re.search(behind, sentence) if behind else None
+    return found is not None and _AFTER.search(found[0]) is not None
 
 
 def _began(sentence: str, words: StatementWords) -> Iterator[str]:

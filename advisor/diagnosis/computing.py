@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from advisor.crash.evidence import Crash
 from advisor.crash.phase import frame_words
 from advisor.diagnosis.fact import Fact, Facts
@@ -66,6 +68,8 @@ def process_facts(run: Run, crash: Crash, machine: Machine, facts: Facts) -> dic
         return {"one_process": Fact(False, "script", say("the launch's topology"))}
     if (platform := facts.get("platform")) is not None and platform.value in ("mps", "cpu"):
         return {"one_process": Fact(True, platform.source, platform.because)}
+    if (met := facts.get("gpu.others_alike")) is not None and met.value is True:
+        return {"one_process": replace(met, value=False)}
     one_card = len(machine.usable) == 1 and not machine.more_gpus and machine.nodes in (None, 1)
     if one_card and run.topology.actor_gpus == 1:
         return {"one_process": Fact(True, "machine", say("the machine has one card"))}

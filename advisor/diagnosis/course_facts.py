@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.statements import BEGAN, BEHIND, FIRST, HOLDER, HOST_HOLDER, IN_VAIN, RAN_BEFORE, SECOND, UPDATED
+from advisor.crash.statements import BEGAN, BEHIND, FACT, FIRST, HOLDER, HOST_HOLDER, IN_VAIN, SECOND, UPDATED
 from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean
 from advisor.language import listed, say
@@ -23,8 +23,8 @@ SLEEPS = 3
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:
-    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain, trigger and ran_before; each only where
-    something tells."""
+    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain, trigger and what sentences tell; each only
+    where something tells."""
     facts: dict[str, Fact] = {}
     if crash.steps_done is not None:
         because = say("the log counts {count} done steps", count=crash.steps_done)
@@ -52,8 +52,8 @@ def _told(crash: Crash) -> dict[str, Fact]:
     behind = [name.removeprefix(BEHIND) for name in crash.statements if name.startswith(BEHIND)]
     if len(behind) == 1 and crash.preceded is None and crash.phase not in behind:
         facts["right_after"] = Fact(behind[0], "log", because)
-    if RAN_BEFORE in crash.statements:
-        facts["ran_before"] = Fact(True, "log", because)
+        facts |= {} if FIRST in crash.statements else {"ran": Fact(True, "log", because)}
+    facts |= said_facts(crash)
     tried = sorted(name.removeprefix(IN_VAIN) for name in crash.statements if name.startswith(IN_VAIN))
     if tried:
         facts["in_vain"] = Fact(" ".join(tried), "log", because)
@@ -83,6 +83,12 @@ def _told(crash: Crash) -> dict[str, Fact]:
         lever, _, named = began[0].partition(" ")
         facts["trigger"] = Fact(lever, "log", clean(named))
     return facts
+
+
+def said_facts(crash: Crash) -> dict[str, Fact]:
+    """Each fact that a sentence of a person tells by itself."""
+    told = (one.removeprefix(FACT).partition(" ") for one in sorted(crash.statements) if one.startswith(FACT))
+    return {name: Fact(True, "log", say("so the post says: “{quoted}”", quoted=clean(said))) for name, _, said in told}
 
 
 def peak_facts(crash: Crash, card: int | None) -> dict[str, Fact]:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 
 from msgspec import Struct
 
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
-from advisor.knowledge.schema import Cause, Question, Tree
+from advisor.knowledge.schema import Cause, Question, Remedy, Tree
+from advisor.words import PHASES, Phase
 
 FIRST = 2
 """Remedies of a cause that everybody looks at."""
+PHASE, GUESSED = "phase", "phase.guessed"
+"""A question and its fact; the fact that nothing shows the phase."""
+ELSEWHERE: dict[bool, tuple[Phase, ...]] = {
+    False: ("rollout_init", "model_load", "rollout_generate", "validation", "checkpoint"),
+    True: ("weight_sync", "rollout_generate", "validation", "checkpoint", "model_load"),
+}
+"""Whether steps were done → where a run of an unknown phase most often died beside the training step (judgement)."""
+OF_ENGINES: tuple[Phase, ...] = ("rollout_init", "weight_sync", "rollout_generate")
+"""Open in a run alone that is known to roll out."""
 
 
 class Outcome(Struct, frozen=True):
@@ -36,10 +46,45 @@ class DecidingQuestion(Struct, frozen=True):
         """How many different first steps its outcomes have, or memories that ran out."""
         return len({(outcome.cause.memory, outcome.cause.remedies[:FIRST]) for outcome in self.outcomes})
 
-    @property
-    def right_either_way(self) -> frozenset[str]:
-        """Ids of the remedies that every outcome has."""
-        return frozenset.intersection(*(frozenset(outcome.cause.remedies) for outcome in self.outcomes))
+    def right_either_way(self, remedies: Sequence[Remedy]) -> frozenset[str]:
+        """Ids of the remedies that every outcome has, and that act in every phase which is still possible."""
+        named = frozenset.intersection(*(frozenset(outcome.cause.remedies) for outcome in self.outcomes))
+        phases = {choice.id for one in self.outcomes for choice in one.choices if self.step.question == PHASE}
+        return frozenset(one.id for one in remedies if one.id in named and acts_in(one, phases))
+
+
+def acts_in(remedy: Remedy, phases: Set[str]) -> bool:
+    """Whether it gives room in each of these phases."""
+    return not remedy.phases or phases <= {*remedy.phases}
+
+
+class OpenPhase(Struct, frozen=True):
+    """A phase that nothing shows: the one that is taken, the next likeliest, and what would be the cause in that."""
+
+    taken: Phase
+    other: Phase
+    cause: Cause
+    guessed: bool
+    """The frame or what came due there leaves these, and the first is taken; else any is possible."""
+
+
+def open_phase(
+    path: tuple[QuestionStep, ...], tree: Tree, facts: Facts, answers: Mapping[str, str], taken: str
+) -> OpenPhase | None:
+    """The two likeliest phases, where it is open or guessed which it was. `taken`: the cause that is told."""
+    step = next((one for one in path if one.question == PHASE and (one.answer == UNKNOWN or one.guess)), None)
+    if step is None or path[-1].is_a_fact("log"):
+        return None
+    question = next(one for one in tree.questions if one.id == PHASE)
+    named = {choice.id: one.cause for one in _outcomes(step, question, tree, facts, answers) for choice in one.choices}
+    began, rolls, ran = (facts[name].value if name in facts else None for name in ("first_step", "rolls_out", "ran"))
+    stepped = ran is True or began is False
+    usual = ("actor_update", *(one for one in ELSEWHERE[stepped] if rolls is True or one not in OF_ENGINES))
+    order = [one for choice in step.choices for one in PHASES if one == choice.id] if step.guess else usual
+    here = next((one for one in (step.answer, "actor_update", *named) if one in named and named[one].id == taken), "")
+    other = next((one for one in order if one in named and named[one].id != taken), None)
+    guess = next((one for one in PHASES if one == here), None)
+    return OpenPhase(guess, other, named[other], step.guess) if guess is not None and other is not None else None
 
 
 def telling_questions(

@@ -26,7 +26,7 @@ from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
 from advisor.diagnosis.model_facts import adapters_by_file, least_logits, loaded_by, model_facts
 from advisor.diagnosis.parts import part_facts
-from advisor.diagnosis.resume_facts import resume_facts
+from advisor.diagnosis.resume_facts import earlier_facts, resume_facts
 from advisor.diagnosis.row_facts import row_facts
 from advisor.diagnosis.saved_modules import saved_facts
 from advisor.diagnosis.sharing_facts import by_fsdp_of, sharing_facts, with_words
@@ -158,6 +158,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))
     facts.update(merge_facts(known.crash.frames, known.text))
     facts.update(resume_facts(known.crash, known.run))
+    facts.update(earlier_facts(known.crash, known.text, known.ran or known.crash.steps_seen))
     facts.update(metrics_facts(known.text))
     facts.update(bound_facts(known.text, known.crash))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))

@@ -1,4 +1,5 @@
-"""Tells whether a checkpoint was being loaded to resume a run, or had just been."""
+"""Tells whether a checkpoint was being loaded to resume a run, or had just been, and whether another model was trained
+before it in the same process."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from advisor.crash.phase import frame_words
 from advisor.diagnosis.card_facts import grouped
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.frame_facts import PASS
+from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.regex import regex
 from advisor.run.run import Run
@@ -36,6 +38,24 @@ GIVEN = regex(r"resume_from_checkpoint\W{1,3}(?!none|false|null)\w|resume_mode=r
 """A call that makes a run go on from a checkpoint (transformers, verl)."""
 OFF = regex(r"(?i)^(?:|none|null|false|no|0|auto|disable|never)$")
 """Settings that name what a run resumes from, and what they say where it does not, or only may."""
+
+
+LOOP = regex(r"(?m)^(?P<in>[ \t]*)(?P<head>for\b.*:)[ \t]*(?P<body>(?:\n(?:(?P=in)[ \t]+.*|[ \t]*))+)")
+LOADS, TRAINS = regex(r"\.from_pretrained\("), regex(r"\.(?:train|fit)\(")
+
+
+def earlier_facts(crash: Crash, text: str, ran: bool) -> dict[str, Fact]:
+    """earlier.model: another model was trained before, by the log, or by a loop of the launch that loads and trains in
+    each round, where steps were done before a model was loaded. `text`: of the launch."""
+    if crash.trained_before is not None:
+        because = say("line {line} sums up a training, and a model is loaded after it", line=crash.trained_before)
+        return {"earlier.model": Fact(True, "log", because)}
+    for loop in LOOP.finditer(text) if ran and crash.phase == "model_load" else ():
+        if LOADS.search(loop["body"]) and TRAINS.search(loop["body"]):
+            line = clean_line(loop["head"], 80)
+            because = say("each round of a loop loads a model and trains it: {line}", line=line)
+            return {"earlier.model": Fact(True, "script", because)}
+    return {}
 
 
 def resume_facts(crash: Crash, run: Run) -> dict[str, Fact]:

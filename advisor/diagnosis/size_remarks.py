@@ -1,4 +1,4 @@
-"""Writes what the size that could not be allocated may be: logits, attention scores, weights, or beyond any card."""
+"""Writes what sizes tell: what could not be allocated, and what weights, gradients and optimizer take of a card."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ from math import prod
 from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import DiagnosisInputs
-from advisor.diagnosis.model_facts import LEAST_WORDS, pass_tokens
+from advisor.diagnosis.model_facts import LEAST_WORDS, names_adapters, pass_tokens
+from advisor.diagnosis.saved_modules import saved_remark
+from advisor.diagnosis.state_facts import STATES_IN_FULL, most_in_full
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, say
 from advisor.memory.attribution import ROUND, completes, scores_of, tried_bytes, usual_vocabularies
 from advisor.memory.cells import Match
 from advisor.memory.constants import BF16, FP32
+from advisor.memory.per_parameter import bytes_of
+from advisor.memory.trainer import trainer_of
 from advisor.regex import regex
+from advisor.rules.tree import as_number
+from advisor.run.default_bits import default_bits
 from advisor.run.run import Run
+from advisor.run.shape import packed_by_name, parameters_in_name
 from advisor.units import GIB, show_bytes, show_params
+from advisor.words import sentence
 
 LOGITS, STATES = "logits-too-big", "states-too-big"
 _SHAPE = regex(
@@ -33,6 +41,14 @@ USUAL_HEADS = 32
 """Of the models of 7 and 8 billion parameters, where the model is not known (Llama, Mistral, Qwen3)."""
 OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
 """Phases in which a batch goes through the model and leaves logits."""
+UNDECIDED = ("batch-or-states", "long-sequence", "gpu-growth")
+"""Causes that leave open, or pass over, what the states hold."""
+MUCH_OF_CARD = 0.5
+"""Part of a card that weights in one piece take from which on it is told (judgement)."""
+OTHER_MODELS = ("teacher", "reward", "critic")
+"""Roles whose model the launch may name beside the trained one."""
+MANY = 2
+"""Cards from which on there is something to share out."""
 
 
 def size_remarks(known: DiagnosisInputs, facts: Facts, cause: str, made: Allocation | None) -> Iterator[str]:
@@ -230,3 +246,168 @@ def _beyond_any_card(facts: Facts) -> Iterator[str]:
             "one pass, at packing, and at an attention that was patched.",
             because=beyond.because,
         )
+
+
+def state_remarks(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
+    """What is held for each parameter, where that is the cause or nothing decides."""
+    run = known.run
+    yield from _packed_and_full(run)
+    yield from _states_there(known, facts, cause)
+    yield from _second_step(facts)
+    yield from saved_remark(facts)
+    yield from _weights_there(run, facts, cause)
+    yield from _unsharded(run)
+    yield from _whole_on_card(known, facts, cause)
+
+
+def _packed_and_full(run: Run) -> Iterator[str]:
+    """That a checkpoint of packed weights is trained in full, which cannot both be."""
+    full = run.knobs.get("actor.full_finetuning")
+    if full is None or full.value is not True or full.source != "script" or not packed_by_name(run.model_name):
+        return
+    told = {
+        "model": run.model_name,
+        "key": full.key,
+        "size": show_bytes(BF16 * run.model.parameters) if run.model else "",
+    }
+    yield say(
+        "{model} is a checkpoint of packed weights, and {key} trains all of them: then they are not packed but lie "
+        "there in 16 bits ({size}), with gradients and optimizer.",
+        **told,
+    )
+
+
+def _states_there(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
+    """What the states take of a card at the least, where nothing decides between them and the pass; of a model whose
+    size nobody knows, how large one may be."""
+    run, adapters = known.run, facts.get("lora")
+    undecided = cause in UNDECIDED or "nothing_given" in facts
+    if not undecided or (adapters is not None and adapters.value is True):
+        return
+    if (least := facts.get("states.least_share")) is not None:
+        yield sentence(least.because)
+    elif (alone := facts.get("states.if_unshared_share")) is not None and (as_number(alone.value) or 0) >= MUCH_OF_CARD:
+        yield say("If all weights are trained, {because}.", because=alone.because)
+    elif (perhaps := facts.get("states.if_full_share")) is not None:
+        yield say("If all weights are trained, {because}.", because=perhaps.because)
+    elif run.model is not None and run.settings and facts.get("gpu.total_bytes") is None and not run.trains_adapters:
+        each = bytes_of(run, trainer_of(run))
+        per = each.weights + each.gradients + each.optimizer
+        told = {"parameters": show_params(run.model.parameters), "bytes": per}
+        yield say(
+            "Trained in full, all states together are {size} ({parameters} parameters × {bytes:g} bytes), on the cards "
+            "that share them; what they leave of a card is for the pass.",
+            size=show_bytes(per * run.model.parameters),
+            **told,
+        )
+    elif run.model is None and run.model_name and (most := most_in_full(run, known.machine)):
+        told = {"bytes": STATES_IN_FULL, "most": show_params(most), "model": run.model_name}
+        yield say(
+            "Trained in full ({bytes} bytes per parameter) the states of at most {most} parameters fit here, shared "
+            "over all cards: if {model} is larger, no batch does, but adapters (LoRA), states in host RAM or more "
+            "cards do.",
+            **told,
+        )
+
+
+def _second_step(facts: Facts) -> Iterator[str]:
+    if "second_step" in facts and facts.get("memory", facts["second_step"]).value == "gpu":
+        yield say("Moments are made when the first step ends: the second is the first pass that has them beside it.")
+
+
+def _weights_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
+    """What a whole copy of large weights, and the engine's part of them, take of a card, where nothing decides."""
+    whole, engine = facts.get("gathered_weights.share"), facts.get("engine.weights_share")
+    if cause not in UNDECIDED or whole is None or (as_number(whole.value) or 0) < MUCH_OF_CARD:
+        return
+    if any(name in facts and facts[name].value is True for name in ("sharded", "zero3")) or default_bits(run):
+        return
+    yield say("Unless something shards them, each card holds the weights whole: {because}.", because=whole.because)
+    if engine is not None:
+        yield sentence(engine.because)
+
+
+def _unsharded(run: Run) -> Iterator[str]:
+    """What lies on each card where a process per card is started and nothing in sight shards."""
+    count = run.topology.actor_gpus
+    if not run.unsharded or run.model is None or count < MANY:
+        return
+    each = run.mechanics
+    states = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes
+    adapters = names_adapters(run)
+    told = {
+        "launcher": run.unsharded,
+        "count": count,
+        "weights": show_bytes(BF16 * run.model.parameters),
+        "states": show_bytes(states * run.model.parameters),
+        "bytes": states,
+        "parameters": show_params(run.model.parameters),
+        "setting": adapters,
+    }
+    if adapters:
+        yield say(
+            "{launcher} starts a process on each of {count} cards, and nothing in the launch shards: each card holds "
+            "all the frozen weights ({parameters} parameters, {weights} in bf16; less where they are packed: "
+            "{setting}).",
+            **told,
+        )
+    else:
+        yield say(
+            "{launcher} starts a process on each of {count} cards, and nothing in the launch shards: unless the "
+            "program does, each card holds the whole model, {weights} of weights in bf16 and {states} with gradients, "
+            "masters and AdamW's moments ({parameters} parameters × {bytes:g} bytes). More cards do not help before a "
+            "sharding file is given (DeepSpeed ZeRO-3, FSDP).",
+            **told,
+        )
+
+
+def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
+    """What the weights take of a card that loads them whole, and of each that shares them: one number decides."""
+    run, phase, card = known.run, facts.get("phase"), known.ledger.gpu_capacity or known.machine.gpu_bytes
+    bits, packed = run.number("actor.quantized_bits") or default_bits(run), facts.get("prequantised")
+    loading = phase is not None and phase.value == "model_load"
+    if cause != STATES or not loading or run.model is None or not card:
+        return
+    if (bits is not None and bits < 8 * BF16) or (packed is not None and packed.value is True):
+        if (least := facts.get("weights.least_share")) is not None:
+            yield say(
+                "{because}; layers that are not packed, and those in 16 bits that are just being packed, come beside "
+                "them.",
+                because=sentence(least.because).rstrip("."),
+            )
+        return
+    name, parameters = largest_model(run)
+    whole, cards = BF16 * parameters, len(known.machine.usable) * (known.machine.nodes or 1)
+    told = {
+        "model": name or run.model_name or run.model.name,
+        "parameters": show_params(parameters),
+        "whole": show_bytes(whole),
+        "fp32": show_bytes(FP32 * parameters),
+        "card": show_bytes(card),
+        "count": cards,
+        "share": show_bytes(whole // max(1, cards)),
+        "packed": show_bytes(whole // 4),
+    }
+    if "frame.packs" in facts:
+        yield say(
+            "In 4 bits {parameters} parameters are {packed} at the least, in 16 bits {whole}; a card has {card}.",
+            **told,
+        )
+        return
+    yield say(
+        "The largest model of the launch is {model} ({parameters} parameters): {whole} in bf16 ({fp32} in fp32) of "
+        "each card that loads it whole; a card has {card}.",
+        **told,
+    )
+    if cards >= MANY and known.machine.sources.get("gpus") != "log":
+        yield say("Shared over {count} cards they are {share} on each.", **told)
+
+
+def largest_model(run: Run) -> tuple[str, int]:
+    """Name and parameters of the model that is the largest by the launch's names; no name where it is the trained
+    one."""
+    trained = run.model.parameters if run.model is not None else 0
+    others = {str(path): parameters_in_name(str(path)) for role in OTHER_MODELS if (path := run.value(f"{role}.path"))}
+    name = max(others, key=lambda one: others[one] or 0, default="")
+    size = others.get(name) or 0
+    return (name, size) if size > trained else ("", trained)

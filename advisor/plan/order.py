@@ -233,7 +233,9 @@ class Grounds(Struct, frozen=True):
             return True
         left = self.situation.predictor.crash.phase_among
         rare = self.situation.phase == "unknown" and bool(remedy.phases) and RARE.issuperset(remedy.phases)
-        rare = rare and not RARE.issuperset(left or ("unknown",))
+        open_ = self.situation.open_phase
+        guessed = {open_.taken} if open_ is not None and open_.guessed else set()
+        rare = rare and not (RARE.issuperset(left or ("unknown",)) or guessed & {*remedy.phases})
         rare = rare and not stated(step) and remedy.id not in self.cause.remedies[:OWN]
         newer = in_a_later_version(remedy, self.situation)
         perhaps = needs_engine(remedy, self.situation) == "unseen" or self.situation.needs_more(remedy)

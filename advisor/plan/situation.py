@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.diagnosis.allocation import led
+from advisor.diagnosis.deciding import OpenPhase
 from advisor.diagnosis.facts import Facts
 from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.parts import spoken_here
@@ -27,6 +28,8 @@ AWAKE: tuple[Phase, ...] = ("rollout_init", "rollout_generate", "weight_sync", "
 """Phases in which an engine that sleeps holds its share; in "unknown" it may."""
 
 
+NO_BATCH: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync", "checkpoint")
+"""Phases in which no batch is on the card."""
 _FROZEN = (0.5, 2.0)
 """Bytes of a parameter that has neither gradient nor moments: in 4 bits, in 16."""
 _DUE: dict[str, Phase] = {"save.due": "checkpoint", "eval.due": "validation"}
@@ -56,6 +59,8 @@ class Situation(Struct, frozen=True):
     """Whose card it is: names of variables and tools are said in its words."""
     barred: frozenset[str] = frozenset()
     """Remedies that no file can carry here: shown, never switched on."""
+    open_phase: OpenPhase | None = None
+    """The two likeliest phases, where nothing shows in which it died."""
 
     @property
     def now(self) -> Prediction:
@@ -69,7 +74,10 @@ class Situation(Struct, frozen=True):
         return () if cause is None else led(cause, self.facts, self.knowledge)
 
     def reaches(self, remedy: Remedy) -> bool:
-        """Whether the run came to a phase that the remedy relieves: none was saved or evaluated where none was due."""
+        """Whether the run came to what the remedy relieves: nothing was saved or evaluated where nothing was due, and
+        no batch was on the card in a phase without one."""
+        if self.phase in NO_BATCH and not remedy.phases and (remedy.relieves in ("pass", "rows") or remedy.by_trial):
+            return False
         missed = {phase for name, phase in _DUE.items() if (fact := self.facts.get(name)) and fact.value is False}
         return self.phase != "unknown" or not remedy.phases or not missed.issuperset(remedy.phases)
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.deciding import acts_in
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.cells import Place
@@ -135,8 +136,13 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
     acting = [step for step in (acting_step(situation, cause),) if step is not None]
-    later += [*newer, *acting, *provisional_steps(situation, cause)]
-    here = {step.id for step in first}
+    here, told_here = {step.id for step in first}, {step.id for step in (*levers, *later, *newer, *acting)}
+    perhaps = provisional_steps(situation, cause, decided=bool(chosen))
+    open_ = situation.open_phase
+    elsewhere = {one.id for one in situation.remedies if open_ is not None and not acts_in(one, {open_.taken})}
+    perhaps = [step for step in perhaps if step.id not in told_here or step.id in elsewhere]
+    apart = {step.id for step in perhaps}  # told under the phase in which they act
+    later = [*(step for step in (*later, *newer, *acting) if step.id not in apart), *perhaps]
     steps = [*first, *(step for step in later if step.id not in here and step.id not in WITNESSES)]
     of_a_version = [one.id for one in (versions.maybe if cause.id in OF_A_VERSION else [])]
     why = grounds(

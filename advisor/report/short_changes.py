@@ -19,7 +19,7 @@ from advisor.plan.solve import WITNESSES, enough_alone
 from advisor.regex import regex
 from advisor.report import phrases
 from advisor.report.layout import wrap
-from advisor.words import BETWEEN_SENTENCES, sentence
+from advisor.words import BETWEEN_SENTENCES, sentence, when
 
 if TYPE_CHECKING:
     from advisor.state import State
@@ -129,7 +129,9 @@ def changes_of(state: State, most: Most) -> list[str]:
     for number, step in enumerate(chosen, 1):
         lines += _chosen(f"{number}.", step, state)
     if others:
+        open_ = state.situation.open_phase if perhaps and not chosen and state.situation is not None else None
         ordered = say("In this order, until it runs:") if len(others) > 1 else say("To try:")
+        ordered = say("If it died {when}, in this order:", when=when(open_.taken)) if open_ is not None else ordered
         lines += wrap(say("Or:") if chosen else ordered, 2)
         marks = ["-"] * len(others) if chosen else [f"{number}." for number in range(1, len(others) + 1)]
         seen = sum(step.id in WITNESSES for step in others)
@@ -137,7 +139,8 @@ def changes_of(state: State, most: Most) -> list[str]:
             lines += _offered(mark, step, state) + (
                 _by_hand(step, state) if number < most.by_hand or step.id in WITNESSES else []
             )
-    return lines + _further_steps(shown) + wrap(beside, 2) + _if_it_was(perhaps, state, most)
+    lines += [] if perhaps and others else _further_steps(shown)
+    return lines + wrap(beside, 2) + _if_it_was(perhaps, state, most)
 
 
 def _further_steps(shown: ShownSteps) -> list[str]:

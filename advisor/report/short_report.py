@@ -232,8 +232,7 @@ def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
     how = say("To find out: {how}", how=way) if step.if_unknown else ""
     lines += wrap(sentences((how, say("Answer: --answer {question}=…", question=step.question))), 2, 4)
     shown = ShownSteps.of(state, at_most)
-    early = state.crash.phase in ("data", "model_load") or state.answers.get("first_step") == "yes"
-    return lines + _right_either_way(state, asked, shown, before_steps=early and not state.ran)
+    return lines + _right_either_way(state, asked, shown)
 
 
 def _asked_name(state: State, asked: DecidingQuestion | None) -> list[str]:
@@ -261,24 +260,20 @@ def _settling(state: State) -> list[str]:
     return lines + wrap(say("Answer: --answer {question}=…", question=step.question), 2, 4)
 
 
-def _right_either_way(state: State, asked: DecidingQuestion, shown: ShownSteps, *, before_steps: bool) -> list[str]:
-    """A step by the number under which it is shown; none that stands further down. `before_steps`: it died before there
-    could be a checkpoint."""
+def _right_either_way(state: State, asked: DecidingQuestion, shown: ShownSteps) -> list[str]:
+    """A step by the number under which it is shown; none that stands further down."""
     numbered = shown.chosen or shown.others
     now = state.situation
     sides = [(at, one) for at, one in enumerate(numbered, 1) if now is None or not now.fills_other(one.host_saves)]
-    right = (number for number, one in sides if one.id in asked.right_either_way and _helps(one))
+    either = asked.right_either_way(state.knowledge.remedies)
+    right = (number for number, one in sides if one.id in either and _helps(one))
     number = next(right, None)
     if number is None and asked.tells_memory:
         again = say(
-            "Right whatever the answer: start it again, from the last checkpoint, under "
+            "Right whatever the answer: start it again (from its last checkpoint, if it has one) under "
             "`rl-oom-advisor watch -- COMMAND`, which records card and RAM up to the end and diagnoses what ended it."
         )
-        anew = say(
-            "Right whatever the answer: start it again under `rl-oom-advisor watch -- COMMAND`, which records card and "
-            "RAM up to the end and diagnoses what ended it."
-        )
-        return wrap(anew if before_steps else again, 2, 4)
+        return wrap(again, 2, 4)
     return [] if number is None else wrap(say("Right whatever the answer: change {number}", number=number), 2, 4)
 
 

@@ -35,6 +35,7 @@ def opened(folder: Path, text: str, **given: object) -> State:
         ("DataLoader worker (pid(s) 12) exited unexpectedly\n", "unclear", "ask-how-it-ended"),
         ("The dataloader workers get killed, CPU memory is full.\n", "loaders-fill-host", "less-ahead"),
         ("RAM is full: Ray's object store has spilled 900 GB to disk.\nKilled\n", "object-store", "limit-object-store"),
+        ("GPU OOM when fine-tuning the second model in a loop.\n" + OOM, "earlier-model-stays", "process-per-model"),
         (
             "After 17 steps:\nLast error:\nFailed to CUDA calloc async 2432 bytes\n",
             "nccl-beside-pool",

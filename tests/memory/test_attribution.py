@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from advisor.crash.evidence import NOTHING, Frame
 from advisor.memory.allocator import can_mean, segment_request
-from advisor.memory.attribution import MATCHES_KEPT, attribute, beyond_weights, candidates, sub_groups
+from advisor.memory.attribution import MATCHES_KEPT, attribute, beyond_weights, candidates
+from advisor.memory.host import sub_groups
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.units import GIB, MIB, parse_size, show_bytes
 from advisor.words import Phase

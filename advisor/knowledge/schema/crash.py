@@ -217,8 +217,8 @@ class StatementWords(Strict, frozen=True):
     """It ran with version {old} of {lib}; with {new} it does not."""
     updated: tuple[str, ...]
     """It runs out since {lib} was updated, to {new} where that is said."""
-    ran_before: str = ""
-    """The same run worked at another time, or works now and then."""
+    facts: dict[str, str] = {}
+    """Fact → how a sentence tells it."""
     phases: dict[Phase, str] = {}
     """Phase → how a sentence says that it died then."""
     behind: dict[Phase, str] = {}
