@@ -349,7 +349,8 @@ class _CrashReader:
             preceded=self._preceded(cause, phase),
             resumed=self._resumed(cause),
             speaks_of=parts_in(self.text),
-            dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
+            dated=dated_in(self.text, time.strftime("%Y-%m-%d"))
+            or next((one.until for one in marks.signatures if cause is not None and one.id == cause.id), ""),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=stated,

@@ -76,6 +76,7 @@ def printed_facts(first: Evidence, where: str) -> dict[str, Fact]:
         much, some = idle / total > MUCH_IDLE, told and idle >= tried and idle / total > IDLE
         sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
         because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
+        facts["gpu.idle_covers"] = Fact(joined, "log", because, (0,))
         facts["gpu.fragmented"] = Fact(much and joined, "log", because, (0,))
         facts["gpu.scattered"] = Fact(some and joined and not much, "log", because, (0,))
     if allocated is not None and total:

@@ -24,7 +24,7 @@ from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
-from advisor.diagnosis.model_facts import adapters_by_file, least_logits, loaded_by, model_facts
+from advisor.diagnosis.model_facts import adapters_shown, least_logits, loaded_by, model_facts
 from advisor.diagnosis.parts import part_facts
 from advisor.diagnosis.resume_facts import resume_facts
 from advisor.diagnosis.row_facts import row_facts
@@ -150,8 +150,9 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_idle_cards(known.run, facts))
     facts.update(model_facts(known.run))
     facts.update(saved_facts(known.run))
-    if known.run.framework == "unknown" and "lora" not in facts:
-        facts.update(adapters_by_file((known.program, *(frame.file for frame in known.crash.frames))))
+    facts.update(adapters_shown(known.run, known.program, known.crash.frames, facts.get("lora")))
+    if day := known.crash.dated:
+        facts["dated"] = Fact(int(day[:4]) * 100 + int(day[5:7]), "log", say("its lines are of {day} or older", day=day))
     done = facts["steps_done"].value if "steps_done" in facts else None
     facts.update(event_facts(known.run))
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))

@@ -13,13 +13,15 @@ from advisor.language import say, sentences
 from advisor.memory.inputs import SHARE
 from advisor.memory.trainer import has_engine
 from advisor.regex import regex
-from advisor.run.natives import OF_ROLLOUTS
+from advisor.run.natives import OF_ROLLOUTS, last_part
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Run
 from advisor.words import BETWEEN_SENTENCES, GENERATING, Phase
 
 OF_ROLLOUTS_ALONE: frozenset[Phase] = GENERATING | {"log_prob", "critic_update"}
 """Phases that only a run has which generates answers, or scores them."""
+_STRATEGIES = ("strategy", "parallel_strategy", "distributed_strategy", "dist_strategy")
+"""Settings by which a program chooses itself how it is spread over cards (Lightning, ColossalAI)."""
 _OF_ENGINES: frozenset[Phase] = frozenset({"rollout_init", "weight_sync"})
 """Nothing else starts or wakes."""
 ENOUGH_SETTINGS = 3
@@ -44,6 +46,9 @@ def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts)
     if "tools" in spoken:
         found["runs_tools"] = Fact(True, "script", say("words of agents, tools or sandboxes in the launch or the log"))
     found |= _own_loop(crash, spoken, dialect, {**facts, **found})
+    chosen = next((one for one in run.settings if last_part(one.key) in _STRATEGIES), None) if dialect is None else None
+    if chosen is not None:
+        found["own_launcher"] = Fact(True, "script", f"{chosen.key} {chosen.text}")
     if "wsl" in spoken:
         found["wsl"] = Fact(True, "log", say("words of Windows' Linux (WSL) in the launch or the log"))
     if "sound" in spoken:

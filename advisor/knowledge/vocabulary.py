@@ -21,7 +21,7 @@ RUN_NAMES = frozenset({
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""
 FACTS = frozenset({
     "advisory.checked", "algorithm", "attention.eager", "attention.unsure", "attribution", "attribution.likely",
-    "batch.binds", "colocated", "cpu_adam", "disk.holds", "ended", "engine.apart", "engine.free_share",
+    "batch.binds", "colocated", "cpu_adam", "dated", "disk.holds", "ended", "engine.apart", "engine.free_share",
     "engine.pool_counted", "engine.pool_sleeps", "engine.share",
     "engine.weights_share", "era", "eval.due", "eval.first", "eval.metrics", "events", "experts", "failed",
     "first_step", "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects",
@@ -31,7 +31,7 @@ FACTS = frozenset({
     "frame.resumes", "frame.to_card", "frame.torch_asks", "frame.torch_load", "frame.wakes", "framework",
     "gathered_weights.share", "fsdp2",
     "gpu.absurd_request", "gpu.allocated_share", "gpu.beyond_card", "gpu.empty", "gpu.fragmented",
-    "gpu.free_exceeds_request", "gpu.grows", "gpu.missing_share", "gpu.name", "gpu.others_alike", "gpu.others_aside",
+    "gpu.free_exceeds_request", "gpu.grows", "gpu.idle_covers", "gpu.missing_share", "gpu.name", "gpu.others_alike", "gpu.others_aside",
     "gpu.others_bytes",
     "gpu.others_dominate", "gpu.others_engine", "gpu.others_minor", "gpu.others_most", "gpu.others_share",
     "gpu.peak_of_pass", "gpu.scattered", "gpu.total_bytes", "gpu.tried_bytes", "gpus", "gradient_checkpointing",
@@ -45,7 +45,7 @@ FACTS = frozenset({
     "ledger.states_of_phase", "ledger.states_share", "ledger.unexplained_share", "log_prob_pass", "logits.least_share",
     "lora", "memory", "merges", "merges.unsloth", "model", "model.parameters", "model.tied", "modules.saved",
     "nothing_given", "numa.bound",
-    "one_process", "optimizer.card_share", "other.full", "own_loop", "pass.small",
+    "one_process", "optimizer.card_share", "other.full", "own_launcher", "own_loop", "pass.small",
     "phase", "pictures.unlimited", "platform", "project",
     "predicts_words", "prequantised", "ran", "ran_before", "ran_with", "runs_tools",
     "ray", "resumed", "resumes", "right_after", "rolls_out", "rows.equal", "rows.short", "rows_of_text",

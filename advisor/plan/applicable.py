@@ -12,6 +12,7 @@ from advisor.memory.trainer import has_engine
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.common_names import ROLES, names_of, stated_by_name
 from advisor.plan.plan import Change, PlanStep
+from advisor.plan.select import lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.steps import example_of
 from advisor.regex import regex
@@ -23,6 +24,36 @@ from advisor.run.values import parse_value
 QUANTIZE = "quantize-base"
 MOST_MONTHS = 12
 """A newer version by more is another program to its user, not a step (judgement)."""
+
+
+Barred = Literal["in force", "tried"]
+"""Why a remedy is no step here, whatever the cause: it stands so already, or the user says that it did not help."""
+_WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length", "samples", "pictures"})
+"""Levers of which one try says all: of offload, sharding, adapters and kernels there are several."""
+
+
+def barred(remedy: Remedy, situation: Situation) -> Barred | None:
+    """Why the remedy is no step for this run; None where it is one. Every list of steps asks this."""
+    if stands(remedy, situation):
+        return "in force"
+    tried = lever_of(remedy) in situation.in_vain & _WHOLLY_TRIED
+    return "tried" if tried and not _may_go_on(remedy, situation) else None
+
+
+def stands(remedy: Remedy, situation: Situation) -> bool:
+    """Whether launch, printed config, frames or words have the setting where the remedy would bring it."""
+    fact, value = situation.facts.get(f"knob.{remedy.knob}"), remedy.value
+    if value is None or value.to is None or fact is None or fact.value != value.to:
+        return False
+    knob = situation.now.run.knobs.get(remedy.knob or "")
+    return knob is None or knob.source in ("script", "log", "environment")
+
+
+def _may_go_on(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the launch shows a number that can still be made smaller: what was tried is a step on the way."""
+    carrier = situation.now.built.natives.carrier(remedy.knob or "") or stated_by_name(remedy, situation)
+    shown = carrier is not None and carrier.source in ("script", "log", "environment")
+    return shown and carrier is not None and next_value(remedy, carrier, situation) is not None
 
 
 def applies(remedy: Remedy, situation: Situation) -> bool:
@@ -45,19 +76,21 @@ def may_apply(remedy: Remedy, situation: Situation) -> bool:
 
 def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     """The steps less those that are in force already, and less what only repeats another in general words."""
+    remedies = {one.id: one for one in situation.remedies}
     kept = [step for step in steps if not (in_force(step, situation) or _of_another_launcher(step, situation))]
     kept = [step for step in kept if not (_typed_already(step, situation) or _of_a_later_one(step, situation))]
-    remedies = {one.id: one for one in situation.remedies}
-    levers = {remedies[one.id].lever for one in kept if one.id in remedies and (one.changes or one.example)}
+    kept = [step for step in kept if step.id not in remedies or barred(remedies[step.id], situation) is None]
+    first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
+    kept = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
+    levers = {remedies[one.id].lever: one.id for one in kept if one.id in remedies and (one.changes or one.example)}
 
     def repeats(step: PlanStep) -> bool:
         remedy = remedies.get(step.id)
         vague = remedy is not None and remedy.kind == "manual" and remedy.knob is None and not step.selected
-        return vague and remedy is not None and remedy.lever in GENERAL & levers
+        general = vague and remedy is not None and remedy.lever in GENERAL
+        return general and remedy is not None and levers.get(remedy.lever, step.id) != step.id
 
-    first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
-    typed = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
-    return [step for step in typed if not repeats(step)]
+    return [step for step in kept if not repeats(step)]
 
 
 def _of_a_later_one(step: PlanStep, situation: Situation) -> bool:
@@ -113,7 +146,9 @@ def told(remedy: Remedy, situation: Situation) -> bool:
         return True
     if (framework := situation.now.built.natives.framework) is not None:
         return remedy.by_hand or bool(keys_of(remedy, framework, situation))
-    return bool(example_of(remedy, situation) or stated_by_name(remedy, situation) or names_of(remedy.knob, situation))
+    shown = bool(example_of(remedy, situation) or stated_by_name(remedy, situation))
+    foreign = "own_launcher" in situation.facts and bool(remedy.examples)  # in its own words, or not at all
+    return shown or (not foreign and bool(names_of(remedy.knob, situation)))
 
 
 _SELDOM = ("fused_layers", "tokens_per_gpu", "tensor_parallel", "pack_tokens", "shard_size")
@@ -181,12 +216,7 @@ def _true(name: str, situation: Situation) -> bool:
 
 
 def settled(remedy: Remedy, situation: Situation) -> bool:
-    """Whether an unrecognised launch has the setting where the remedy would bring it: by its name, or by a line of the
-    log."""
-    in_force, value = situation.facts.get(f"knob.{remedy.knob}"), remedy.value
-    wanted = value.to if value is not None and isinstance(value.to, (bool, int, float)) else None
-    if in_force is not None and wanted is not None and in_force.value == wanted:
-        return True
+    """Whether an unrecognised launch has the setting, by its name, where the remedy would bring it."""
     present = stated_by_name(remedy, situation)
     return present is not None and next_value(remedy, present, situation) is None
 

@@ -23,7 +23,7 @@ from advisor.run.bound import default_here
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import divisors_of, newly_broken, newly_in_doubt, no_effect, violations
 from advisor.run.conversion import conversions, from_knob, meaning, speaks_in_words, words_of
-from advisor.run.natives import EnvironmentPrefix, Native, Natives
+from advisor.run.natives import EnvironmentPrefix, Native, Natives, default_of, fact_in
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 
@@ -132,7 +132,11 @@ def by_default(remedy: Remedy, situation: Situation) -> bool:
     native = natives.carrier(remedy.knob) if remedy.knob is not None else None
     if native is None or native.fact is None or native.given or remedy.value is None or not _unseen(situation):
         return False
-    default = default_here(native.fact, natives)
+    default, told = default_here(native.fact, natives), situation.predictor.inputs.recognised
+    eras = told.framework.eras if told.framework is not None and told.era_told_by == "nothing" else ()
+    having = [era.id for era in eras if fact_in(native.fact, era.id) is not None]
+    if len({default_of(native.fact, era) for era in having}) > 1:
+        return False  # in another version it is off, and nobody knows which one runs
     rule = conversions(native.fact).get(remedy.knob or "")
     text = None if default is None else str(default)
     means = parse_value(text or "", native.fact.type) if rule is None else meaning(rule, text, native.fact, natives)

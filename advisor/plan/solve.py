@@ -18,6 +18,8 @@ from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.applicable import (
     applies,
     at_engine_start,
+    barred,
+    barred,
     fitting,
     in_a_later_version,
     may_apply,
@@ -397,7 +399,8 @@ def _ordinary(situation: Situation, cause: Cause) -> list[str]:
 
 
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
-    if remedy.memory not in (situation.place, "shm") and not remedy.platforms:
+    elsewhere = remedy.memory not in (situation.place, "shm") and not remedy.platforms
+    if elsewhere or barred(remedy, situation) is not None:
         return False
     if "gpu.beyond_card" in situation.facts and (
         remedy.relieves in ("states", "engine") or remedy.lever == "recompute"

@@ -24,14 +24,15 @@ _NAMED = regex(
 )
 _LENGTH = rb"(?:prompt|completion|response|sequence|seq|context|input|token|cutoff)s?[- ]?len(?:gth)?"
 _PHRASE = (
-    rb"(?:per[- ]device[- ]|train(?:ing)?[- ]|micro[- ]?|eval(?:uation)?[- ])?batch[- ]?size"
+    rb"(?:per[- ]device[- ]|train(?:ing)?[- ]|micro[- ]?|eval(?:uation)?[- ])?batch[- ]?size(?:[- ]per[- ](?:device|gpu))?"
+    rb"|num[- ]workers"
     rb"|gradient[- ]accumulation(?:[- ]steps)?|num(?:ber[- ]of)?[- ]generations"
     rb"|(?:max(?:imum)?[- ])?" + _LENGTH + rb"|max(?:imum)?[- ](?:new[- ])?tokens"
     rb"|(?:vllm[- ])?gpu[- ]mem(?:ory)?[- ]util(?:i[sz]ation)?"
 )
 """Names of settings as people say them: keys of no framework, which their spelling tells."""
 _SAID = regex(
-    rb"(?<![\w-])(" + _PHRASE + rb")(?:[ \t]*(?:=|:)[ \t]*|[ \t]*(?:is|was|to|of|at|as)?[ \t]+|" + _LINK + rb")"
+    rb"(?<![\w-])(" + _PHRASE + rb")(?:[ \t]*(?:=|:)[ \t]*|[ \t]*(?:is|was|to|of|at|as|set[ \t]+to)?[ \t]+|" + _LINK + rb")"
     rb"(\d+(?:\.\d+)?)(?![\w%.]*\w)",
     re.IGNORECASE,
 )
@@ -47,7 +48,7 @@ _PROPOSES = regex(
 )
 """Words of a sentence that speaks of what could be set, not of what is (建议, 试试, 如果 as the last three)."""
 _MAY_PROPOSE = regex(
-    rb"\b(?:set|setting|use|using|defaults?|increase|decrease|reduce|lower|raise|e\.g|example|adjust)\b", re.IGNORECASE
+    rb"\b(?:set(?! to)|setting|use|using|defaults?|increase|decrease|reduce|lower|raise|e\.g|example|adjust)\b", re.IGNORECASE
 )
 _CAUSED = regex(
     rb"(?i)(?:\b(?:caus|lead|result|giv|trigger)\w*|\b(?:goes|went|gets?|got|runs?|ran)\b|\bif (?:i|we)\b).{0,60}"
