@@ -9,6 +9,8 @@ from advisor.crash.holders import contradicts, fill_together, held_by_others, id
 from advisor.diagnosis.fact import Fact
 from advisor.knowledge import load_knowledge
 from advisor.language import say
+from advisor.machine.describe import NAMELESS
+from advisor.machine.inventory import Gpu
 from advisor.units import show_bytes
 
 MUCH_IDLE, IDLE = 0.10, 0.03
@@ -175,6 +177,17 @@ def _engine_beside(name: object, held: int | None, others: int, where: str) -> d
         line=where,
     )
     return {"gpu.others_engine": Fact(held > others * DOMINATES, "log", because, (0,))}
+
+
+ALIKE = 32 * 1024 * 1024
+"""Bytes by which drivers differ in what one card has (judgement)."""
+
+
+def card_name(gpu: Gpu) -> str:
+    """The card's name; where nobody told one, that of the only card which has this memory."""
+    size = gpu.total_bytes if gpu.name == say(NAMELESS) else None
+    alike = {one.name for one in load_knowledge().gpus if size and abs(one.total_bytes - size) <= ALIKE}
+    return alike.pop() if len(alike) == 1 else gpu.name
 
 
 @lru_cache(maxsize=1)

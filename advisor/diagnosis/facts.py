@@ -12,7 +12,7 @@ from advisor.crash.evidence import Crash, Evidence
 from advisor.crash.statements import SHARED, fitted_in
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
-from advisor.diagnosis.card_facts import grouped, line_words, printed_facts, taken_before
+from advisor.diagnosis.card_facts import card_name, grouped, line_words, printed_facts, taken_before
 from advisor.diagnosis.computing import computing_facts, process_facts
 from advisor.diagnosis.course_facts import course_facts, left_facts, peak_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
@@ -169,6 +169,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         named = say("the log or the script names its tree")
         facts["project"] = Fact(known.project.name, "log", named)
         facts |= {"own_loop": Fact(True, "log", named)} if known.project.own_loop else {}
+        facts |= {"trainer": Fact(known.project.trainer, "log", named)} if known.project.trainer else {}
     facts.update(part_facts(known.run, known.crash, known.text, known.generates, facts))
     facts.update(_served(known))
     if _DEEPSPEED.search("\n".join((known.text, *(frame.file for frame in known.crash.frames)))):
@@ -464,7 +465,7 @@ def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
         because = say("the packages of {environment}", environment=machine.environment)
         facts["flash_attn"] = Fact(any(name.startswith(FLASH) for name in machine.libraries), "machine", because)
     if machine.gpus:
-        facts["gpu.name"] = Fact(machine.usable[0].name, "machine", say("the machine"))
+        facts["gpu.name"] = Fact(card_name(machine.usable[0]), "machine", say("the machine"))
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
     seen = _tells_of_training(known.run) or bool(known.crash.settings)  # a bare log does not say that all is trained

@@ -186,8 +186,9 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     facts = situation.facts
     if remedy.relieves != "engine" and not (remedy.knob or "").startswith(OF_ROLLOUTS):
         return "seen"
-    told = [facts[name].value for name in ("rolls_out", "has_engine") if name in facts]
-    if False in told or situation.cause == GATHERED:
+    asked = ("rolls_out",) if remedy.relieves == "rows" else ("rolls_out", "has_engine")  # the trainer may generate
+    told = [facts[name].value for name in asked if name in facts]
+    if False in told or (situation.cause == GATHERED and remedy.relieves != "rows"):
         return "missing"
     shown = any(name in facts and facts[name].value is not False for name in _SIGNS_OF_ENGINE)
     shown = shown or situation.phase in ("rollout_init", "weight_sync")  # nothing else starts or wakes

@@ -158,6 +158,8 @@ class Project(Strict, frozen=True):
     """The framework whose code it carries; "": its own."""
     own_loop: bool = False
     """Its trainer is none of transformers', so that no word of that one's settings fits."""
+    trainer: str = ""
+    """What shards the states there; "": the launch or the log says it."""
     source: str = ""
 
 
