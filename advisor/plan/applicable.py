@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from advisor.diagnosis.conditions import all_hold, contradicted
@@ -77,7 +77,8 @@ def may_apply(remedy: Remedy, situation: Situation) -> bool:
 def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     """The steps less those that are in force already, and less what only repeats another in general words."""
     remedies = {one.id: one for one in situation.remedies}
-    kept = [step for step in steps if not (in_force(step, situation) or _of_another_launcher(step, situation))]
+    kept = [step for step in steps if not in_force(step, situation)]
+    kept = [s for s in kept if not of_another_launcher(((one.key, one.old_source) for one in s.changes), situation)]
     kept = [step for step in kept if not (_typed_already(step, situation) or _of_a_later_one(step, situation))]
     kept = [step for step in kept if step.id not in remedies or barred(remedies[step.id], situation) is None]
     first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
@@ -130,9 +131,10 @@ def _typed_already(step: PlanStep, situation: Situation) -> bool:
     return bool(typed) and all(here.get(key) == value.strip("\"'").lower() for key, value in typed)
 
 
-def _of_another_launcher(step: PlanStep, situation: Situation) -> bool:
-    """Whether it adds FSDP to a run that DeepSpeed shares out, which no trainer takes together."""
-    new = (change.key.lstrip("-") for change in step.changes if change.old_source in (None, "default", "assumed"))
+def of_another_launcher(sources: Iterable[tuple[str, str | None]], situation: Situation) -> bool:
+    """Whether it adds FSDP to a run that DeepSpeed shares out, which no trainer takes together. `sources`: keys, each
+    with what set it so far."""
+    new = (key.lstrip("-") for key, source in sources if source in (None, "default", "assumed"))
     return "by_deepspeed" in situation.facts and any(key.startswith("fsdp") for key in new)
 
 

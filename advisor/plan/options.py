@@ -89,8 +89,8 @@ def _unseen(situation: Situation) -> bool:
 
 def unseen_number(remedy: Remedy, situation: Situation) -> bool:
     """Whether it lowers what a launch not seen whole leaves open, so that only the direction can be told: a length
-    without a usual default, a budget of tokens without one, what by default is as low as it goes, and what a config
-    that was not found, or a variable that nobody set, says.
+    without a usual default, a budget of tokens without one, what by default is as low as it goes where no setting was
+    seen, and what a config that was not found, or a variable that nobody set, says.
     """
     knob, natives = remedy.knob or "", situation.now.built.natives
     carrier = natives.carrier(knob)
@@ -103,7 +103,7 @@ def unseen_number(remedy: Remedy, situation: Situation) -> bool:
     if _in_missing_file(situation) and carrier.value is None:
         return remedy.value is not None and remedy.value.next is not None and remedy.value.floor is not None
     if knob not in LENGTHS:
-        return _lowest_by_default(remedy, carrier.fact, natives)
+        return _lowest_by_default(remedy, carrier.fact, natives) and not situation.now.run.settings
     if _usual_length(carrier, situation):
         return False
     rule = conversions(carrier.fact).get(knob)

@@ -166,16 +166,17 @@ class Grounds(Struct, frozen=True):
         generates = rolls is not None and rolls.value is True and self.situation.now.run.framework == "unknown"
         return generates and remedy.knob in (SAMPLES, "data.response_tokens")
 
-    def keys(self, step: PlanStep) -> frozenset[str]:
-        """What is not told twice: the keys it moves, by name or in words, and the title of a way that has several."""
+    def keys(self, step: PlanStep) -> dict[str, str | None]:
+        """What is not told twice, with what it becomes: the keys it moves, by name or in words, and the title of a way
+        that has several."""
         remedy = self.remedies.get(step.id)
         if step.kind == "version" or step.only_if:
-            return frozenset()
-        found = {change.key.lstrip("-") for change in step.changes}
+            return {}
+        found = {change.key.lstrip("-"): change.new for change in step.changes}
         if remedy is not None and not found and unseen_number(remedy, self.situation):
             carrier = self.situation.now.built.natives.carrier(remedy.knob or "")
-            found = {carrier.key.lstrip("-")} if carrier is not None else found
-        return frozenset({*found, remedy.title} if remedy is not None else found)
+            found = {carrier.key.lstrip("-"): None} if carrier is not None else found
+        return found | {remedy.title: step.id} if remedy is not None else found
 
     def saving(self, step: PlanStep) -> int:
         """Bytes that it saves where it counts."""
@@ -354,7 +355,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     set_here = {why.lever(step) for step in steps if stated(step)}
     kept: list[PlanStep] = []
     tried: list[PlanStep] = []
-    taken: set[str] = set()
+    taken: dict[str, str | None] = {}
     levers: Counter[str] = Counter()
     holders: Counter[str] = Counter()
 
@@ -374,7 +375,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         placed.remove(best)
         place, step = best
         keys = why.keys(step)
-        if taken & keys and not step.selected:
+        if clash(keys, taken) and not step.selected:
             continue
         kept.append(step)
         tried += [step] if place.stage == TRY else []
@@ -382,6 +383,11 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         levers[why.lever(step)] += 1
         holders[why.holder(step)] += place.finding == len(why.found)  # what was found stands beside a guess
     return kept
+
+
+def clash(moved: Mapping[str, str | None], taken: Mapping[str, str | None]) -> bool:
+    """Whether it gives a key another value than what was taken before, or moves nothing else."""
+    return bool(moved) and (any(taken.get(key, new) != new for key, new in moved.items()) or moved.keys() <= taken.keys())
 
 
 def weights_beyond(situation: Situation, also_states: bool = False) -> bool:

@@ -66,9 +66,11 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     if called is not None:
         return called
     raw = files.documents[0].data
-    data = _BLANK_BEHIND.sub(rb"\1\\\n", _out_of_list(_unquoted(raw)))
+    plain = _unquoted(raw)
+    laid_out = _out_of_list(plain)
+    data = _BLANK_BEHIND.sub(rb"\1\\\n", laid_out)
     if (typed := _typed(files, path, positional, data, raw)) is not None:
-        return typed
+        return typed if laid_out == plain else replace(typed, partial=True)  # what started it is not here
     data = _out_of_quotes(data)
     alone = _settings_alone(data)
     if alone is None:
