@@ -135,8 +135,8 @@ def by_default(remedy: Remedy, situation: Situation) -> bool:
     default, told = default_here(native.fact, natives), situation.predictor.inputs.recognised
     eras = told.framework.eras if told.framework is not None and told.era_told_by == "nothing" else ()
     having = [era.id for era in eras if fact_in(native.fact, era.id) is not None]
-    if len({default_of(native.fact, era) for era in having}) > 1:
-        return False  # in another version it is off, and nobody knows which one runs
+    if remedy.id in situation.led or len({default_of(native.fact, era) for era in having}) > 1:
+        return False  # the failing line says otherwise, or in another version it is off, and nobody knows which one runs
     rule = conversions(native.fact).get(remedy.knob or "")
     text = None if default is None else str(default)
     means = parse_value(text or "", native.fact.type) if rule is None else meaning(rule, text, native.fact, natives)
@@ -178,6 +178,8 @@ def _least(remedy: Remedy, native: Native, situation: Situation) -> list[KnobVal
     floor = least(remedy.value) if remedy.value is not None else None
     unknown = native.value is None and native.fact is not None and not native.given and _unseen(situation)
     quiet = unknown and remedy.results == "unchanged"  # no shortest answer is asked for on no knowledge at all
+    if quiet and native.fact is not None and situation.now.run.settings:
+        quiet = not _lowest_by_default(remedy, native.fact, situation.now.built.natives)
     return [floor] if quiet and floor is not None else []
 
 

@@ -309,14 +309,15 @@ def grounds(
     of_text = cause.id == LONG_ROW and not (seen is not None and seen.value is True)
     shown = [one.id for one in usual if one.relieves != "rows" or of_text or _endless(one, situation)]
     shown = [name for name in shown if not (of_pass and _another_method(remedies[name])) and name not in little]
-    shown.sort(key=lambda name: remedies[name].results == "changed" and "idle_cards" in situation.facts)
+    own = {name: place for place, name in enumerate(cause.remedies)}
+    idle = "idle_cards" in situation.facts
+    shown.sort(key=lambda name: (idle and remedies[name].results == "changed", own.get(name, len(own))))
     if not cause.counted and cause.memory == "gpu":  # what no sum counts, its own list knows best
         shown = [name for name in shown if name in cause.remedies]
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
     beside = () if cause.counted else cause.remedies[:OWN]
     names = dict.fromkeys((back, *situation.led, *leading, *beside, *shown, *alike))
-    own = {name: place for place, name in enumerate(cause.remedies)}
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
     own["version"] = next(versions, len(own))
     scoring = situation.phase == "log_prob" and not missing
