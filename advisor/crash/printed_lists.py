@@ -38,6 +38,18 @@ def listed_settings(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     yield from _settings(rows)
 
 
+_PAIRS = regex(r"^(?:\[[^\]]{1,60}\] ?|INFO:? ?)*((?:[a-z_][\w.]{1,60}=[^\s=,]{1,80}(?:, ?| |$)){2,40})\s*$")
+_PAIR = regex(r"([a-z_][\w.]{1,60})=([^\s=,]{1,80})")
+
+
+def paired_settings(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+    """(key, text) of lines that hold pairs and nothing else behind a logger's head; one with results is none."""
+    for line in lines:
+        pairs = _PAIR.findall(found[1]) if (found := _PAIRS.match(line.text)) is not None else []
+        if not any(_METRICS.match(value) for _, value in pairs):
+            yield from pairs
+
+
 def _row(text: str) -> tuple[int, str, str | None] | None:
     """(indent, key, value or None) of one line of a list."""
     table = _TABLE.match(text)

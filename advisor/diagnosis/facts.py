@@ -150,7 +150,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_idle_cards(known.run, facts))
     facts.update(model_facts(known.run))
     facts.update(saved_facts(known.run))
-    facts.update(adapters_shown(known.run, known.program, known.crash.frames, facts.get("lora")))
+    facts.update(adapters_shown(known.run, known.program, known.text, known.crash.frames, facts.get("lora")))
     if day := known.crash.dated:
         facts["dated"] = Fact(int(day[:4]) * 100 + int(day[5:7]), "log", say("its lines are of {day} or older", day=day))
     done = facts["steps_done"].value if "steps_done" in facts else None

@@ -27,6 +27,8 @@ _OF_ADAPTERS = regex(r"(?:^|[\s/_.-])q?lora(?:[\s/_.-]|$)", re.IGNORECASE)
 """A name that speaks of adapters: finetune/lora.py, train_lora.py, baichuan2_7b_qlora_alpaca."""
 _PEFT = regex(r"(?:^|/)peft/(?:peft_model|tuners/)")
 """Code that only runs where peft wraps the model (huggingface/peft src/peft/peft_model.py, tuners)."""
+_MAKES_ADAPTERS = regex(r"(?m)^(?!\s*#).{0,200}\b(?:get_peft_model|mark_only_lora_as_trainable)\b")
+_MAY_MAKE = regex(r"\b(?:use|enable|with|is)_(?:q?lora|peft)\b|\bargs\.(?:q?lora|peft)")
 _NAMES_THE_RUN = regex(r"(?:output|run|exp|experiment|project|job|save|ckpt|checkpoint|log|config)(?:_|$)")
 """Settings by whose value people name a run."""
 _LOADS = regex(r"\.from_pretrained\((?![^()]*(?:dtype|load_in_|quantization_config|kw\w*\b|args\b))[^()]*\)")
@@ -64,15 +66,18 @@ def model_facts(run: Run) -> dict[str, Fact]:
     return facts
 
 
-def adapters_shown(run: Run, program: str, frames: Sequence[Frame], told: Fact | None) -> dict[str, Fact]:
+def adapters_shown(run: Run, program: str, text: str, frames: Sequence[Frame], told: Fact | None) -> dict[str, Fact]:
     """That adapters are trained: by peft's own code among the frames, whatever a default says; without a dialect by
-    the name of a program, a file or the run."""
+    the name of a program, a file or the run, or where the program's text makes them whatever it is called with."""
     wrapped = next((frame_words(frame) for frame in frames if _PEFT.search(frame.file)), "")
     if wrapped:
         return {"lora": Fact(True, "log", wrapped)}
     if run.framework != "unknown" or told is not None:
         return {}
     named = (one.text for one in run.settings if _NAMES_THE_RUN.search(last_part(one.key)))
+    made = _MAKES_ADAPTERS.search(text) if _MAY_MAKE.search(text) is None else None
+    if made is not None:
+        return {"lora": Fact(True, "script", made[0])}
     found = next((name for name in (program, *named, *(one.file for one in frames)) if _OF_ADAPTERS.search(name)), "")
     return {"lora": Fact(True, "log", found)} if found else {}
 

@@ -149,7 +149,8 @@ def told(remedy: Remedy, situation: Situation) -> bool:
     if (framework := situation.now.built.natives.framework) is not None:
         return remedy.by_hand or bool(keys_of(remedy, framework, situation))
     shown = bool(example_of(remedy, situation) or stated_by_name(remedy, situation))
-    foreign = "own_launcher" in situation.facts and bool(remedy.examples)  # in its own words, or not at all
+    spread = remedy.relieves == "states" and bool(remedy.examples)
+    foreign = spread and "own_launcher" in situation.facts  # in its own words, or not at all
     return shown or (not foreign and bool(names_of(remedy.knob, situation)))
 
 

@@ -123,6 +123,9 @@ def _read(text: str, rule: NewValue) -> KnobValue | None:
         return on if on is not None or word is None else str(word).lower() not in _OFF | IN_PART
     if on is True and rule.to is not None and not text.isdecimal():
         return rule.to  # load_in_4bit
+    if isinstance(rule.to, str):
+        word = text.strip("\"'").lower().removeprefix("torch.")
+        return {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}.get(word, word)
     whole = parse_value(text, "int")
     return whole if whole is not None else parse_value(text, "float")
 

@@ -204,8 +204,11 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
                 handed = inside is not None and inside is not around and _takes_over(inside, change.node)
                 _read_change(reading, replace(change, value=None) if handed else change, values)
         return
-    for statement in tree.body:  # a fragment of a config class
-        if isinstance(statement, ast.AnnAssign):
+    names_of = {each.name.partition(".")[0] for node in tree.body if isinstance(node, ast.Import) for each in node.names}
+    loops = not names_of.isdisjoint(("torch", "lightning"))
+    for statement in tree.body:  # a fragment of a config class, or what a loop of one's own is set by
+        constant = loops and isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+        if isinstance(statement, ast.AnnAssign) or constant:
             for key, value in assignments(statement):
                 _add(reading, key, statement, value, names)
 
