@@ -61,7 +61,16 @@ _OMITTED = frozenset(("[...]", "{...}"))
 def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
-    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines, listed_settings, paired_settings):
+    for source in (
+        _dumps,
+        _argument_blocks,
+        _deepspeed_lines,
+        _banners,
+        _overrides,
+        _command_lines,
+        listed_settings,
+        paired_settings,
+    ):
         for key, value in source(lines):
             if len(found) < _KEYS:
                 found.setdefault(key, value)

@@ -189,7 +189,8 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     facts = situation.facts
     if remedy.relieves != "engine" and not (remedy.knob or "").startswith(OF_ROLLOUTS):
         return "seen"
-    asked = ("rolls_out",) if remedy.relieves == "rows" else ("rolls_out", "has_engine")  # the trainer may generate
+    generates = remedy.relieves == "rows" and situation.now.run.framework != "unknown"  # the trainer itself may
+    asked = ("rolls_out",) if generates else ("rolls_out", "has_engine")
     told = [facts[name].value for name in asked if name in facts]
     if False in told or (situation.cause == GATHERED and remedy.relieves != "rows"):
         return "missing"

@@ -125,7 +125,9 @@ def _read(text: str, rule: NewValue) -> KnobValue | None:
         return rule.to  # load_in_4bit
     if isinstance(rule.to, str):
         word = text.strip("\"'").lower().removeprefix("torch.")
-        return {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}.get(word, word)
+        return {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}.get(
+            word, word
+        )
     whole = parse_value(text, "int")
     return whole if whole is not None else parse_value(text, "float")
 

@@ -45,6 +45,8 @@ MOST_DOCUMENTED = 2
 """Remedies of a case that come before the others: what else helps keeps its place."""
 NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
 """Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
+TITLE = "\0"
+"""Stands for a title among what is not told twice."""
 LONG_ROW = "long-sequence"
 """The cause that a cap on rows of text removes."""
 SHOWN = {"batch-too-big": "frame.attention", "logits-too-big": "frame.logits"}
@@ -167,8 +169,8 @@ class Grounds(Struct, frozen=True):
         return generates and remedy.knob in (SAMPLES, "data.response_tokens")
 
     def keys(self, step: PlanStep) -> dict[str, str | None]:
-        """What is not told twice, with what it becomes: the keys it moves, by name or in words, and the title of a way
-        that has several."""
+        """What is not told twice: the keys that it moves, by name or in words, with what they become, and the title of a
+        way that has several."""
         remedy = self.remedies.get(step.id)
         if step.kind == "version" or step.only_if:
             return {}
@@ -176,7 +178,7 @@ class Grounds(Struct, frozen=True):
         if remedy is not None and not found and unseen_number(remedy, self.situation):
             carrier = self.situation.now.built.natives.carrier(remedy.knob or "")
             found = {carrier.key.lstrip("-"): None} if carrier is not None else found
-        return found | {remedy.title: step.id} if remedy is not None else found
+        return found | {remedy.title: TITLE} if remedy is not None else found
 
     def saving(self, step: PlanStep) -> int:
         """Bytes that it saves where it counts."""
@@ -311,7 +313,13 @@ def grounds(
     shown = [name for name in shown if not (of_pass and _another_method(remedies[name])) and name not in little]
     own = {name: place for place, name in enumerate(cause.remedies)}
     idle = "idle_cards" in situation.facts
-    shown.sort(key=lambda name: (idle and remedies[name].results == "changed", own.get(name, len(own))))
+    shown.sort(
+        key=lambda name: (
+            idle and remedies[name].results == "changed",
+            remedies[name].lever != "kernel",  # what computes the same in less room
+            own.get(name, len(own)),
+        )
+    )
     if not cause.counted and cause.memory == "gpu":  # what no sum counts, its own list knows best
         shown = [name for name in shown if name in cause.remedies]
     alike = [name for name in documented_alike(situation)[1] if name not in little]
@@ -388,7 +396,9 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
 
 def clash(moved: Mapping[str, str | None], taken: Mapping[str, str | None]) -> bool:
     """Whether it gives a key another value than what was taken before, or moves nothing else."""
-    return bool(moved) and (any(taken.get(key, new) != new for key, new in moved.items()) or moved.keys() <= taken.keys())
+    keys = [key for key, new in moved.items() if new != TITLE]
+    told = any(new == TITLE and key in taken for key, new in moved.items())
+    return told or any(taken.get(key, moved[key]) != moved[key] for key in keys) or (bool(keys) and {*keys} <= {*taken})
 
 
 def weights_beyond(situation: Situation, also_states: bool = False) -> bool:

@@ -19,7 +19,6 @@ from advisor.plan.applicable import (
     applies,
     at_engine_start,
     barred,
-    barred,
     fitting,
     in_a_later_version,
     may_apply,
@@ -429,7 +428,9 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
         if isinstance(found, NotProposed):
             if remedy.id in cause.remedies:
                 refused.append(found)
-        elif found is not None and of_another_launcher(((k, one.source) for k, one in found.present.items()), situation):
+        elif found is not None and of_another_launcher(
+            ((k, one.source) for k, one in found.present.items()), situation
+        ):
             continue  # and leaves its keys to others
         elif found is not None and not clash(found.overrides, keys):
             idle = acts_elsewhere(found, situation) or saves_elsewhere(

@@ -204,11 +204,12 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
                 handed = inside is not None and inside is not around and _takes_over(inside, change.node)
                 _read_change(reading, replace(change, value=None) if handed else change, values)
         return
-    names_of = {each.name.partition(".")[0] for node in tree.body if isinstance(node, ast.Import) for each in node.names}
-    loops = not names_of.isdisjoint(("torch", "lightning"))
+    modules = {one.name.partition(".")[0] for node in tree.body if isinstance(node, ast.Import) for one in node.names}
+    loops = not modules.isdisjoint(("torch", "lightning"))
     for statement in tree.body:  # a fragment of a config class, or what a loop of one's own is set by
-        constant = loops and isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
-        if isinstance(statement, ast.AnnAssign) or constant:
+        if isinstance(statement, ast.AnnAssign) or (
+            loops and isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+        ):
             for key, value in assignments(statement):
                 _add(reading, key, statement, value, names)
 

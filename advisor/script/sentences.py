@@ -32,7 +32,11 @@ _PHRASE = (
 )
 """Names of settings as people say them: keys of no framework, which their spelling tells."""
 _SAID = regex(
-    rb"(?<![\w-])(" + _PHRASE + rb")(?:[ \t]*(?:=|:)[ \t]*|[ \t]*(?:is|was|to|of|at|as|set[ \t]+to)?[ \t]+|" + _LINK + rb")"
+    rb"(?<![\w-])("
+    + _PHRASE
+    + rb")(?:[ \t]*(?:=|:)[ \t]*|[ \t]*(?:is|was|to|of|at|as|set[ \t]+to)?[ \t]+|"
+    + _LINK
+    + rb")"
     rb"(\d+(?:\.\d+)?)(?![\w%.]*\w)",
     re.IGNORECASE,
 )
@@ -48,7 +52,8 @@ _PROPOSES = regex(
 )
 """Words of a sentence that speaks of what could be set, not of what is (建议, 试试, 如果 as the last three)."""
 _MAY_PROPOSE = regex(
-    rb"\b(?:set(?! to)|setting|use|using|defaults?|increase|decrease|reduce|lower|raise|e\.g|example|adjust)\b", re.IGNORECASE
+    rb"\b(?:set(?! to)|setting|use|using|defaults?|increase|decrease|reduce|lower|raise|e\.g|example|adjust)\b",
+    re.IGNORECASE,
 )
 _CAUSED = regex(
     rb"(?i)(?:\b(?:caus|lead|result|giv|trigger)\w*|\b(?:goes|went|gets?|got|runs?|ran)\b|\bif (?:i|we)\b).{0,60}"
