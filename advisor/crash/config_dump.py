@@ -18,7 +18,7 @@ from typing import Any
 
 from advisor.crash.command_lines import commands_in, words_of
 from advisor.crash.lines import LogLine
-from advisor.crash.printed_lists import listed_settings, paired_settings
+from advisor.crash.printed_lists import listed_settings
 from advisor.regex import regex
 from advisor.script.document import Document
 from advisor.script.pasted import blocks_in, variables_in
@@ -61,16 +61,7 @@ _OMITTED = frozenset(("[...]", "{...}"))
 def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
-    for source in (
-        _dumps,
-        _argument_blocks,
-        _deepspeed_lines,
-        _banners,
-        _overrides,
-        _command_lines,
-        listed_settings,
-        paired_settings,
-    ):
+    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines, listed_settings):
         for key, value in source(lines):
             if len(found) < _KEYS:
                 found.setdefault(key, value)

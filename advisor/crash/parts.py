@@ -40,9 +40,7 @@ _WORDS: Mapping[Part, re.Pattern[str]] = {
         r"TrainingArguments|HfArgumentParser|transformers/trainer|(?<![A-Za-z])(?:trl|TRL|peft_trainer)(?![A-Za-z])|[a-z]Trainer\b|\bTrainer\("
         r"|per_device_train|llamafactory|LLaMA-Factory|axolotl|unsloth|ms-?swift|run_(?:clm|sft|glue|mlm|seq2seq)"
     ),
-    "lightning": re.compile(
-        r"(?m)^\s*(?:import|from) (?:pytorch_)?lightning\b|(?:pytorch_)?lightning[/.](?:fabric|pytorch)\b|\bfabric\.(?:backward|launch)\b"
-    ),
+    "lightning": re.compile(r"(?m)^\s*(?:import|from) (?:pytorch_)?lightning\b|lightning[/.](?:fabric|pytorch)\b"),
     "classes": re.compile(
         r"For(?:Sequence|Token|Image|Audio)Classification|ForQuestionAnswering|ForMultipleChoice|SentenceTransformer\b"
     ),

@@ -35,19 +35,14 @@ def listed_settings(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
             rows, process = [], line.process
         if row is not None:
             rows.append(row)
+        elif (pairs := _PAIRS.match(line.text)) is not None:
+            told = [pair.rstrip(",").partition("=") for pair in pairs[1].split()]
+            yield from ((key, value) for key, _, value in told if not any(_METRICS.match(one[2]) for one in told))
     yield from _settings(rows)
 
 
 _PAIRS = regex(r"^(?:\[[^\]]{1,60}\] ?|INFO:? ?)*((?:[a-z_][\w.]{1,60}=[^\s=,]{1,80}(?:, ?| |$)){2,40})\s*$")
-_PAIR = regex(r"([a-z_][\w.]{1,60})=([^\s=,]{1,80})")
-
-
-def paired_settings(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
-    """(key, text) of lines that hold pairs and nothing else behind a logger's head; one with results is none."""
-    for line in lines:
-        pairs = _PAIR.findall(found[1]) if (found := _PAIRS.match(line.text)) is not None else []
-        if not any(_METRICS.match(value) for _, value in pairs):
-            yield from pairs
+"""A line of pairs and nothing else behind a logger's head."""
 
 
 def _row(text: str) -> tuple[int, str, str | None] | None:

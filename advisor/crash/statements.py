@@ -50,11 +50,11 @@ _UNITS: Mapping[str, int] = {"m": 1, "g": 1024, "t": 1024 * 1024}
 
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
-    """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
-    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "on.KNOB", "first_step",
-    "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a
-    version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, "behind.PHASE" of one that
-    was over right before, and "ran_before" where the same run worked at another time."""
+    """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", "in_vain.LEVER"
+    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "on.KNOB",
+    "first_step", "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION
+    [NOW]" for a version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, "behind.PHASE" of
+    one that was over right before, and "ran_before" where the same run worked at another time."""
     if not words or len(text) > A_PAGE:
         return frozenset()
     found = list(_told(text, words))

@@ -11,7 +11,7 @@ from advisor.knowledge import load_knowledge
 from advisor.language import say
 from advisor.machine.describe import NAMELESS
 from advisor.machine.inventory import Gpu
-from advisor.units import show_bytes
+from advisor.units import GIB, show_bytes
 
 MUCH_IDLE, IDLE = 0.10, 0.03
 """Parts of a card that lie reserved but unallocated: so much is fragmentation; the smaller part, where it is no less
@@ -179,14 +179,10 @@ def _engine_beside(name: object, held: int | None, others: int, where: str) -> d
     return {"gpu.others_engine": Fact(held > others * DOMINATES, "log", because, (0,))}
 
 
-ALIKE = 32 * 1024 * 1024
-"""Bytes by which drivers differ in what one card has (judgement)."""
-
-
 def card_name(gpu: Gpu) -> str:
     """The card's name; where nobody told one, that of the only card which has this memory."""
     size = gpu.total_bytes if gpu.name == say(NAMELESS) else None
-    alike = {one.name for one in load_knowledge().gpus if size and abs(one.total_bytes - size) <= ALIKE}
+    alike = {one.name for one in load_knowledge().gpus if size and abs(one.total_bytes - size) < GIB // 32}
     return alike.pop() if len(alike) == 1 else gpu.name
 
 

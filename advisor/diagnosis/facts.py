@@ -152,9 +152,8 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(saved_facts(known.run))
     facts.update(adapters_shown(known.run, known.program, known.text, known.crash.frames, facts.get("lora")))
     if day := known.crash.dated:
-        facts["dated"] = Fact(
-            int(day[:4]) * 100 + int(day[5:7]), "log", say("its lines are of {day} or older", day=day)
-        )
+        told = say("its lines are of {day} or older", day=day)
+        facts["dated"] = Fact(int(day[:4]) * 100 + int(day[5:7]), "log", told)
     done = facts["steps_done"].value if "steps_done" in facts else None
     facts.update(event_facts(known.run))
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))

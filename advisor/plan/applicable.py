@@ -15,9 +15,8 @@ from advisor.plan.plan import Change, PlanStep
 from advisor.plan.select import lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.steps import example_of
-from advisor.regex import regex
 from advisor.run.dialect import ASSUMED_BY
-from advisor.run.natives import OF_ROLLOUTS, Native, last_part
+from advisor.run.natives import OF_ROLLOUTS, Native
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
 
@@ -28,16 +27,23 @@ MOST_MONTHS = 12
 
 Barred = Literal["in force", "tried"]
 """Why a remedy is no step here, whatever the cause: it stands so already, or the user says that it did not help."""
+_SHOWN = ("script", "log", "environment")
 _WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length", "samples", "pictures"})
 """Levers of which one try says all: of offload, sharding, adapters and kernels there are several."""
 
 
 def barred(remedy: Remedy, situation: Situation) -> Barred | None:
-    """Why the remedy is no step for this run; None where it is one. Every list of steps asks this."""
+    """Why the remedy is no step for this run; None where it is one. Every list of steps asks this.
+
+    A number that the launch shows and that can still be made smaller was only a step on the way.
+    """
     if stands(remedy, situation):
         return "in force"
-    tried = lever_of(remedy) in situation.in_vain & _WHOLLY_TRIED
-    return "tried" if tried and not _may_go_on(remedy, situation) else None
+    if lever_of(remedy) not in situation.in_vain & _WHOLLY_TRIED:
+        return None
+    carrier = situation.now.built.natives.carrier(remedy.knob or "") or stated_by_name(remedy, situation)
+    shown = carrier is not None and carrier.source in _SHOWN
+    return None if shown and carrier is not None and next_value(remedy, carrier, situation) is not None else "tried"
 
 
 def stands(remedy: Remedy, situation: Situation) -> bool:
@@ -46,14 +52,7 @@ def stands(remedy: Remedy, situation: Situation) -> bool:
     if value is None or value.to is None or fact is None or fact.value != value.to:
         return False
     knob = situation.now.run.knobs.get(remedy.knob or "")
-    return knob is None or knob.source in ("script", "log", "environment")
-
-
-def _may_go_on(remedy: Remedy, situation: Situation) -> bool:
-    """Whether the launch shows a number that can still be made smaller: what was tried is a step on the way."""
-    carrier = situation.now.built.natives.carrier(remedy.knob or "") or stated_by_name(remedy, situation)
-    shown = carrier is not None and carrier.source in ("script", "log", "environment")
-    return shown and carrier is not None and next_value(remedy, carrier, situation) is not None
+    return knob is None or knob.source in _SHOWN
 
 
 def applies(remedy: Remedy, situation: Situation) -> bool:
@@ -79,7 +78,7 @@ def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     remedies = {one.id: one for one in situation.remedies}
     kept = [step for step in steps if not in_force(step, situation)]
     kept = [s for s in kept if not of_another_launcher(((one.key, one.old_source) for one in s.changes), situation)]
-    kept = [step for step in kept if not (_typed_already(step, situation) or _of_a_later_one(step, situation))]
+    kept = [step for step in kept if not _of_a_later_one(step, situation)]
     kept = [step for step in kept if step.id not in remedies or barred(remedies[step.id], situation) is None]
     first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
     kept = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
@@ -115,20 +114,6 @@ def _is_fork(package: str, situation: Situation) -> bool:
     usual = re.compile(rf"(?i)^(?:site|dist)-packages$|^src$|{re.escape(package)}")
     found = (inside.match(frame.file) for frame in situation.predictor.crash.frames)
     return any(one is not None and not usual.search(one.group(1)) for one in found)
-
-
-_TYPED = regex(r"(?:^|(?<=[\s(]))(?:--)?([a-z]\w*)(?:=|\s+)([^\s,)]+)")
-"""Key and value of an example: `--lora_dim 128`, `gradient_checkpointing=True`."""
-
-
-def _typed_already(step: PlanStep, situation: Situation) -> bool:
-    """Whether all that its example types stands in the launch, with the same values."""
-    launch = situation.predictor.inputs.launch
-    if launch is None or not step.example or step.changes:
-        return False
-    here = {last_part(key.lstrip("-")): one.text.strip("\"'").lower() for key, one in launch.effective().items()}
-    typed = _TYPED.findall(step.example.rpartition(" (")[0])
-    return bool(typed) and all(here.get(key) == value.strip("\"'").lower() for key, value in typed)
 
 
 def of_another_launcher(sources: Iterable[tuple[str, str | None]], situation: Situation) -> bool:

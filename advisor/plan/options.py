@@ -136,9 +136,7 @@ def by_default(remedy: Remedy, situation: Situation) -> bool:
     eras = told.framework.eras if told.framework is not None and told.era_told_by == "nothing" else ()
     having = [era.id for era in eras if fact_in(native.fact, era.id) is not None]
     if remedy.id in situation.led or len({default_of(native.fact, era) for era in having}) > 1:
-        return (
-            False  # the failing line says otherwise, or in another version it is off, and nobody knows which one runs
-        )
+        return False  # the failing line says otherwise, or another version, and nobody knows which one runs
     rule = conversions(native.fact).get(remedy.knob or "")
     text = None if default is None else str(default)
     means = parse_value(text or "", native.fact.type) if rule is None else meaning(rule, text, native.fact, natives)

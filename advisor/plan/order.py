@@ -169,8 +169,8 @@ class Grounds(Struct, frozen=True):
         return generates and remedy.knob in (SAMPLES, "data.response_tokens")
 
     def keys(self, step: PlanStep) -> dict[str, str | None]:
-        """What is not told twice: the keys that it moves, by name or in words, with what they become, and the title of a
-        way that has several."""
+        """What is not told twice: the keys it moves, by name or in words, with what they become, and the title of a way
+        that has several."""
         remedy = self.remedies.get(step.id)
         if step.kind == "version" or step.only_if:
             return {}
@@ -312,14 +312,9 @@ def grounds(
     shown = [one.id for one in usual if one.relieves != "rows" or of_text or _endless(one, situation)]
     shown = [name for name in shown if not (of_pass and _another_method(remedies[name])) and name not in little]
     own = {name: place for place, name in enumerate(cause.remedies)}
-    idle = "idle_cards" in situation.facts
-    shown.sort(
-        key=lambda name: (
-            idle and remedies[name].results == "changed",
-            remedies[name].lever != "kernel",  # what computes the same in less room
-            own.get(name, len(own)),
-        )
-    )
+    kernel = {name for name in shown if remedies[name].lever == "kernel"}  # it computes the same in less room
+    dear = {name for name in shown if remedies[name].results == "changed" and "idle_cards" in situation.facts}
+    shown.sort(key=lambda name: (name in dear, name not in kernel, own.get(name, len(own))))
     if not cause.counted and cause.memory == "gpu":  # what no sum counts, its own list knows best
         shown = [name for name in shown if name in cause.remedies]
     alike = [name for name in documented_alike(situation)[1] if name not in little]

@@ -91,18 +91,14 @@ def _out_of_list(data: bytes) -> bytes:
         while (word := _LISTED.match(data, at)) is not None:
             words.append(word)
             at = word.end()
-        if sum(word[1][1:3] == b"--" for word in words) < FEWEST:
-            continue
-        out = bytearray(data[:at].replace(b"\n", b" ") + data[at:])
-        for word in words:
-            start, end = word.span(1)
-            plain = _BARE.fullmatch(word[1][1:-1]) is not None and end - start > len(b"''")
-            out[word.start() : word.end()] = b" " * (word.end() - word.start())
-            out[start:end] = b" " + word[1][1:-1] + b" " if plain else word[1]
-        out[opened.start() : opened.end()] = b" " * (opened.end() - opened.start())
-        if (cut := _CUT_WORD.match(data, at)) is not None:
-            out[at : cut.end()] = b" " * (cut.end() - at)
-        return bytes(out)
+        if sum(word[1][1:3] == b"--" for word in words) >= FEWEST:
+            cut = _CUT_WORD.match(data, at)
+            at = cut.end() if cut is not None else at
+            out = bytearray(data[: opened.start()] + b" " * (at - opened.start()) + data[at:])
+            for word in words:
+                plain = _BARE.fullmatch(word[1][1:-1]) is not None and word[1][1:-1]
+                out[slice(*word.span(1))] = b" " + word[1][1:-1] + b" " if plain else word[1]
+            return bytes(out)
     return data
 
 

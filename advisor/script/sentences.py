@@ -24,9 +24,9 @@ _NAMED = regex(
 )
 _LENGTH = rb"(?:prompt|completion|response|sequence|seq|context|input|token|cutoff)s?[- ]?len(?:gth)?"
 _PHRASE = (
-    rb"(?:per[- ]device[- ]|train(?:ing)?[- ]|micro[- ]?|eval(?:uation)?[- ])?batch[- ]?size(?:[- ]per[- ](?:device|gpu))?"
-    rb"|num[- ]workers"
-    rb"|gradient[- ]accumulation(?:[- ]steps)?|num(?:ber[- ]of)?[- ]generations"
+    rb"(?:per[- ]device[- ]|train(?:ing)?[- ]|micro[- ]?|eval(?:uation)?[- ])?batch[- ]?size"
+    rb"(?:[- ]per[- ](?:device|gpu))?|num[- ]workers|gradient[- ]accumulation(?:[- ]steps)?"
+    rb"|num(?:ber[- ]of)?[- ]generations"
     rb"|(?:max(?:imum)?[- ])?" + _LENGTH + rb"|max(?:imum)?[- ](?:new[- ])?tokens"
     rb"|(?:vllm[- ])?gpu[- ]mem(?:ory)?[- ]util(?:i[sz]ation)?"
 )
@@ -34,7 +34,7 @@ _PHRASE = (
 _SAID = regex(
     rb"(?<![\w-])("
     + _PHRASE
-    + rb")(?:[ \t]*(?:=|:)[ \t]*|[ \t]*(?:is|was|to|of|at|as|set[ \t]+to)?[ \t]+|"
+    + rb")(?:[ \t]*(?:=|:)[ \t]*|[ \t]*(?:is|was|(?:set )?to|of|at|as)?[ \t]+|"
     + _LINK
     + rb")"
     rb"(\d+(?:\.\d+)?)(?![\w%.]*\w)",
