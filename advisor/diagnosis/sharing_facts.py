@@ -82,10 +82,8 @@ def states_told(crash: Crash, settings: Sequence[Setting] = ()) -> dict[str, Kno
     }
     if f"{SHARED}adapters" in crash.statements:
         told.pop("actor.full_finetuning", None)
-    notes = {name: say(note) for name, note in told.items()}
-    on = (name.removeprefix(ON) for name in crash.statements if name.startswith(ON))
-    notes |= {name: say("by the words of the report") for name in on}
-    return {name: Knob(name, True, "log", note=note) for name, note in sorted(notes.items())}
+    told |= {name.removeprefix(ON): mark("by the words of the report") for name in crash.statements if name[:3] == ON}
+    return {name: Knob(name, True, "log", note=say(note)) for name, note in sorted(told.items())}
 
 
 def _offloaded(crash: Crash) -> dict[str, Fact]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from advisor.crash.statements import ON
 from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Framework, Remedy, SettingFact
 from advisor.memory.trainer import has_engine
@@ -33,10 +34,8 @@ _WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length"
 
 
 def barred(remedy: Remedy, situation: Situation) -> Barred | None:
-    """Why the remedy is no step for this run; None where it is one. Every list of steps asks this.
-
-    A number that the launch shows and that can still be made smaller was only a step on the way.
-    """
+    """Why the remedy is no step for this run; None where it is one. Every list of steps asks this. A number that the
+    launch shows and that can still be made smaller was only a step on the way."""
     if stands(remedy, situation):
         return "in force"
     if lever_of(remedy) not in situation.in_vain & _WHOLLY_TRIED:
@@ -48,11 +47,12 @@ def barred(remedy: Remedy, situation: Situation) -> Barred | None:
 
 def stands(remedy: Remedy, situation: Situation) -> bool:
     """Whether launch, printed config, frames or words have the setting where the remedy would bring it."""
-    fact, value = situation.facts.get(f"knob.{remedy.knob}"), remedy.value
-    if value is None or value.to is None or fact is None or fact.value != value.to:
-        return False
-    knob = situation.now.run.knobs.get(remedy.knob or "")
-    return knob is None or knob.source in _SHOWN
+    fact, knob = situation.facts.get(f"knob.{remedy.knob}"), situation.now.run.knobs.get(remedy.knob or "")
+    wanted = remedy.value.to if remedy.value is not None else None
+    shown = knob is not None and knob.source in _SHOWN
+    if wanted is True and not shown and f"{ON}{remedy.knob}" in situation.predictor.crash.statements:
+        return True  # the words say more than a default
+    return wanted is not None and fact is not None and fact.value == wanted and (knob is None or shown)
 
 
 def applies(remedy: Remedy, situation: Situation) -> bool:
@@ -76,9 +76,8 @@ def may_apply(remedy: Remedy, situation: Situation) -> bool:
 def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     """The steps less those that are in force already, and less what only repeats another in general words."""
     remedies = {one.id: one for one in situation.remedies}
-    kept = [step for step in steps if not in_force(step, situation)]
+    kept = [step for step in steps if not (in_force(step, situation) or _of_a_later_one(step, situation))]
     kept = [s for s in kept if not of_another_launcher(((one.key, one.old_source) for one in s.changes), situation)]
-    kept = [step for step in kept if not _of_a_later_one(step, situation)]
     kept = [step for step in kept if step.id not in remedies or barred(remedies[step.id], situation) is None]
     first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
     kept = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
@@ -87,8 +86,8 @@ def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     def repeats(step: PlanStep) -> bool:
         remedy = remedies.get(step.id)
         vague = remedy is not None and remedy.kind == "manual" and remedy.knob is None and not step.selected
-        general = vague and remedy is not None and remedy.lever in GENERAL
-        return general and remedy is not None and levers.get(remedy.lever, step.id) != step.id
+        lever = remedy.lever if remedy is not None and vague else ""
+        return lever in GENERAL and levers.get(lever, step.id) != step.id
 
     return [step for step in kept if not repeats(step)]
 
@@ -117,8 +116,8 @@ def _is_fork(package: str, situation: Situation) -> bool:
 
 
 def of_another_launcher(sources: Iterable[tuple[str, str | None]], situation: Situation) -> bool:
-    """Whether it adds FSDP to a run that DeepSpeed shares out, which no trainer takes together. `sources`: keys, each
-    with what set it so far."""
+    """Whether it adds FSDP to a run that DeepSpeed shares out, which no trainer takes together: keys, with their
+    sources."""
     new = (key.lstrip("-") for key, source in sources if source in (None, "default", "assumed"))
     return "by_deepspeed" in situation.facts and any(key.startswith("fsdp") for key in new)
 
