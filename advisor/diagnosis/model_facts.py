@@ -75,11 +75,11 @@ def adapters_shown(run: Run, program: str, text: str, frames: Sequence[Frame], t
     if run.framework != "unknown" or told is not None:
         return {}
     named = (one.text for one in run.settings if _NAMES_THE_RUN.search(last_part(one.key)))
-    made = _MAKES_ADAPTERS.search(text) if _MAY_MAKE.search(text) is None else None
-    if made is not None:
+    if _MAY_MAKE.search(text) is None and (made := _MAKES_ADAPTERS.search(text)) is not None:
         return {"lora": Fact(True, "script", made[0])}
     found = next((name for name in (program, *named, *(one.file for one in frames)) if _OF_ADAPTERS.search(name)), "")
-    return {"lora": Fact(True, "log", found)} if found else {}
+    packed = {"knob.actor.quantized_bits": Fact(4, "log", found)} if "qlora" in found.lower() else {}
+    return {"lora": Fact(True, "log", found), **packed} if found else {}
 
 
 def loaded_by(frames: Sequence[Frame], libraries: Mapping[str, str]) -> dict[str, Fact]:
