@@ -312,7 +312,7 @@ def state_of(
         partial(otherwise, seen, died_at.phase, knowledge.knobs),
         ran=_ran(crash, answers),
         text=text,
-        program=launch.program if launch is not None else "",
+        program=" ".join(filter(None, (launch.program, *launch.loose))) if launch is not None else "",
         generates=bool(SAID_OF_ROLLOUTS & {*answers.items()}) or answers.get("phase") in OF_ROLLOUTS_ALONE,
         project=recognised.project,
         unread=unread,

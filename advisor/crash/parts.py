@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-Part = Literal["rollouts", "engine", "ray", "pictures", "sound", "classes", "tools", "wsl", "hf"]
+Part = Literal["rollouts", "engine", "ray", "pictures", "sound", "classes", "tools", "wsl", "hf", "lightning"]
 
 _WORDS: Mapping[Part, re.Pattern[str]] = {
     "rollouts": re.compile(
@@ -40,6 +40,7 @@ _WORDS: Mapping[Part, re.Pattern[str]] = {
         r"TrainingArguments|HfArgumentParser|transformers/trainer|(?<![A-Za-z])(?:trl|TRL|peft_trainer)(?![A-Za-z])|[a-z]Trainer\b|\bTrainer\("
         r"|per_device_train|llamafactory|LLaMA-Factory|axolotl|unsloth|ms-?swift|run_(?:clm|sft|glue|mlm|seq2seq)"
     ),
+    "lightning": re.compile(r"(?m)^\s*(?:import|from) (?:pytorch_)?lightning\b|lightning[/.](?:fabric|pytorch)\b"),
     "classes": re.compile(
         r"For(?:Sequence|Token|Image|Audio)Classification|ForQuestionAnswering|ForMultipleChoice|SentenceTransformer\b"
     ),

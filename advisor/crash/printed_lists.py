@@ -35,7 +35,16 @@ def listed_settings(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
             rows, process = [], line.process
         if row is not None:
             rows.append(row)
+        elif (pairs := _PAIRS.match(line.text)) is not None:
+            told = [pair.rstrip(",").partition("=") for pair in pairs[1].split()]
+            yield from ((key, value) for key, _, value in told if _OF_MEMORY.search(key))
     yield from _settings(rows)
+
+
+_PAIRS = regex(r"^(?:\[[^\]]{1,60}\] ?|INFO:? ?)*((?:[a-z_][\w.]{1,60}=[^\s=,]{1,80}(?:, ?| |$)){2,40})\s*$")
+"""A line of pairs and nothing else behind a logger's head."""
+_OF_MEMORY = regex(r"(?:dtype|precision|attn\w*|checkpointing|batch_size|workers|offload)$")
+"""What is taken of them: names that many a trainer has, and that tell none."""
 
 
 def _row(text: str) -> tuple[int, str, str | None] | None:

@@ -343,7 +343,8 @@ class _CrashReader:
             resumed=self._resumed(cause),
             trained_before=trained_before(self._lines_until(cause), last),
             speaks_of=parts_in(self.text),
-            dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
+            dated=dated_in(self.text, time.strftime("%Y-%m-%d"))
+            or next((one.until for one in marks.signatures if cause is not None and one.id == cause.id), ""),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=stated,

@@ -28,7 +28,7 @@ _FUNCTION = regex(r"(?<![\w./=-])(?:\w+(?:\.|::))*(_?[a-z]\w*_\w+)(?:\(\))?(?![\
 """A function as people name one: not a path, an option, or what is set to a value."""
 _QUOTED = 80
 """Characters of the words that are quoted."""
-SHARED = "shared."
+SHARED, ON = "shared.", "on."
 FIRST, SECOND = "first_step", "second_step"
 BEGAN = "began."
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
@@ -51,10 +51,10 @@ _UNITS: Mapping[str, int] = {"m": 1, "g": 1024, "t": 1024 * 1024}
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
-    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "first_step",
-    "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION [NOW]" for a
-    version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, "behind.PHASE" of one that
-    was over right before, and "fact.NAME WORDS" for each fact that a sentence tells."""
+    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "on.KNOB",
+    "first_step", "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION
+    [NOW]" for a version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, "behind.PHASE" of
+    one that was over right before, and "fact.NAME WORDS" for each fact that a sentence tells."""
     if not words or len(text) > A_PAGE:
         return frozenset()
     found = list(_told(text, words))
@@ -119,6 +119,9 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         if not rose and re.search(words.first, sentence) and _FAILS.search(sentence):
             yield FIRST
         yield from (f"{SHARED}{how}" for how, named in words.shared.items() if re.search(named, sentence))
+        if not re.search(words.not_in_use, sentence):
+            yield from (f"{ON}{knob}" for knob, what in words.switched.items()
+                        if re.search(words.in_use.replace("{what}", what), sentence))  # fmt: skip
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))

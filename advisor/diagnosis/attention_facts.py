@@ -18,11 +18,13 @@ SDPA_SINCE = ">=4.36"
 """transformers takes torch's fused attention by itself from this version on, where the model has it."""
 NAMES = frozenset(("attn_implementation", "_attn_implementation", "attn_impl", "flash_attn", "use_flash_attn"))
 PLAIN = frozenset(("eager", "disabled", "off"))
+OF_EAGER = frozenset(("eager_attention", "use_eager_attention", "force_eager_attention"))
 
 
 def attention_facts(run: Run, libraries: Mapping[str, str]) -> dict[str, Fact]:
     """attention.eager and attention.unsure, each only where it holds."""
-    stated = next((one for one in run.settings if _name(one.key) in NAMES and one.text.lower() in PLAIN), None)
+    plain = {*((name, word) for name in NAMES for word in PLAIN), *((name, "true") for name in OF_EAGER)}
+    stated = next((one for one in run.settings if (_name(one.key), one.text.lower()) in plain), None)
     if stated is not None:
         return {"attention.eager": Fact(True, "script", f"{stated.key} {stated.text}")}
     dialect = next((one for one in load_knowledge().frameworks if one.framework == run.framework), None)

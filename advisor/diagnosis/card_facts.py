@@ -9,7 +9,9 @@ from advisor.crash.holders import contradicts, fill_together, held_by_others, id
 from advisor.diagnosis.fact import Fact
 from advisor.knowledge import load_knowledge
 from advisor.language import say
-from advisor.units import show_bytes
+from advisor.machine.describe import NAMELESS
+from advisor.machine.inventory import Gpu
+from advisor.units import GIB, show_bytes
 
 MUCH_IDLE, IDLE = 0.10, 0.03
 """Parts of a card that lie reserved but unallocated: so much is fragmentation; the smaller part, where it is no less
@@ -76,6 +78,7 @@ def printed_facts(first: Evidence, where: str) -> dict[str, Fact]:
         much, some = idle / total > MUCH_IDLE, told and idle >= tried and idle / total > IDLE
         sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
         because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
+        facts["gpu.idle_covers"] = Fact(joined, "log", because, (0,))
         facts["gpu.fragmented"] = Fact(much and joined, "log", because, (0,))
         facts["gpu.scattered"] = Fact(some and joined and not much, "log", because, (0,))
     if allocated is not None and total:
@@ -174,6 +177,13 @@ def _engine_beside(name: object, held: int | None, others: int, where: str) -> d
         line=where,
     )
     return {"gpu.others_engine": Fact(held > others * DOMINATES, "log", because, (0,))}
+
+
+def card_name(gpu: Gpu) -> str:
+    """The card's name; where nobody told one, that of the only card which has this memory."""
+    size = gpu.total_bytes if gpu.name == say(NAMELESS) else None
+    alike = {one.name for one in load_knowledge().gpus if size and abs(one.total_bytes - size) < GIB // 32}
+    return alike.pop() if len(alike) == 1 else gpu.name
 
 
 @lru_cache(maxsize=1)

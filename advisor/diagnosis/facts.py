@@ -12,7 +12,7 @@ from advisor.crash.evidence import Crash, Evidence
 from advisor.crash.statements import SHARED, fitted_in
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
-from advisor.diagnosis.card_facts import grouped, line_words, printed_facts, taken_before
+from advisor.diagnosis.card_facts import card_name, grouped, line_words, printed_facts, taken_before
 from advisor.diagnosis.computing import computing_facts, process_facts
 from advisor.diagnosis.course_facts import course_facts, left_facts, peak_facts
 from advisor.diagnosis.diagnosis import AnsweredBy
@@ -24,7 +24,7 @@ from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
-from advisor.diagnosis.model_facts import adapters_by_file, least_logits, loaded_by, model_facts
+from advisor.diagnosis.model_facts import adapters_shown, least_logits, loaded_by, model_facts
 from advisor.diagnosis.parts import part_facts
 from advisor.diagnosis.resume_facts import earlier_facts, resume_facts
 from advisor.diagnosis.row_facts import row_facts
@@ -151,8 +151,10 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(_idle_cards(known.run, facts))
     facts.update(model_facts(known.run))
     facts.update(saved_facts(known.run))
-    if known.run.framework == "unknown" and "lora" not in facts:
-        facts.update(adapters_by_file((known.program, *(frame.file for frame in known.crash.frames))))
+    facts.update(adapters_shown(known.run, known.program, known.text, known.crash.frames, facts.get("lora")))
+    if day := known.crash.dated:
+        told = say("its lines are of {day} or older", day=day)
+        facts["dated"] = Fact(int(day[:4]) * 100 + int(day[5:7]), "log", told)
     done = facts["steps_done"].value if "steps_done" in facts else None
     facts.update(event_facts(known.run))
     facts.update(due_facts(known.run, done if isinstance(done, int) else None))
@@ -170,6 +172,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         named = say("the log or the script names its tree")
         facts["project"] = Fact(known.project.name, "log", named)
         facts |= {"own_loop": Fact(True, "log", named)} if known.project.own_loop else {}
+        facts |= {"trainer": Fact(known.project.trainer, "log", named)} if known.project.trainer else {}
     facts.update(part_facts(known.run, known.crash, known.text, known.generates, facts))
     facts.update(_served(known))
     if _DEEPSPEED.search("\n".join((known.text, *(frame.file for frame in known.crash.frames)))):
@@ -466,7 +469,7 @@ def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
         because = say("the packages of {environment}", environment=machine.environment)
         facts["flash_attn"] = Fact(any(name.startswith(FLASH) for name in machine.libraries), "machine", because)
     if machine.gpus:
-        facts["gpu.name"] = Fact(machine.usable[0].name, "machine", say("the machine"))
+        facts["gpu.name"] = Fact(card_name(machine.usable[0]), "machine", say("the machine"))
     if machine.gpu_bytes is not None:
         facts["gpu.total_bytes"] = Fact(machine.gpu_bytes, "machine", say("the machine"))
     seen = _tells_of_training(known.run) or bool(known.crash.settings)  # a bare log does not say that all is trained

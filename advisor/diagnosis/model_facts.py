@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from advisor.crash.evidence import Frame
 from advisor.crash.phase import frame_words
@@ -14,6 +14,7 @@ from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
 from advisor.regex import regex
 from advisor.rules.functions import version_in
+from advisor.run.natives import last_part
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name, sees_by_name
 from advisor.run.stated import evaluates_only, stated
@@ -22,8 +23,14 @@ from advisor.units import show_bytes
 _PICTURES = regex(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
 """Words in the names of settings that only runs with pictures have."""
 _ADAPTERS = regex(r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit|(?:^|_)bits$")
-_OF_ADAPTERS = regex(r"(?:^|[/_.-])q?lora(?:[/_.-]|$)", re.IGNORECASE)
-"""A file whose path speaks of adapters: finetune/lora.py, train_lora.py, peft's own layers."""
+_OF_ADAPTERS = regex(r"(?:^|[\s/_.-])q?lora(?:[\s/_.-]|$)", re.IGNORECASE)
+"""A name that speaks of adapters: finetune/lora.py, train_lora.py, baichuan2_7b_qlora_alpaca."""
+_PEFT = regex(r"(?:^|/)peft/(?:peft_model|tuners/)")
+"""Code that only runs where peft wraps the model (huggingface/peft src/peft/peft_model.py, tuners)."""
+_MAKES_ADAPTERS = regex(r"(?m)^(?!\s*#).{0,200}\b(?:get_peft_model|mark_only_lora_as_trainable)\b")
+_MAY_MAKE = regex(r"\b(?:use|enable|with|is)_(?:q?lora|peft)\b|\bargs\.(?:q?lora|peft)")
+_NAMES_THE_RUN = regex(r"(?:output|run|exp|experiment|project|job|save|ckpt|checkpoint|log|config)(?:_|$)")
+"""Settings by whose value people name a run."""
 _LOADS = regex(r"\.from_pretrained\((?![^()]*(?:dtype|load_in_|quantization_config|kw\w*\b|args\b))[^()]*\)")
 """A call that names neither a type nor a packing, as a source line shows it whole."""
 _KEEPS_TYPE = ">=5"
@@ -59,10 +66,20 @@ def model_facts(run: Run) -> dict[str, Fact]:
     return facts
 
 
-def adapters_by_file(files: Iterable[str]) -> dict[str, Fact]:
-    """That adapters are trained, where a program or a frame of the traceback says so by its path."""
-    found = next((file for file in files if _OF_ADAPTERS.search(file)), "")
-    return {"lora": Fact(True, "log", found)} if found else {}
+def adapters_shown(run: Run, program: str, text: str, frames: Sequence[Frame], told: Fact | None) -> dict[str, Fact]:
+    """That adapters are trained: by peft's own code among the frames, whatever a default says; without a dialect by
+    the name of a program, a file or the run, or where the program's text makes them whatever it is called with."""
+    wrapped = next((frame_words(frame) for frame in frames if _PEFT.search(frame.file)), "")
+    if wrapped:
+        return {"lora": Fact(True, "log", wrapped)}
+    if run.framework != "unknown" or told is not None:
+        return {}
+    named = (one.text for one in run.settings if _NAMES_THE_RUN.search(last_part(one.key)))
+    if _MAY_MAKE.search(text) is None and (made := _MAKES_ADAPTERS.search(text)) is not None:
+        return {"lora": Fact(True, "script", made[0])}
+    found = next((name for name in (program, *named, *(one.file for one in frames)) if _OF_ADAPTERS.search(name)), "")
+    packed = {"knob.actor.quantized_bits": Fact(4, "log", found)} if "qlora" in found.lower() else {}
+    return {"lora": Fact(True, "log", found), **packed} if found else {}
 
 
 def loaded_by(frames: Sequence[Frame], libraries: Mapping[str, str]) -> dict[str, Fact]:

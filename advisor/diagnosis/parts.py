@@ -13,13 +13,15 @@ from advisor.language import say, sentences
 from advisor.memory.inputs import SHARE
 from advisor.memory.trainer import has_engine
 from advisor.regex import regex
-from advisor.run.natives import OF_ROLLOUTS
+from advisor.run.natives import OF_ROLLOUTS, last_part
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Run
 from advisor.words import BETWEEN_SENTENCES, GENERATING, Phase
 
 OF_ROLLOUTS_ALONE: frozenset[Phase] = GENERATING | {"log_prob", "critic_update"}
 """Phases that only a run has which generates answers, or scores them."""
+_STRATEGIES = ("strategy", "parallel_strategy", "distributed_strategy", "dist_strategy")
+"""Settings by which a program chooses itself how it is spread over cards (Lightning, ColossalAI)."""
 _OF_ENGINES: frozenset[Phase] = frozenset({"rollout_init", "weight_sync"})
 """Nothing else starts or wakes."""
 ENOUGH_SETTINGS = 3
@@ -44,6 +46,10 @@ def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts)
     if "tools" in spoken:
         found["runs_tools"] = Fact(True, "script", say("words of agents, tools or sandboxes in the launch or the log"))
     found |= _own_loop(crash, spoken, dialect, {**facts, **found})
+    chosen = next((one for one in run.settings if last_part(one.key) in _STRATEGIES), None) if dialect is None else None
+    if chosen is not None or (dialect is None and "lightning" in spoken):
+        because = f"{chosen.key} {chosen.text}" if chosen is not None else say("Lightning's own strategies")
+        found["own_launcher"] = Fact(True, "script", because)
     if "wsl" in spoken:
         found["wsl"] = Fact(True, "log", say("words of Windows' Linux (WSL) in the launch or the log"))
     if "sound" in spoken:
@@ -65,8 +71,9 @@ def _own_loop(crash: Crash, spoken: frozenset[Part], dialect: Framework | None, 
     rolls = facts.get("rolls_out")
     own = [one for one in crash.frames if not _INSTALLED.search(one.file)]
     through = bool(own) and bool(_INSTALLED.search(crash.frames[-1].file)) and crash.frames[0] in own
+    lightning = "lightning" in spoken
     jax = any(one.signature == "xla-oom" for one in crash.evidence) and "torch_xla" not in " ".join(crash.libraries)
-    if not through and not jax and not (rolls is not None and rolls.value is True):
+    if not through and not jax and not lightning and not (rolls is not None and rolls.value is True):
         return {}
     because = say("no word and no frame of transformers' Trainer")
     return {"own_loop": Fact(True, "log", because)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.crash.evidence import Crash
-from advisor.crash.statements import SHARED
+from advisor.crash.statements import ON, SHARED
 from advisor.diagnosis.fact import Fact
 from advisor.language import mark, say
 from advisor.regex import regex
@@ -53,15 +53,18 @@ def sharing_facts(crash: Crash, run: Run) -> dict[str, Fact]:
 
 
 def with_words(facts: dict[str, Fact], crash: Crash, run: Run) -> dict[str, Fact]:
-    """The facts with what the report says of adapters and packed weights, where no dialect reads the launch."""
-    if run.framework != "unknown":
-        return facts
+    """The facts with what the report says of adapters, packed weights and what is on, where no dialect reads the
+    launch; what the log shows of adapters refutes the states of whole weights in any."""
     told = dict(facts)
-    for statement, name, value, refuted in OF_WORDS:
+    for statement, name, value, refuted in OF_WORDS if run.framework == "unknown" else ():
         if statement in crash.statements and name not in facts:
             told[name] = Fact(value, "log", say("by the words of the report"))
             told = {one: fact for one, fact in told.items() if one not in refuted}
-    return told
+    if run.framework == "unknown":
+        told = {f"knob.{one.name}": Fact(True, "log", one.note) for one in states_told(crash).values()} | told
+    adapters = told.get("lora")
+    shown = adapters is not None and adapters.value is True and adapters.source == "log"
+    return {name: fact for name, fact in told.items() if not (shown and name in IN_FULL)}
 
 
 _TOLD = {
@@ -79,7 +82,8 @@ def states_told(crash: Crash, settings: Sequence[Setting] = ()) -> dict[str, Kno
     }
     if f"{SHARED}adapters" in crash.statements:
         told.pop("actor.full_finetuning", None)
-    return {name: Knob(name, True, "log", note=say(note)) for name, note in told.items()}
+    told |= {name.removeprefix(ON): mark("by the words of the report") for name in crash.statements if name[:3] == ON}
+    return {name: Knob(name, True, "log", note=say(note)) for name, note in sorted(told.items())}
 
 
 def _offloaded(crash: Crash) -> dict[str, Fact]:
@@ -92,10 +96,11 @@ _STAGE = regex(r"(?:zero_optimization\.stage|deepspeed_config\.zero_stage)$")
 _STAGE_WORDS = regex(
     r"(?i)(?:(?:deepspeed|ds)[ _-]?)?zero(?:[ _-]?(?:optimization|stage|level))*"
     r": ?\W*(?:(?:zero|stage)[ _-]*){0,2}([0-3])(?![.\d])"
+    r"|\w*strategy: ?\w*?zero[_-]?([123])(?!\d)"
     r"|(?:deepspeed|ds)(?:[ _-]config)?: ?\W*(?:(?:deepspeed|zero|stage)[ _-]*){1,3}([0-3])(?![.\d])"
 )
 """Key and value of a line: of DeepSpeed alone the value has to speak of a stage, or it is a version."""
-_OFFLOADED = regex(r"(?i)(?<!no )(?<!without )(?:cpu[ _-]?)?\boffload")
+_OFFLOADED = regex(r"(?i)(?<!no )(?<!without )(?:cpu[ _-]?)?\boffload|_cpu$")
 _CHOOSES_FSDP = regex(r"distributed_type$|fsdp")
 """Keys that stand for the stage where FSDP shards."""
 _OFFLOADS = regex(r"zero_optimization\.offload_optimizer\.device$")
@@ -120,7 +125,7 @@ def stage_in_words(run: Run) -> tuple[int, bool, Setting] | None:
     for one in run.settings if run.framework == "unknown" else ():
         stage = _STAGE_WORDS.match(f"{one.key}: {one.text}") if one.resolved else None
         if stage is not None:
-            return int(stage[1] or stage[2]), _OFFLOADED.search(one.text) is not None, one
+            return int(stage[1] or stage[2] or stage[3]), _OFFLOADED.search(one.text) is not None, one
     return None
 
 

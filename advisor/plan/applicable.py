@@ -3,26 +3,56 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from advisor.crash.statements import ON
 from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Framework, Remedy, SettingFact
 from advisor.memory.trainer import has_engine
 from advisor.plan.candidates import at_most, candidates, printed_now
 from advisor.plan.common_names import ROLES, names_of, stated_by_name
 from advisor.plan.plan import Change, PlanStep
+from advisor.plan.select import lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.steps import example_of
-from advisor.regex import regex
 from advisor.run.dialect import ASSUMED_BY
-from advisor.run.natives import OF_ROLLOUTS, Native, last_part
+from advisor.run.natives import OF_ROLLOUTS, Native
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
 
 QUANTIZE = "quantize-base"
 MOST_MONTHS = 12
 """A newer version by more is another program to its user, not a step (judgement)."""
+
+
+Barred = Literal["in force", "tried"]
+"""Why a remedy is no step here, whatever the cause: it stands so already, or the user says that it did not help."""
+_SHOWN = ("script", "log", "environment")
+_WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length", "samples", "pictures"})
+"""Levers of which one try says all: of offload, sharding, adapters and kernels there are several."""
+
+
+def barred(remedy: Remedy, situation: Situation) -> Barred | None:
+    """Why the remedy is no step for this run; None where it is one. Every list of steps asks this. A number that the
+    launch shows and that can still be made smaller was only a step on the way."""
+    if stands(remedy, situation):
+        return "in force"
+    if lever_of(remedy) not in situation.in_vain & _WHOLLY_TRIED:
+        return None
+    carrier = situation.now.built.natives.carrier(remedy.knob or "") or stated_by_name(remedy, situation)
+    shown = carrier is not None and carrier.source in _SHOWN
+    return None if shown and carrier is not None and next_value(remedy, carrier, situation) is not None else "tried"
+
+
+def stands(remedy: Remedy, situation: Situation) -> bool:
+    """Whether launch, printed config, frames or words have the setting where the remedy would bring it."""
+    fact, knob = situation.facts.get(f"knob.{remedy.knob}"), situation.now.run.knobs.get(remedy.knob or "")
+    wanted = remedy.value.to if remedy.value is not None else None
+    shown = knob is not None and knob.source in _SHOWN
+    if wanted is True and not shown and f"{ON}{remedy.knob}" in situation.predictor.crash.statements:
+        return True  # the words say more than a default
+    return wanted is not None and fact is not None and fact.value == wanted and (knob is None or shown)
 
 
 def applies(remedy: Remedy, situation: Situation) -> bool:
@@ -45,19 +75,21 @@ def may_apply(remedy: Remedy, situation: Situation) -> bool:
 
 def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     """The steps less those that are in force already, and less what only repeats another in general words."""
-    kept = [step for step in steps if not (in_force(step, situation) or _of_another_launcher(step, situation))]
-    kept = [step for step in kept if not (_typed_already(step, situation) or _of_a_later_one(step, situation))]
     remedies = {one.id: one for one in situation.remedies}
-    levers = {remedies[one.id].lever for one in kept if one.id in remedies and (one.changes or one.example)}
+    kept = [step for step in steps if not (in_force(step, situation) or _of_a_later_one(step, situation))]
+    kept = [s for s in kept if not of_another_launcher(((one.key, one.old_source) for one in s.changes), situation)]
+    kept = [step for step in kept if step.id not in remedies or barred(remedies[step.id], situation) is None]
+    first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
+    kept = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
+    levers = {remedies[one.id].lever: one.id for one in kept if one.id in remedies and (one.changes or one.example)}
 
     def repeats(step: PlanStep) -> bool:
         remedy = remedies.get(step.id)
         vague = remedy is not None and remedy.kind == "manual" and remedy.knob is None and not step.selected
-        return vague and remedy is not None and remedy.lever in GENERAL & levers
+        lever = remedy.lever if remedy is not None and vague else ""
+        return lever in GENERAL and levers.get(lever, step.id) != step.id
 
-    first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
-    typed = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
-    return [step for step in typed if not repeats(step)]
+    return [step for step in kept if not repeats(step)]
 
 
 def _of_a_later_one(step: PlanStep, situation: Situation) -> bool:
@@ -83,23 +115,10 @@ def _is_fork(package: str, situation: Situation) -> bool:
     return any(one is not None and not usual.search(one.group(1)) for one in found)
 
 
-_TYPED = regex(r"(?:^|(?<=[\s(]))(?:--)?([a-z]\w*)(?:=|\s+)([^\s,)]+)")
-"""Key and value of an example: `--lora_dim 128`, `gradient_checkpointing=True`."""
-
-
-def _typed_already(step: PlanStep, situation: Situation) -> bool:
-    """Whether all that its example types stands in the launch, with the same values."""
-    launch = situation.predictor.inputs.launch
-    if launch is None or not step.example or step.changes:
-        return False
-    here = {last_part(key.lstrip("-")): one.text.strip("\"'").lower() for key, one in launch.effective().items()}
-    typed = _TYPED.findall(step.example.rpartition(" (")[0])
-    return bool(typed) and all(here.get(key) == value.strip("\"'").lower() for key, value in typed)
-
-
-def _of_another_launcher(step: PlanStep, situation: Situation) -> bool:
-    """Whether it adds FSDP to a run that DeepSpeed shares out, which no trainer takes together."""
-    new = (change.key.lstrip("-") for change in step.changes if change.old_source in (None, "default", "assumed"))
+def of_another_launcher(sources: Iterable[tuple[str, str | None]], situation: Situation) -> bool:
+    """Whether it adds FSDP to a run that DeepSpeed shares out, which no trainer takes together: keys, with their
+    sources."""
+    new = (key.lstrip("-") for key, source in sources if source in (None, "default", "assumed"))
     return "by_deepspeed" in situation.facts and any(key.startswith("fsdp") for key in new)
 
 
@@ -113,7 +132,10 @@ def told(remedy: Remedy, situation: Situation) -> bool:
         return True
     if (framework := situation.now.built.natives.framework) is not None:
         return remedy.by_hand or bool(keys_of(remedy, framework, situation))
-    return bool(example_of(remedy, situation) or stated_by_name(remedy, situation) or names_of(remedy.knob, situation))
+    shown = bool(example_of(remedy, situation) or stated_by_name(remedy, situation))
+    spread = remedy.relieves == "states" and bool(remedy.examples)
+    foreign = spread and "own_launcher" in situation.facts  # in its own words, or not at all
+    return shown or (not foreign and bool(names_of(remedy.knob, situation)))
 
 
 _SELDOM = ("fused_layers", "tokens_per_gpu", "tensor_parallel", "pack_tokens", "shard_size")
@@ -151,8 +173,10 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     facts = situation.facts
     if remedy.relieves != "engine" and not (remedy.knob or "").startswith(OF_ROLLOUTS):
         return "seen"
-    told = [facts[name].value for name in ("rolls_out", "has_engine") if name in facts]
-    if False in told or situation.cause == GATHERED:
+    generates = remedy.relieves == "rows" and situation.now.run.framework != "unknown"  # the trainer itself may
+    asked = ("rolls_out",) if generates else ("rolls_out", "has_engine")
+    told = [facts[name].value for name in asked if name in facts]
+    if False in told or (situation.cause == GATHERED and remedy.relieves != "rows"):
         return "missing"
     shown = any(name in facts and facts[name].value is not False for name in _SIGNS_OF_ENGINE)
     shown = shown or situation.phase in ("rollout_init", "weight_sync")  # nothing else starts or wakes
@@ -181,12 +205,7 @@ def _true(name: str, situation: Situation) -> bool:
 
 
 def settled(remedy: Remedy, situation: Situation) -> bool:
-    """Whether an unrecognised launch has the setting where the remedy would bring it: by its name, or by a line of the
-    log."""
-    in_force, value = situation.facts.get(f"knob.{remedy.knob}"), remedy.value
-    wanted = value.to if value is not None and isinstance(value.to, (bool, int, float)) else None
-    if in_force is not None and wanted is not None and in_force.value == wanted:
-        return True
+    """Whether an unrecognised launch has the setting, by its name, where the remedy would bring it."""
     present = stated_by_name(remedy, situation)
     return present is not None and next_value(remedy, present, situation) is None
 

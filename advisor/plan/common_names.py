@@ -24,6 +24,8 @@ ROLES = {
 _FRONTS = {**ROLES, "eval": re.compile(r"(?:^|[^a-z])(?:eval|val|valid|test)(?:uation|idation)?(?![a-z])")}
 _OFF = frozenset({"eager", "math", "naive", "never", "fp32", "float32", "fp16", "float16", "32", "32-true", "no"})
 """Words by which a setting that is else a way to do a thing says that it is not done."""
+_IN_FULL = re.compile(r"^(b?)f(?:p|loat)?(16|32)$")
+"""A type by its short name: bf16, fp16, fp32."""
 IN_PART, WHOLLY = frozenset({"selective", "selective_op", "partial"}), "full"
 """Words by which recomputing is on for some of it, and the one for all (torchtitan's activation_checkpoint.mode,
 Megatron's recompute_granularity)."""
@@ -123,6 +125,8 @@ def _read(text: str, rule: NewValue) -> KnobValue | None:
         return on if on is not None or word is None else str(word).lower() not in _OFF | IN_PART
     if on is True and rule.to is not None and not text.isdecimal():
         return rule.to  # load_in_4bit
+    if isinstance(rule.to, str):
+        return _IN_FULL.sub(r"\1float\2", text.strip("\"'").lower().removeprefix("torch."))
     whole = parse_value(text, "int")
     return whole if whole is not None else parse_value(text, "float")
 

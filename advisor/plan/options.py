@@ -23,7 +23,7 @@ from advisor.run.bound import default_here
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import divisors_of, newly_broken, newly_in_doubt, no_effect, violations
 from advisor.run.conversion import conversions, from_knob, meaning, speaks_in_words, words_of
-from advisor.run.natives import EnvironmentPrefix, Native, Natives
+from advisor.run.natives import EnvironmentPrefix, Native, Natives, default_of, fact_in
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 
@@ -89,8 +89,8 @@ def _unseen(situation: Situation) -> bool:
 
 def unseen_number(remedy: Remedy, situation: Situation) -> bool:
     """Whether it lowers what a launch not seen whole leaves open, so that only the direction can be told: a length
-    without a usual default, a budget of tokens without one, what by default is as low as it goes, and what a config
-    that was not found, or a variable that nobody set, says.
+    without a usual default, a budget of tokens without one, what by default is as low as it goes where no setting was
+    seen, and what a config that was not found, or a variable that nobody set, says.
     """
     knob, natives = remedy.knob or "", situation.now.built.natives
     carrier = natives.carrier(knob)
@@ -103,7 +103,7 @@ def unseen_number(remedy: Remedy, situation: Situation) -> bool:
     if _in_missing_file(situation) and carrier.value is None:
         return remedy.value is not None and remedy.value.next is not None and remedy.value.floor is not None
     if knob not in LENGTHS:
-        return _lowest_by_default(remedy, carrier.fact, natives)
+        return _lowest_by_default(remedy, carrier.fact, natives) and not situation.now.run.settings
     if _usual_length(carrier, situation):
         return False
     rule = conversions(carrier.fact).get(knob)
@@ -132,7 +132,11 @@ def by_default(remedy: Remedy, situation: Situation) -> bool:
     native = natives.carrier(remedy.knob) if remedy.knob is not None else None
     if native is None or native.fact is None or native.given or remedy.value is None or not _unseen(situation):
         return False
-    default = default_here(native.fact, natives)
+    default, told = default_here(native.fact, natives), situation.predictor.inputs.recognised
+    eras = told.framework.eras if told.framework is not None and told.era_told_by == "nothing" else ()
+    having = [era.id for era in eras if fact_in(native.fact, era.id) is not None]
+    if remedy.id in situation.led or len({default_of(native.fact, era) for era in having}) > 1:
+        return False  # the failing line says otherwise, or another version, and nobody knows which one runs
     rule = conversions(native.fact).get(remedy.knob or "")
     text = None if default is None else str(default)
     means = parse_value(text or "", native.fact.type) if rule is None else meaning(rule, text, native.fact, natives)
@@ -174,6 +178,8 @@ def _least(remedy: Remedy, native: Native, situation: Situation) -> list[KnobVal
     floor = least(remedy.value) if remedy.value is not None else None
     unknown = native.value is None and native.fact is not None and not native.given and _unseen(situation)
     quiet = unknown and remedy.results == "unchanged"  # no shortest answer is asked for on no knowledge at all
+    if quiet and native.fact is not None and situation.now.run.settings:
+        quiet = not _lowest_by_default(remedy, native.fact, situation.now.built.natives)
     return [floor] if quiet and floor is not None else []
 
 

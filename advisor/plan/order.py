@@ -45,6 +45,8 @@ MOST_DOCUMENTED = 2
 """Remedies of a case that come before the others: what else helps keeps its place."""
 NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
 """Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
+TITLE = "\0"
+"""Stands for a title among what is not told twice."""
 LONG_ROW = "long-sequence"
 """The cause that a cap on rows of text removes."""
 SHOWN = {"batch-too-big": "frame.attention", "logits-too-big": "frame.logits"}
@@ -166,16 +168,17 @@ class Grounds(Struct, frozen=True):
         generates = rolls is not None and rolls.value is True and self.situation.now.run.framework == "unknown"
         return generates and remedy.knob in (SAMPLES, "data.response_tokens")
 
-    def keys(self, step: PlanStep) -> frozenset[str]:
-        """What is not told twice: the keys it moves, by name or in words, and the title of a way that has several."""
+    def keys(self, step: PlanStep) -> dict[str, str | None]:
+        """What is not told twice: the keys it moves, by name or in words, with what they become, and the title of a way
+        that has several."""
         remedy = self.remedies.get(step.id)
         if step.kind == "version" or step.only_if:
-            return frozenset()
-        found = {change.key.lstrip("-") for change in step.changes}
+            return {}
+        found = {change.key.lstrip("-"): change.new for change in step.changes}
         if remedy is not None and not found and unseen_number(remedy, self.situation):
             carrier = self.situation.now.built.natives.carrier(remedy.knob or "")
-            found = {carrier.key.lstrip("-")} if carrier is not None else found
-        return frozenset({*found, remedy.title} if remedy is not None else found)
+            found = {carrier.key.lstrip("-"): None} if carrier is not None else found
+        return found | {remedy.title: TITLE} if remedy is not None else found
 
     def saving(self, step: PlanStep) -> int:
         """Bytes that it saves where it counts."""
@@ -310,14 +313,16 @@ def grounds(
     of_text = cause.id == LONG_ROW and not (seen is not None and seen.value is True)
     shown = [one.id for one in usual if one.relieves != "rows" or of_text or _endless(one, situation)]
     shown = [name for name in shown if not (of_pass and _another_method(remedies[name])) and name not in little]
-    shown.sort(key=lambda name: remedies[name].results == "changed" and "idle_cards" in situation.facts)
+    own = {name: place for place, name in enumerate(cause.remedies)}
+    kernel = {name for name in shown if remedies[name].lever == "kernel"}  # it computes the same in less room
+    dear = {name for name in shown if remedies[name].results == "changed" and "idle_cards" in situation.facts}
+    shown.sort(key=lambda name: (name in dear, name not in kernel, own.get(name, len(own))))
     if not cause.counted and cause.memory == "gpu":  # what no sum counts, its own list knows best
         shown = [name for name in shown if name in cause.remedies]
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
     beside = () if cause.counted else cause.remedies[:OWN]
     names = dict.fromkeys((back, *situation.led, *leading, *beside, *shown, *alike))
-    own = {name: place for place, name in enumerate(cause.remedies)}
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
     own["version"] = next(versions, len(own))
     scoring = situation.phase == "log_prob" and not missing
@@ -356,7 +361,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     set_here = {why.lever(step) for step in steps if stated(step)}
     kept: list[PlanStep] = []
     tried: list[PlanStep] = []
-    taken: set[str] = set()
+    taken: dict[str, str | None] = {}
     levers: Counter[str] = Counter()
     holders: Counter[str] = Counter()
 
@@ -376,7 +381,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         placed.remove(best)
         place, step = best
         keys = why.keys(step)
-        if taken & keys and not step.selected:
+        if clash(keys, taken) and not step.selected:
             continue
         kept.append(step)
         tried += [step] if place.stage == TRY else []
@@ -384,6 +389,13 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         levers[why.lever(step)] += 1
         holders[why.holder(step)] += place.finding == len(why.found)  # what was found stands beside a guess
     return kept
+
+
+def clash(moved: Mapping[str, str | None], taken: Mapping[str, str | None]) -> bool:
+    """Whether it gives a key another value than what was taken before, or moves nothing else."""
+    keys = [key for key, new in moved.items() if new != TITLE]
+    told = any(new == TITLE and key in taken for key, new in moved.items())
+    return told or any(taken.get(key, moved[key]) != moved[key] for key in keys) or (bool(keys) and {*keys} <= {*taken})
 
 
 def weights_beyond(situation: Situation, also_states: bool = False) -> bool:

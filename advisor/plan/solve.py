@@ -19,10 +19,12 @@ from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.applicable import (
     applies,
     at_engine_start,
+    barred,
     fitting,
     in_a_later_version,
     may_apply,
     needs_engine,
+    of_another_launcher,
     of_years_later,
 )
 from advisor.plan.as_in_case import beside, case_steps
@@ -31,7 +33,7 @@ from advisor.plan.host_holders import holders_of
 from advisor.plan.in_force import acting_step
 from advisor.plan.named_by_message import named_by_message
 from advisor.plan.options import by_default, options, unseen_number
-from advisor.plan.order import arranged, documented_alike, grounds, holder_unknown, states_beyond, weights_beyond
+from advisor.plan.order import arranged, clash, documented_alike, grounds, holder_unknown, states_beyond, weights_beyond
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.provisional import provisional_steps
@@ -403,7 +405,8 @@ def _ordinary(situation: Situation, cause: Cause) -> list[str]:
 
 
 def _concerns(remedy: Remedy, situation: Situation) -> bool:
-    if remedy.memory not in (situation.place, "shm") and not remedy.platforms:
+    elsewhere = remedy.memory not in (situation.place, "shm") and not remedy.platforms
+    if elsewhere or barred(remedy, situation) is not None:
         return False
     if "gpu.beyond_card" in situation.facts and (
         remedy.relieves in ("states", "engine") or remedy.lever == "recompute"
@@ -421,7 +424,7 @@ def _concerns(remedy: Remedy, situation: Situation) -> bool:
 def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tuple[NotProposed, ...]]:
     proposals: list[Proposal] = []
     refused: list[NotProposed] = [*folklore(situation, cause), *false_friends(situation)]
-    keys: set[str] = set()
+    keys: dict[str, str | None] = {}
     for remedy in _ordered(situation, cause):
         in_vain = tried_in_vain(remedy, situation)
         if in_vain:
@@ -431,14 +434,18 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
         if isinstance(found, NotProposed):
             if remedy.id in cause.remedies:
                 refused.append(found)
-        elif found is not None and not keys & set(found.overrides):
+        elif found is not None and of_another_launcher(
+            ((k, one.source) for k, one in found.present.items()), situation
+        ):
+            continue  # and leaves its keys to others
+        elif found is not None and not clash(found.overrides, keys):
             idle = acts_elsewhere(found, situation) or saves_elsewhere(
                 found, situation, remedy.id in cause.remedies, remedy.id in cause.remedies[:1]
             )
             if idle:
                 refused += [NotProposed(remedy.id, remedy.title, idle)] if remedy.id in cause.remedies else []
                 continue
-            keys |= set() if found.spills else set(found.overrides)  # what has no room there leaves the key to others
+            keys |= {} if found.spills else found.overrides  # what has no room there leaves the key to others
             proposals.append(found)
     return ordered(proposals, situation, cause), tuple(refused)
 

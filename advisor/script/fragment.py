@@ -47,6 +47,10 @@ _OPENS_QUOTE = regex(rb"""(?<![^\s(])(?:[A-Za-z_]\w*=)?["']""")
 _TO_QUOTE = {mark: regex(rb"(?:\\.|[^\\" + mark + rb"])*" + mark, re.DOTALL) for mark in (b'"', b"'")}
 _ENDS_WORD = regex(rb"[\s);&|]|\Z")
 _BARE = regex(rb"[^\s\"'();&|<>]*")
+_LIST = regex(rb"\[(?=\s*['\"])")
+_LISTED = regex(rb"""\s*('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")\s*(?:,|\]|\Z)""")
+_CUT_WORD = regex(rb"\s*['\"][^'\"\n]*(?=\n?\Z)")
+"""A word of a list, with the comma or the bracket behind it."""
 _NO_CODE = regex(rb"#[^\n]*|\"\"\".*?(?:\"\"\"|\Z)|\"(?:[^\"\\\n]|\\.)*\"?|'(?:[^'\\\n]|\\.)*'?", re.DOTALL)
 _CLOSES = {b"(": b")", b"[": b"]", b"{": b"}"}
 MOST_CUT = 4
@@ -62,9 +66,11 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     if called is not None:
         return called
     raw = files.documents[0].data
-    data = _BLANK_BEHIND.sub(rb"\1\\\n", _unquoted(raw))
+    plain = _unquoted(raw)
+    laid_out = _out_of_list(plain)
+    data = _BLANK_BEHIND.sub(rb"\1\\\n", laid_out)
     if (typed := _typed(files, path, positional, data, raw)) is not None:
-        return typed
+        return typed if laid_out == plain else replace(typed, partial=True)  # what started it is not here
     data = _out_of_quotes(data)
     alone = _settings_alone(data)
     if alone is None:
@@ -76,6 +82,24 @@ def read_fragment(files: Files, path: Path, positional: tuple[str, ...]) -> Laun
     unread = (*launch.launcher_unread, *([""] if not launch.program else []))  # nobody sees what starts it
     told = (say(NOTE), *launch.notes)
     return replace(launch, index=0, argv=(), span=None, launcher_unread=unread, notes=told, partial=True)
+
+
+def _out_of_list(data: bytes) -> bytes:
+    """The text with a command that Python printed as a list of words laid bare, all bytes in their place."""
+    for opened in _LIST.finditer(data):
+        words, at = [], opened.end()
+        while (word := _LISTED.match(data, at)) is not None:
+            words.append(word)
+            at = word.end()
+        if sum(word[1][1:3] == b"--" for word in words) >= FEWEST:
+            cut = _CUT_WORD.match(data, at)
+            at = cut.end() if cut is not None else at
+            out = bytearray(data[: opened.start()] + b" " * (at - opened.start()) + data[at:])
+            for word in words:
+                plain = _BARE.fullmatch(word[1][1:-1]) is not None and word[1][1:-1]
+                out[slice(*word.span(1))] = b" " + word[1][1:-1] + b" " if plain else word[1]
+            return bytes(out)
+    return data
 
 
 def _typed(files: Files, path: Path, positional: tuple[str, ...], data: bytes, raw: bytes) -> Launch | None:

@@ -212,8 +212,12 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
     for key, value in () if candidates else command_settings(tree):
         _add(reading, key, value, value, values.at(value))
         reading.words.add(id(value))
-    for statement in tree.body:  # a fragment of a config class
-        if isinstance(statement, ast.AnnAssign):
+    modules = {one.name.partition(".")[0] for node in tree.body if isinstance(node, ast.Import) for one in node.names}
+    loops = not modules.isdisjoint(("torch", "lightning"))
+    for statement in tree.body:  # a fragment of a config class, or what a loop of one's own is set by
+        if isinstance(statement, ast.AnnAssign) or (
+            loops and isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+        ):
             for key, value in assignments(statement):
                 _add(reading, key, statement, value, names)
 

@@ -25,13 +25,18 @@ _NAMED = regex(
 _LENGTH = rb"(?:prompt|completion|response|sequence|seq|context|input|token|cutoff)s?[- ]?len(?:gth)?"
 _PHRASE = (
     rb"(?:per[- ]device[- ]|train(?:ing)?[- ]|micro[- ]?|eval(?:uation)?[- ])?batch[- ]?size"
-    rb"|gradient[- ]accumulation(?:[- ]steps)?|num(?:ber[- ]of)?[- ]generations"
+    rb"(?:[- ]per[- ](?:device|gpu))?|num[- ]workers|gradient[- ]accumulation(?:[- ]steps)?"
+    rb"|num(?:ber[- ]of)?[- ]generations"
     rb"|(?:max(?:imum)?[- ])?" + _LENGTH + rb"|max(?:imum)?[- ](?:new[- ])?tokens"
     rb"|(?:vllm[- ])?gpu[- ]mem(?:ory)?[- ]util(?:i[sz]ation)?"
 )
 """Names of settings as people say them: keys of no framework, which their spelling tells."""
 _SAID = regex(
-    rb"(?<![\w-])(" + _PHRASE + rb")(?:[ \t]*(?:=|:)[ \t]*|[ \t]*(?:is|was|to|of|at|as)?[ \t]+|" + _LINK + rb")"
+    rb"(?<![\w-])("
+    + _PHRASE
+    + rb")(?:[ \t]*(?:=|:)[ \t]*|[ \t]*(?:is|was|(?:set )?to|of|at|as)?[ \t]+|"
+    + _LINK
+    + rb")"
     rb"(\d+(?:\.\d+)?)(?![\w%.]*\w)",
     re.IGNORECASE,
 )
@@ -47,7 +52,8 @@ _PROPOSES = regex(
 )
 """Words of a sentence that speaks of what could be set, not of what is (建议, 试试, 如果 as the last three)."""
 _MAY_PROPOSE = regex(
-    rb"\b(?:set|setting|use|using|defaults?|increase|decrease|reduce|lower|raise|e\.g|example|adjust)\b", re.IGNORECASE
+    rb"\b(?:set(?! to)|setting|use|using|defaults?|increase|decrease|reduce|lower|raise|e\.g|example|adjust)\b",
+    re.IGNORECASE,
 )
 _CAUSED = regex(
     rb"(?i)(?:\b(?:caus|lead|result|giv|trigger)\w*|\b(?:goes|went|gets?|got|runs?|ran)\b|\bif (?:i|we)\b).{0,60}"

@@ -17,7 +17,9 @@ STATED = {
     "Even with batch size 1 I get CUDA out of memory.": {"in_vain.batch"},
     "I tried reducing max_length to 512 but it didn't help.": {"in_vain.length"},
     "已经把batch size 设为1了还是爆显存": {"in_vain.batch"},
-    "开启了gradient_checkpointing依然OOM": {"in_vain.recompute"},
+    "开启了gradient_checkpointing依然OOM": {"in_vain.recompute", "on.actor.gradient_checkpointing"},
+    "We run with flash attention 2": {"on.actor.flash_attention"},
+    "You could try gradient checkpointing": set(),
     "It ran fine for 3 epochs, then OOM": {"steps"},
     "with batch size 8 it still works but 16 OOMs": {"began.batch batch size 16"},
     "Setting rollout.gpu_memory_utilization to 0.85 would cause OOM on our nodes.": {

@@ -110,13 +110,12 @@ def test_the_last_mark_of_progress_tells_the_phase(log: str, phase: str) -> None
     assert read_text(log + FULL, "train.log", KNOWLEDGE.signatures, progress=rules).phase == phase
 
 
-def test_what_the_report_calls_tried_in_vain_stands_last_and_growth_in_words_is_growth(tmp_path: Path) -> None:
+def test_what_the_report_calls_tried_in_vain_is_no_step_and_growth_in_words_is_growth(tmp_path: Path) -> None:
     words = "GPU memory keeps increasing with each step until OOM, a smaller batch size only delays it.\n"
     state = opened(tmp_path, words, SFT.rstrip() + " --use_peft\n", memory="gpu")
     told = opened(tmp_path, words.partition(",")[0], SFT.rstrip() + " --use_peft\n", memory="gpu")
     assert (state.diagnosis.cause, told.diagnosis.cause) == ("gpu-growth", "gpu-growth")
-    places = [[step.id for step in one.plan.steps].index("lower-actor-micro-batch") for one in (state, told)]
-    assert places[0] >= len(state.plan.steps) - 2 > places[1]  # beside what else nothing points at
+    assert ["lower-actor-micro-batch" in {step.id for step in one.plan.steps} for one in (state, told)] == [False, True]
 
 
 def test_no_long_row_is_blamed_where_the_script_lets_none_be_long(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ class Signature(Strict, frozen=True):
     """One sentence for the user."""
     look_alikes: tuple[str, ...] = ()
     versions: str = ""
+    until: str = ""
+    """The day after which hardly anybody runs a version that prints it; "" where they still do."""
     sample: str = ""
     confidence: str = ""
     source: str = ""
@@ -156,6 +158,8 @@ class Project(Strict, frozen=True):
     """The framework whose code it carries; "": its own."""
     own_loop: bool = False
     """Its trainer is none of transformers', so that no word of that one's settings fits."""
+    trainer: str = ""
+    """What shards the states there; "": the launch or the log says it."""
     source: str = ""
 
 
@@ -201,6 +205,12 @@ class StatementWords(Strict, frozen=True):
     """`lever` of remedies → how a sentence names the size that was lowered."""
     switches: dict[str, str]
     """`lever` of remedies → how a sentence names what was switched on."""
+    in_use: str
+    """Something is on; {what} stands for it."""
+    not_in_use: str
+    """It is not, or somebody only asks for it or proposes it."""
+    switched: dict[str, str]
+    """Knob → how a sentence names what is on."""
     began: str
     """A setting at some value, or more cards than before, made it run out."""
     contrast: str
