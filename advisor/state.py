@@ -61,7 +61,7 @@ from advisor.request import (
     earlier_run,
     launch_of,
     limit_before,
-    other_launches,
+    notes_on,
     prose_of,
 )
 from advisor.run.additions import no_place
@@ -248,7 +248,7 @@ def state_of(
             machine,
             knowledge.models,
             printed,
-            asked.model,
+            asked.model_name,
             knobs=asked.knobs,
             counts=crash.counts,
             spelled={fact.id: fact.spelled for fact in knowledge.knobs if fact.spelled},
@@ -296,9 +296,7 @@ def state_of(
     recipe = predictor.built().run.recipe
     speak_of(recipe.answers)
     now = predictor.predict()
-    refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
-    others = other_launches(asked, script, index)
-    run = replace(now.run, notes=(*refused, *([others] if others else []), *now.run.notes))
+    run = replace(now.run, notes=(*notes_on(asked, script, index, knowledge), *now.run.notes))
     matches = attribute(run, died_at)
     seen = predictor.predict(earlier.overrides)  # what the log saw
     inputs = DiagnosisInputs(

@@ -234,10 +234,10 @@ def _command_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         yield from _assignments(words_of(command.text))
 
 
-def described_in(lines: Sequence[LogLine]) -> dict[str, str]:
+def described_in(lines: Sequence[str]) -> dict[str, str]:
     """The settings that a person's sentences name, as they name them; the first of each counts."""
     found: dict[str, str] = {}
-    for line in lines_in_person(lines):
+    for line in lines:
         data = line.encode()
         for one in named_in_sentences(data):
             found.setdefault(one.key, data[one.start : one.end].decode().strip('"'))

@@ -115,6 +115,8 @@ _LINES_ABOVE = 8
 """Lines right above a failure in which its source line may stand under another label."""
 _LINES_OF_A_CUT = 40
 """Last lines of a log without a failure in which a source line may name the phase."""
+SAID_IN = "--model"
+"""Where people write what is no log of theirs."""
 _EMPTY = mark("Give the log that the training command itself wrote (standard output and standard error together).")
 ProgressCallback = Callable[[str, int, int | None], None]
 """Called now and then: a log's name, the bytes read of it, its size where that is known."""
@@ -126,9 +128,14 @@ def read_logs(
     frames: Sequence[FrameRule] = (),
     progress: Sequence[Progress] = (),
     on_progress: ProgressCallback | None = None,
+    words: str = "",
 ) -> Crash:
-    """What the logs at `paths` (files, folders, "-") prove. Raises LogError, one sentence, for what cannot be read."""
-    return _read(open_sources(paths), signatures, frames, progress, on_progress)
+    """What the logs at `paths` (files, folders, "-") prove. Raises LogError, one sentence, for what cannot be read.
+
+    `words`: what a person says of the run beside them.
+    """
+    said = [text_source(words, SAID_IN)] if words else []
+    return _read([*said, *open_sources(paths)], signatures, frames, progress, on_progress)
 
 
 def read_ends(
@@ -235,7 +242,11 @@ class _CrashReader:
         self.placed = self._ordered(marks)
         if not any(one.role in FAILURES for one in self.placed):
             self.placed = self._ordered([*marks, *cut_finds(ready, self.lines)])
-        runs = runs_in(self.lines, [source.changed for source in sources])
+        said = frozenset(at for at, name in enumerate(self.names) if name == SAID_IN)
+        short = len(self.text) <= A_PAGE
+        self.page = [at for at in self._every_line() if short or at[0] in said]  # what a person may have written
+        self.said = [line.text for log in said for line in self.lines[log]]
+        runs = runs_in(self.lines, [source.changed for source in sources], said)
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
@@ -277,7 +288,7 @@ class _CrashReader:
             because = say("the log's text {quoted}", quoted=quoted) if quoted else because
         if phase == "unknown" and cause is not None and cause.id in SAID:
             phase, because = phase_said(cause.find.text, self.signatures.statements, self._phase_of_function)
-        if phase == "unknown" and len(self.text) <= A_PAGE:
+        if phase == "unknown" and self.page:
             told = cause is not None and cause.id in (*TOLD, KILL_TOLD)
             words, function = self.signatures.statements, self._phase_of_function
             phase, because = phase_said(self._plain(), words, function, note=told)
@@ -297,17 +308,20 @@ class _CrashReader:
         every = (line for _, line in self._every_line())
         unclear_because, settle_by = why_unclear(judgement, trace, every, last, self.rules)
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
-        own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
         marks = self.signatures
-        printed = [line for _, line in own_first]
-        written = printed if len(self.text) <= A_PAGE else []
+        printed, written = (
+            [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
+            for lines in (self._every_line(), self.page)
+        )
         settings = settings_in(printed)
         blocks = settings_in_blocks(written)
         lists = dict(listed_settings(printed))
         own_list = settings.keys() <= blocks.keys() & lists.keys()  # a person's, in parts of names
         settings = {} if own_list else {**blocks, **settings}
-        person = "\n".join(lines_in_person(written))
-        stated = statements_in(self.text, marks.statements) | holder_said(person, marks.statements)
+        person = list(dict.fromkeys((*self.said, *lines_in_person(written))))
+        told = "\n".join(person)
+        page = "\n".join(line.printed for _, line in self.page)
+        stated = statements_in(page, marks.statements) | holder_said(told, marks.statements)
         spelled = marks.statements.libraries if marks.statements is not None else {}
         versions = listed_versions((line for _, line in self._every_line()), spelled)
         met = {**versions, **libraries_in(self.text, marks.versions)}
@@ -354,8 +368,8 @@ class _CrashReader:
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=stated,
             runs_told=runs_told(self._plain(), marks.statements) if written else {},
-            described={**blocks, **described_in(written)},
-            prose=words_in(person.encode()),
+            described={**blocks, **described_in(person)},
+            prose=words_in(told.encode()),
         )
 
     def _phase_of_function(self, name: str) -> Phase:
@@ -457,7 +471,7 @@ class _CrashReader:
 
     def _plain(self) -> str:
         """The lines that bear neither a time nor a process: what a person may have written."""
-        return "\n".join(line.printed for _, line in self._every_line() if not (line.stamp or line.process))
+        return "\n".join(line.printed for _, line in self.page if not (line.stamp or line.process))
 
     def _own(self, log: int, lines: Iterable[LogLine]) -> list[LogLine]:
         """Those of the lines of a log that belong to the run that is judged."""
