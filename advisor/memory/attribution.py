@@ -219,8 +219,8 @@ def scores_of(tried: int, heads: int, width: int) -> tuple[int, int]:
     """
     for power in range(_MOST_ROWS.bit_length()):
         least, most = elements_window(tried, heads * width << power)
-        tokens = isqrt(most)
-        if tokens % ROUND == 0 and tokens * tokens >= least and tokens:
+        tokens = isqrt(most) // ROUND * ROUND
+        if tokens and tokens * tokens >= least:
             return 1 << power, tokens
     return 1, isqrt(tried // (heads * width))
 
