@@ -22,12 +22,12 @@ _COUNT = regex(
     r"|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|g?[abhlvtp]\d{1,3}s?|mi\d{2,3}|ascend|\d+ ?gi?b?)\b)",
     re.IGNORECASE,
 )
-_COUNT_BEHIND = regex(r"(?<=\S)(?:\s*[x*×]\s*(\d{1,2})|\s+(\d{1,2})\s*[张块]?卡)$", re.IGNORECASE)  # two digits: the X of "RTX 4090" is no count
+_COUNT_BEHIND = regex(r"(?<=\S)(?:\s*[x*×]\s*(\d{1,2})|\s+(\d{1,2})\s*(?:[张块]?卡|gpus?|cards?))$", re.IGNORECASE)  # two digits: the X of "RTX 4090" is no count
 _SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
 _SIZE_GLUED = regex(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
 _NUMBERED = regex(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
-_BARE_COUNT = regex(r"(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE)
+_BARE_COUNT = regex(r"(\d{1,3})\s*(?=\(|$)(?:\([^)]*\)?)?|(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE)
 """How many there are, and nothing of which: "2 cards", "2张卡"."""
 _INSIDE = regex(
     r"(?<![\d.])(\d{1,2})\s*(?:[x×*]|[张块]?卡|[张块])?\s*"
