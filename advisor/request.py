@@ -181,7 +181,8 @@ def launch_of(script: Script | None, index: int, crash: Crash) -> Launch | None:
     """The launch asked about: the script's, else the one that the log prints, else what a name hints at."""
     if script is not None and script.launches:
         return script.launches[index]
-    return _logged_launch(crash) or (script.hinted if script is not None else None) or _described_launch(crash)
+    place = script.documents[0].path.name if script is not None else ""
+    return _logged_launch(crash, place) or (script.hinted if script is not None else None) or _described_launch(crash)
 
 
 def _described_launch(crash: Crash) -> Launch | None:
@@ -199,8 +200,9 @@ def prose_of(launch: Launch | None, crash: Crash) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(launch.prose if launch is not None else ()), *crash.prose)))
 
 
-def _logged_launch(crash: Crash) -> Launch | None:
-    """The launch that the log prints, for a run whose script was not given; None where it prints none."""
+def _logged_launch(crash: Crash, place: str = "") -> Launch | None:
+    """The launch that the log prints, for a run whose script was not given; None where it prints none. `place`: the
+    file that was given as a script, and starts nothing."""
     command = crash.command
     if command is None:
         return None
@@ -212,6 +214,8 @@ def _logged_launch(crash: Crash) -> Launch | None:
         "No script that starts the training was given: the command is read from line {line} of the log.",
         line=command.line.number,
     )
+    if place:
+        told = say("{file} is no script: the command is read from what is printed in it.", file=place)
     if launch.not_found:
         files = listed(one.file for one in launch.not_found)
         told += " " + say(

@@ -176,8 +176,10 @@ def with_page(crash: Crash, text: str, signatures: Signatures) -> Crash:
         return crash
     lines = [read_line(line.encode(), number) for number, line in enumerate(text.splitlines(), 1)]
     spelled = signatures.statements.libraries if signatures.statements is not None else {}
+    listed_words = (one for one in commands_in(lines) if one.line.text.lstrip().startswith("["))
     return replace(
         crash,
+        command=next(listed_words, crash.command),
         libraries={**listed_versions(lines, spelled), **crash.libraries},
         gpu_names=crash.gpu_names or gpu_names_in(text),
         counts={**counts_in(text, signatures.counts), **crash.counts},
