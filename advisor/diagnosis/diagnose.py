@@ -94,7 +94,8 @@ def diagnose(
         facts["memory"] = Fact("host", "log", "")  # a guess, for what is said and planned
         worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)
-    cause = in_order(walked.cause, led(walked.cause, facts, knowledge))
+    words = next((one for one in walked.cause.narrower if holds(one.when, facts) is not None), None)
+    cause = in_order(walked.cause, words.leads if words and words.leads else led(walked.cause, facts, knowledge))
     made = allocation_of(facts, knowledge)
     title, explains = words_of(cause, facts)
     if made is not None and heads(cause.id, made):
