@@ -365,7 +365,7 @@ class _CrashReader:
             preceded=self._preceded(cause, phase),
             resumed=self._resumed(cause),
             speaks_of=parts_in(self.text),
-            dated=dated_in(self.text, time.strftime("%Y-%m-%d")),
+            dated=dated_in(self.text, time.strftime("%Y-%m-%d")) or (cause.find.signature.until if cause else ""),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=stated,

@@ -121,7 +121,7 @@ def _assumed(recognised: Recognised) -> tuple[str, ...]:
     if recognised.era_told_by == "dates":
         return (
             say(
-                "Nothing tells the version of {framework}: by the log's last day ({day}) {era} is assumed. --lib "
+                "Nothing tells the version of {framework}: by the log's age ({day} at the latest) {era} is assumed. --lib "
                 "{package}=VERSION settles which settings and defaults hold.",
                 **told,
                 day=recognised.dated,

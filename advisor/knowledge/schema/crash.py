@@ -40,6 +40,8 @@ class Signature(Strict, frozen=True):
     sample: str = ""
     confidence: str = ""
     source: str = ""
+    until: str = ""
+    """The last day on which messages of this form are usual, "2024-03-31": what prints no time is not newer."""
     limit: Full = "card"
     """What was full."""
     settle_by: tuple[str, ...] = ()
