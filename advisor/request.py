@@ -443,8 +443,10 @@ def notes_on(asked: SessionRequest, script: Script | None, index: int, knowledge
     """What is to be said of what was given, before anything of the run."""
     yield from (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     if asked.words:
-        told = clean_line(asked.words, 60)
-        yield say("“{words}” is no model's name: it is read as what you say of the run (--model takes a name).", words=told)
+        yield say(
+            "“{words}” is no model's name: it is read as what you say of the run (--model takes a name).",
+            words=clean_line(asked.words, 60),
+        )
     if others := _other_launches(asked, script, index):
         yield others
 

@@ -64,7 +64,8 @@ _OMITTED = frozenset(("[...]", "{...}"))
 def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
-    for source in (_dumps, _by_columns, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines, listed_settings):
+    lines_of = (_deepspeed_lines, _banners, _overrides, _command_lines, listed_settings)
+    for source in (_dumps, _by_columns, _argument_blocks, *lines_of):
         for key, value in source(lines):
             if len(found) < _KEYS:
                 found.setdefault(key, value)

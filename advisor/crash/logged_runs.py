@@ -124,7 +124,8 @@ class RunLines(Struct, frozen=True):
 
     def covers(self, log: int, number: int) -> bool:
         """Whether a line belongs to it."""
-        return log in self.beside or log in self.logs and self.begin <= number and (self.end is None or number < self.end)
+        inside = self.begin <= number and (self.end is None or number < self.end)
+        return log in self.beside or (log in self.logs and inside)
 
     def among(self, finds: Iterable[LogFind]) -> list[LogFind]:
         """The finds that belong to it."""

@@ -321,9 +321,9 @@ class _CrashReader:
         own_list = settings.keys() <= blocks.keys() & lists.keys()  # a person's, in parts of names
         settings = {} if own_list else {**blocks, **settings}
         person = list(dict.fromkeys((*self.said, *lines_in_person(written))))
-        told = "\n".join(person)
+        in_person = "\n".join(person)
         page = "\n".join(line.printed for _, line in self.page)
-        stated = statements_in(page, marks.statements) | holder_said(told, marks.statements)
+        stated = statements_in(page, marks.statements) | holder_said(in_person, marks.statements)
         spelled = marks.statements.libraries if marks.statements is not None else {}
         versions = listed_versions((line for _, line in self._every_line()), spelled)
         met = {**versions, **libraries_in(self.text, marks.versions)}
@@ -371,7 +371,7 @@ class _CrashReader:
             statements=stated,
             runs_told=runs_told(self._plain(), marks.statements) if written else {},
             described={**blocks, **described_in(person)},
-            prose=words_in(told.encode()),
+            prose=words_in(in_person.encode()),
         )
 
     def _phase_of_function(self, name: str) -> Phase:

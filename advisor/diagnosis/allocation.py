@@ -66,8 +66,8 @@ def narrower(cause: Cause, facts: Facts) -> CauseWords | None:
 
 
 def led(cause: Cause, facts: Facts, knowledge: Knowledge) -> tuple[str, ...]:
-    """The remedies that lead the plan of a cause, because it is a narrower one, or the failing line names what they make
-    smaller."""
+    """The remedies that lead the plan of a cause, because it is a narrower one, or the failing line names what
+    they make smaller."""
     if (words := narrower(cause, facts)) is not None and words.leads:
         return words.leads
     one = allocation_of(facts, knowledge)

@@ -134,7 +134,7 @@ def ledger_facts(
 
 
 def _of_another(phase: PhaseSum, states: int) -> Iterator[str]:
-    """Whose most of the states are, where that is not the model that is trained: a teacher, reference or reward model."""
+    """Whose most of the states are, where it is not the model that is trained: a teacher, reference or reward model."""
     others = [cell for cell in phase.cells if cell.owner in owners_of("models")]
     most = max(others, key=lambda cell: cell.expected, default=None)
     if most is not None and most.expected > LARGE_PART * states:

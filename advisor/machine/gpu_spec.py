@@ -22,12 +22,19 @@ _COUNT = regex(
     r"|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|g?[abhlvtp]\d{1,3}s?|mi\d{2,3}|ascend|\d+ ?gi?b?)\b)",
     re.IGNORECASE,
 )
-_COUNT_BEHIND = regex(r"(?<=\S)(?:\s*[x*×]\s*(\d{1,2})|\s+(\d{1,2})\s*(?:[张块]?卡|gpus?|cards?))$", re.IGNORECASE)  # two digits: the X of "RTX 4090" is no count
+_COUNT_BEHIND = regex(
+    r"(?<=\S)(?:\s*[x*×]\s*(\d{1,2})|\s+(\d{1,2})\s*(?:[张块]?卡|gpus?|cards?))$", re.IGNORECASE
+)  # two digits: the X of "RTX 4090" is no count
+_SIZE_ALONE = r"^\s*(?:\d+\s*[x*×]\s*)?\d+(?:\.\d+)?\s*gi?b?(?:\s*[x*×]\s*\d+)?\s*$"
 _SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
 _SIZE_GLUED = regex(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
 _NUMBERED = regex(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
-_BARE_COUNT = regex(r"(\d{1,3})\s*(?=\(|$)(?:\([^)]*\)?)?|(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE)
+_BARE_COUNT = regex(
+    r"(\d{1,3})\s*(?=\(|$)(?:\([^)]*\)?)?"
+    r"|(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)",
+    re.IGNORECASE,
+)
 """How many there are, and nothing of which: "2 cards", "2张卡"."""
 _INSIDE = regex(
     r"(?<![\d.])(\d{1,2})\s*(?:[x×*]|[张块]?卡|[张块])?\s*"
@@ -53,11 +60,11 @@ _PLURAL = regex(r"\b([abhv]\d{2,4}|\d{4})s\b")
 _PARTS = regex(r"[,;，；、]|\s\+\s|\s(?:and|plus)\s(?=\s*\d)", re.IGNORECASE)
 _ASIDE = regex(
     r"\b(?:each|every|per|train\w*|infer\w*|roll-?outs?|vllm|sglang|generat\w*|serv\w*|judges?|rewards?|actors?|critics?|"
-    r"memory|v?ram|host|system|total|used|occupied|peak|free|idle|for|of them)\b|内存|^\s*(?:\d+\s*[x*×]\s*)?\d+(?:\.\d+)?\s*gi?b?(?:\s*[x*×]\s*\d+)?\s*$",
+    r"memory|v?ram|host|system|total|used|occupied|peak|free|idle|for|of them)\b|内存|" + _SIZE_ALONE,
     re.IGNORECASE,
 )
 """What a part says that tells more of cards named beside it: their size, or what some of them do."""
-_SIZE_OF_EACH = regex(r"\b(?:each|every|per (?:gpu|card)|vram)\b|^\s*(?:\d+\s*[x*×]\s*)?\d+(?:\.\d+)?\s*gi?b?(?:\s*[x*×]\s*\d+)?\s*$", re.IGNORECASE)
+_SIZE_OF_EACH = regex(r"\b(?:each|every|per (?:gpu|card)|vram)\b|" + _SIZE_ALONE, re.IGNORECASE)
 _NOT_WHOLE = regex(r"\b(?:peak|used|usage|occupied|free|idle|left|available)\b", re.IGNORECASE)
 _ANOTHER_SIZE = regex(r"\s*(\d{1,3})\s+(\d+\s*gi?b?)\s*", re.IGNORECASE)
 """More cards of the kind named before, of another size: "2 40G A100 and 1 80G"."""

@@ -120,8 +120,9 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     tried = tried_bytes(crash)
     if tried is None or identifies_nothing(tried):
         return ()
-    if run.model is None:
-        return _of_usual_vocabularies(tried, crash) if crash.memory == "gpu" else ()
+    if run.model is None:  # of one that is named no other's vocabulary is tried
+        named = _heads_of_known if run.model_name else _of_usual_vocabularies
+        return tuple(named(tried, crash)) if crash.memory == "gpu" else ()
     if crash.memory == "host":
         return tuple(_match(x, x.phases[0], True) for x in _host_candidates(run, run.model) if x.bytes == tried)
     by_row = one_row(crash.failing)

@@ -17,10 +17,10 @@ from advisor.memory.fit import (
     FitFinding,
     FitVerdict,
     capacity_of,
-    finding_clause,
     room_of,
     worst_of_each_place,
 )
+from advisor.memory.fit_clause import finding_clause
 from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import NotProposed, Plan
 from advisor.report.step_words import change_line as change_line

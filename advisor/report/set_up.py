@@ -41,7 +41,7 @@ def set_up(state: State) -> str:
     if trainer in ("fsdp", "megatron") and (read or shown is not None or not several):
         parts.append(say(_TRAINS[trainer]))
     elif trainer not in ("fsdp", "megatron") and (
-        run.seen_whole and run.unread is None and not run.launcher_unseen or _given(run, "actor.zero_stage")
+        (run.seen_whole and run.unread is None and not run.launcher_unseen) or _given(run, "actor.zero_stage")
     ):
         parts.append(say(_TRAINS[trainer], stage=stage_of(run, trainer_of(run))))
     elif several:

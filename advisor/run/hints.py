@@ -78,8 +78,9 @@ def model_in_words(words: Sequence[str], models: Sequence[ModelFact]) -> str:
     """The one model that words name, "Qwen2.5-7B", "llama 7B", "7B llama", "starcoder"; else the one size, "1.9B"; ""
     where they name several or none."""
     words = [re.sub(r" ?billion\Z", "B", word) for word in words]
-    runs = ([*zip(words, words[1:], strict=False)], [*zip(words, words[1:], words[2:], strict=False)])
-    phrases = ("-".join(run) for each in runs for one in each for run in (one, one[::-1]) if any(map(_SIZE.search, one)))
+    runs = (words[at : at + count] for count in (2, 3) for at in range(len(words)))
+    sized = (run for run in runs if any(map(_SIZE.search, run)))
+    phrases = ("-".join(one) for run in sized for one in (run, run[::-1]))
     named: dict[str, str] = {}
     for word in (*words, *phrases):  # the shorter first
         if re.search(r"\d|[A-Z]|[a-z]{6}", word) and (fact := match_alias(word, models)) is not None:

@@ -87,11 +87,11 @@ def is_name(text: str, models: Sequence[ModelFact]) -> bool:
     """Whether a text is what a model is called, or where it lies: words of a name, and no sentence."""
     words = text.split()
     sentence = _SENTENCE.search(text) is not None or len(words) > MOST_WORDS
-    if not sentence and (len(words) < 2 or size_in_name(_plain(text)) and len(words) <= A_FEW):
+    if not sentence and (len(words) < 2 or (size_in_name(_plain(text)) and len(words) <= A_FEW)):
         return True
     known = _words_of_names(tuple(alias for fact in models for alias in (fact.name, *fact.aliases)))
     named = all(any(map(str.isdigit, word)) or word.strip("()").lower() in known for word in words)
-    return not sentence and named or local_config(text.strip()) is not None
+    return (not sentence and named) or local_config(text.strip()) is not None
 
 
 @lru_cache(maxsize=2)
