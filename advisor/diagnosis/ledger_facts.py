@@ -14,7 +14,7 @@ from advisor.diagnosis.saved_modules import saved_facts
 from advisor.diagnosis.state_facts import flat_buffer
 from advisor.language import Sayings, clauses, say
 from advisor.memory.allocator import can_mean
-from advisor.memory.attribution import LEAST_LOGITS, beyond_weights, completes, tried_bytes
+from advisor.memory.attribution import beyond_weights, completes, tried_bytes
 from advisor.memory.batches import LENGTHS, Assumptions, sequence_length
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
 from advisor.memory.constants import BF16, FP32

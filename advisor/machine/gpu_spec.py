@@ -31,7 +31,7 @@ _SIZE_GLUED = regex(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
 _NUMBERED = regex(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
 _BARE_COUNT = regex(
-    r"(\d{1,3})\s*(?=\(|$)(?:\([^)]*\)?)?"
+    r"(?<!\S)(\d{1,3})\s*(?=\(|$)(?:\([^)]*\)?)?"
     r"|(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)",
     re.IGNORECASE,
 )

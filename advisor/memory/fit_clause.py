@@ -1,4 +1,4 @@
-"""Says in one clause what speaks against a run, or what nobody knows of it."""
+"""Says a finding of the fit in one clause: what is too large, what may be, or which input is not known."""
 
 from __future__ import annotations
 
