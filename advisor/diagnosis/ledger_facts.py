@@ -14,7 +14,7 @@ from advisor.diagnosis.saved_modules import saved_facts
 from advisor.diagnosis.state_facts import flat_buffer
 from advisor.language import Sayings, clauses, say
 from advisor.memory.allocator import can_mean
-from advisor.memory.attribution import beyond_weights, completes, tried_bytes
+from advisor.memory.attribution import LEAST_LOGITS, beyond_weights, completes, tried_bytes
 from advisor.memory.batches import LENGTHS, Assumptions, sequence_length
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
 from advisor.memory.constants import BF16, FP32
@@ -301,14 +301,8 @@ def _likely(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> 
         return {"attribution.likely": Fact("pass", "log", because, (0,))}
     card = crash.gpu_total_bytes
     passing = crash.phase in OF_PASSES or (ran and crash.phase == "unknown")
-    if (
-        run.model is None
-        and not crash.frames
-        and tried
-        and card
-        and passing
-        and tried >= max(MUCH * card, LEAST_LOGITS)
-    ):
+    alone = run.model is None and not crash.frames and passing
+    if alone and tried and card and tried >= max(MUCH * card, LEAST_LOGITS):
         told = {"size": show_bytes(tried), "total": show_bytes(card)}
         because = say(
             "{size} in one piece of a card of {total} while a pass runs: hardly anything else of one is as large",
