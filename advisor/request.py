@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, no_log
 from advisor.crash.log_facts import project_in
-from advisor.crash.read import read_logs
+from advisor.crash.read import SAID_IN, read_logs, read_text
 from advisor.demo import is_bundled
 from advisor.hostile import clean, clean_line
-from advisor.knowledge import Knowledge
+from advisor.knowledge import Knowledge, load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
 from advisor.machine.batch import batch_memory, within
@@ -31,6 +31,7 @@ from advisor.run.dialect import Recognised, recognise
 from advisor.run.general import visible_cards
 from advisor.run.natives import native
 from advisor.run.run import Knob
+from advisor.run.shape import is_name
 from advisor.script.document import Setting
 from advisor.script.launch import Launch, Script
 from advisor.script.printed import printed_launch
@@ -40,6 +41,8 @@ from advisor.watch.ray_logs import ends_in, of_workers, raylets_on, worker_ids
 
 _LONG = 32 << 20
 """Bytes of a log from which on it is told how far its reading is."""
+MOST_SAID = 4_000
+"""Characters that are read of what a person says in the place of a name."""
 
 OnProgress = Callable[[str], None]
 """Told what is being read, for progress."""
@@ -89,14 +92,24 @@ class SessionRequest(Struct, frozen=True):
         value = int(self.max_row) if self.max_row.isdecimal() else self.max_row
         return {"data.longest_row": Knob("data.longest_row", value, "user")}
 
+    @property
+    def model_name(self) -> str | None:
+        """What `model` names; None where it is not given, or is what a person says of the run."""
+        return self.model if self.model and is_name(self.model, load_knowledge().models) else None
+
+    @property
+    def words(self) -> str:
+        """What a person says of the run where a model's name was asked for; "" where that is a name."""
+        return "" if self.model is None or self.model_name else clean(self.model, MOST_SAID)
+
 
 def silent(_: str) -> None:
     return
 
 
-def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: OnProgress) -> Crash:
+def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: OnProgress, words: str = "") -> Crash:
     if not logs:
-        return no_log()
+        return read_text(words, SAID_IN, knowledge.signatures, *knowledge.phase_marks()) if words else no_log()
     for log in logs:
         size = show_bytes(log.stat().st_size) if log.is_file() else ""
         tell(say("reading {file}, {size}", file=log.name, size=size) if size else say("reading {file}", file=log.name))
@@ -109,7 +122,7 @@ def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: OnProgress) -> 
             told = {"file": Path(name).name, "percent": percent, "size": show_bytes(size)}
             tell(say("reading {file}: {percent}% of {size}", **told))
 
-    return read_logs(logs, knowledge.signatures, *knowledge.phase_marks(), at)
+    return read_logs(logs, knowledge.signatures, *knowledge.phase_marks(), at, words)
 
 
 def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress, ends: Crash | None = None) -> Crash:
@@ -117,7 +130,8 @@ def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress,
 
     `ends`: what their ends prove; where these are all of them, they are not read again.
     """
-    crash = ends if ends is not None and not ends.preliminary else read_crash(asked.logs, knowledge, tell)
+    whole = ends is not None and not ends.preliminary and not asked.words
+    crash = ends if ends is not None and whole else read_crash(asked.logs, knowledge, tell, asked.words)
     if crash.verdict != "unclear":
         return crash
     more = ends_in(asked.record) if asked.record is not None else ()
@@ -127,7 +141,7 @@ def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress,
     more = more or _ends_here(texts) or _ends_elsewhere(asked.ray, worker_ids(texts))
     if not more:
         return crash
-    fuller = read_crash((*asked.logs, *more), knowledge, tell)
+    fuller = read_crash((*asked.logs, *more), knowledge, tell, asked.words)
     return fuller if fuller.verdict != "unclear" or not crash.evidence else crash
 
 
@@ -167,7 +181,8 @@ def launch_of(script: Script | None, index: int, crash: Crash) -> Launch | None:
     """The launch asked about: the script's, else the one that the log prints, else what a name hints at."""
     if script is not None and script.launches:
         return script.launches[index]
-    return _logged_launch(crash) or (script.hinted if script is not None else None) or _described_launch(crash)
+    place = script.documents[0].path.name if script is not None else ""
+    return _logged_launch(crash, place) or (script.hinted if script is not None else None) or _described_launch(crash)
 
 
 def _described_launch(crash: Crash) -> Launch | None:
@@ -185,8 +200,9 @@ def prose_of(launch: Launch | None, crash: Crash) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(launch.prose if launch is not None else ()), *crash.prose)))
 
 
-def _logged_launch(crash: Crash) -> Launch | None:
-    """The launch that the log prints, for a run whose script was not given; None where it prints none."""
+def _logged_launch(crash: Crash, place: str = "") -> Launch | None:
+    """The launch that the log prints, for a run whose script was not given; None where it prints none. `place`: the
+    file that was given as a script, and starts nothing."""
     command = crash.command
     if command is None:
         return None
@@ -198,6 +214,8 @@ def _logged_launch(crash: Crash) -> Launch | None:
         "No script that starts the training was given: the command is read from line {line} of the log.",
         line=command.line.number,
     )
+    if place:
+        told = say("{file} is no script: the command is read from what is printed in it.", file=place)
     if launch.not_found:
         files = listed(one.file for one in launch.not_found)
         told += " " + say(
@@ -421,7 +439,19 @@ def limit_before(logs: Sequence[Path], script: Script | None, asked: BatchMemory
     )
 
 
-def other_launches(asked: SessionRequest, script: Script | None, index: int) -> str:
+def notes_on(asked: SessionRequest, script: Script | None, index: int, knowledge: Knowledge) -> Iterator[str]:
+    """What is to be said of what was given, before anything of the run."""
+    yield from (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
+    if asked.words:
+        yield say(
+            "“{words}” is no model's name: it is read as what you say of the run (--model takes a name).",
+            words=clean_line(asked.words, 60),
+        )
+    if others := _other_launches(asked, script, index):
+        yield others
+
+
+def _other_launches(asked: SessionRequest, script: Script | None, index: int) -> str:
     """Which of several training commands is looked at, where nobody chose; "" where there is no choice."""
     if script is None or len(script.launches) < 2 or asked.launch is not None:
         return ""

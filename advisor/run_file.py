@@ -165,7 +165,7 @@ def _inputs(
     implied = implied_by(framework, era, keys, knobs) if framework is not None else Implied()
     settings += [Setting(key, text, "file") for key, text in implied.settings.items() if key not in keys]
     program = clean_line(str(stated.get("program") or implied.program))
-    model = asked.model or stated.get("model")
+    model = asked.model_name or stated.get("model")
     return RunInputs(
         Recognised(framework, era, because, version),
         Launch(0, program, (), environment, tuple(settings), launcher=launcher),

@@ -85,7 +85,9 @@ def _diagnosed(
 ) -> State:
     """From what was read to the plan, on this machine."""
     if script is not None and all(one.partial and not one.program for one in script.launches):
-        crash = with_page(crash, script.text, knowledge.signatures)
+        page = with_page(crash, script.text, knowledge.signatures)
+        script = script if page.command is crash.command else replace(script, launches=())  # it is a printed command
+        crash = page
     recognised, index = pick_launch(script, crash, asked, knowledge, stated_libraries(asked, knowledge))
     module = config_module(script, index, recognised, knowledge)
     if module is not None:

@@ -8,17 +8,22 @@ from functools import cached_property, partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.evidence import Crash, stopped_without_a_word
-from advisor.crash.phase import LEAVES_BEHIND
+from advisor.crash.evidence import Crash
 from advisor.crash.statements import fitted_in, statements_in
 from advisor.diagnosis.advise import suspects
+from advisor.diagnosis.answered import (
+    died_all_the_same,
+    end_settled,
+    in_phase_of,
+    knobs_of,
+    where_due,
+    with_answered_phase,
+)
 from advisor.diagnosis.computing import platform_of
-from advisor.diagnosis.course_facts import rising_course, said_facts
 from advisor.diagnosis.deciding import DecidingQuestion, open_phase, telling_questions
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
-from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
-from advisor.diagnosis.due_facts import due_facts
-from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
+from advisor.diagnosis.diagnosis import Diagnosis, QuestionStep
+from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.open_questions import (
@@ -38,12 +43,11 @@ from advisor.diagnosis.state_facts import engine_weights, least_weights
 from advisor.diagnosis.vendor import dialect_of, speak_of_cards, tree_of, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
-from advisor.language import clauses, listed, say, sentences
+from advisor.language import listed, say, sentences
 from advisor.machine.describe import named_versions, with_room
 from advisor.machine.inventory import Machine
 from advisor.machine.libraries import normalised
-from advisor.memory.attribution import BySize, attribute, told_by_size
-from advisor.memory.batches import AT_CAP, LONGEST_ROW
+from advisor.memory.attribution import attribute, told_by_size
 from advisor.memory.beside import own_engine
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
@@ -61,7 +65,7 @@ from advisor.request import (
     earlier_run,
     launch_of,
     limit_before,
-    other_launches,
+    notes_on,
     prose_of,
 )
 from advisor.run.additions import no_place
@@ -72,15 +76,12 @@ from advisor.run.dialect import Recognised
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
 from advisor.run.printed_sharing import printed_sharing
-from advisor.run.run import Knob, KnobValue, Run
+from advisor.run.run import Run
 from advisor.run.unread import accelerates_own, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
-from advisor.words import GENERATING, PHASES, Full, Phase, speak_of, spoken_of_now
+from advisor.words import GENERATING, Full, speak_of, spoken_of_now
 
-OF_A_DEATH = ("memory", "ended", "seen", "phase", "first_step", "course")
-"""Questions of which an answer says that the run died."""
-FUSED, FLASH = "actor.fused_loss", "actor.flash_attention"
 _TOLD = 4_000
 """Characters of a text without a launch that are sentences rather than a program (judgement)."""
 MOST_PLANS = 3
@@ -210,7 +211,7 @@ def state_of(
     logged = crash
     measured = measured_in(asked.record) if asked.record is not None else None
     host = machine.host.ceiling_bytes or crash.host_total_bytes
-    crash = _settled(_died_all_the_same(with_phase(crash, measured), answers, host), answers)
+    crash = end_settled(died_all_the_same(with_phase(crash, measured), answers, host), answers)
     text = script.text if script is not None else ""
     crash = replace(crash, platform=platform_of(crash, knowledge.signatures.platforms, text, asked.gpus or ""))
     launch = launch_of(script, index, crash)
@@ -236,7 +237,7 @@ def state_of(
     unread = unread_sharding(launch, shardings, answered_sharding(shardings, answers), frames)
     paths = tuple(frame.file for frame in crash.frames)
     faults = Faults(knowledge.advisories, machine, crash, assumed=answers.get("regression") == "yes")
-    died_at = _with_answered_phase(crash, answers)
+    died_at = with_answered_phase(crash, answers)
     known = knowledge.signatures.signatures
     earlier = earlier_run(asked.logs, script, launch, crash, recognised)
     full: Full = next((s.limit for s in known if s.id == crash.signature), "card")
@@ -248,7 +249,7 @@ def state_of(
             machine,
             knowledge.models,
             printed,
-            asked.model,
+            asked.model_name,
             knobs=asked.knobs,
             counts=crash.counts,
             spelled={fact.id: fact.spelled for fact in knowledge.knobs if fact.spelled},
@@ -274,20 +275,20 @@ def state_of(
         said=_said_place(crash, answers),
     )
     seen_run = predictor.built(earlier.overrides).run
-    crash, died_at = (_where_due(one, seen_run) for one in (crash, died_at))
+    crash, died_at = (where_due(one, seen_run) for one in (crash, died_at))
     roomy = with_room(machine, _least_card(seen_run, machine), knowledge.gpus)
     if roomy is not machine:
         return state_of(asked, knowledge, roomy, script, index, recognised, logged, answers)
     by_size = told_by_size(seen_run, machine, died_at)
     if by_size is not None:
         user_told = "phase" in answers and not by_size.instead
-        crash = crash if user_told else _in_phase_of(crash, by_size)
-        died_at = _in_phase_of(died_at, by_size)
+        crash = crash if user_told else in_phase_of(crash, by_size)
+        died_at = in_phase_of(died_at, by_size)
     engine = own_engine(seen_run, died_at)
     if engine is not None:
         crash, died_at = engine.named_in(crash), engine.named_in(died_at)
     if by_size is not None or engine is not None:
-        knobs = {**(_knobs_of(by_size, seen_run) if by_size else {}), **(engine.knobs if engine else {})}
+        knobs = {**(knobs_of(by_size, seen_run) if by_size else {}), **(engine.knobs if engine else {})}
         predictor = predictor.told(died_at, knobs, by_size is not None and by_size.of_logits)
     possible = assumptions(seen_run, knowledge.knobs, shardings, knowledge.advisories)
     if (fits := fitting(predictor, died_at, earlier.overrides, possible, _ran(crash, answers))) is not None:
@@ -296,9 +297,7 @@ def state_of(
     recipe = predictor.built().run.recipe
     speak_of(recipe.answers)
     now = predictor.predict()
-    refused = (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
-    others = other_launches(asked, script, index)
-    run = replace(now.run, notes=(*refused, *([others] if others else []), *now.run.notes))
+    run = replace(now.run, notes=(*notes_on(asked, script, index, knowledge), *now.run.notes))
     matches = attribute(run, died_at)
     seen = predictor.predict(earlier.overrides)  # what the log saw
     inputs = DiagnosisInputs(
@@ -369,13 +368,6 @@ def _nothing_started(script: Script | None, launch: Launch | None) -> str:
     return say("{file} starts none that is known here", file=script.documents[0].path.name)
 
 
-def _settled(crash: Crash, answers: Mapping[str, str]) -> Crash:
-    """The crash without the doubt that an answer takes away: who killed the process."""
-    if crash.verdict != "unclear" or answers.get("killer") != "kernel":
-        return crash
-    return replace(crash, unclear_because=say("by your answer the kernel killed it for memory"), settle_by=())
-
-
 def _ran(crash: Crash, answers: Mapping[str, str]) -> bool:
     """Whether steps were done before the failure, by the log or by the user."""
     return bool(crash.steps_done) or "steps" in crash.statements or answers.get("first_step") == "no"
@@ -404,16 +396,6 @@ def _ran_with(
     return {name: version for name, version in every.items() if here.get(name) != version}
 
 
-def _died_all_the_same(crash: Crash, answers: Mapping[str, str], host: int | None) -> Crash:
-    """The crash where the user says how the run died, of which the log bears no sign; or where `host`, the bytes of RAM
-    of a node, was nearly full at the log's end and filling.
-    """
-    said = {answer for name, answer in answers.items() if name in OF_A_DEATH} - {UNKNOWN, "none", "well", "hung"}
-    course = rising_course(crash.readings, "host_used")
-    full = course is not None and host is not None and course[-1].bytes >= host * NEARLY_ALL / 100
-    return stopped_without_a_word(crash) if (said or full) and crash.is_well and not crash.finished else crash
-
-
 def _answered_dialect(
     recognised: Recognised,
     answers: Mapping[str, str],
@@ -427,55 +409,6 @@ def _answered_dialect(
     libraries = {**crash.libraries, **machine.libraries}
     paths = [frame.file for frame in crash.frames]
     return with_answered_framework(recognised, answers, knowledge.frameworks, keys, libraries, paths, crash.dated)
-
-
-def _where_due(crash: Crash, run: Run) -> Crash:
-    """The crash among what came due where it died, for the first time or each time by a person's words, where the last
-    mark alone shows its phase, or nothing does."""
-    marked = crash.phase_by_mark and crash.phase not in LEAVES_BEHIND
-    untold = crash.phase == "unknown" and crash.verdict == "oom" and not (crash.phase_among or crash.frames)
-    if not (marked or untold):
-        return crash
-    facts = due_facts(run, crash.steps_done)
-    if untold and (told := said_facts(crash).get("periodic")) is not None:
-        facts = {**dict.fromkeys(("eval.due", "eval.first", "save.due", "save.first"), told), **facts}
-    events: dict[str, Phase] = {"save": "checkpoint"} if marked else {"eval": "validation", "save": "checkpoint"}
-    sure = {name for name, fact in facts.items() if fact.value is True}
-    due = {name: phase for name, phase in events.items() if {f"{name}.due", f"{name}.first"} <= sure}
-    if not due:
-        return crash
-    reasons = (*(facts[f"{name}.due"].because for name in due), crash.phase_because)
-    because = clauses(dict.fromkeys(filter(None, reasons)))
-    among = (*due.values(), crash.phase if marked else "actor_update")
-    return replace(crash, phase="unknown", phase_among=among, phase_because=because)
-
-
-def _with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:
-    """The crash in the phase that the user named, where the log shows none or another."""
-    given = next((phase for phase in PHASES if phase == answers.get("phase")), None)
-    return crash if given is None else replace(crash, phase=given, phase_among=())
-
-
-def _in_phase_of(crash: Crash, told: BySize) -> Crash:
-    """The crash in the phase, or among the phases, whose pass makes what was asked for, where nothing else tells it."""
-    if crash.phase != "unknown" and not told.instead:
-        return crash
-    if told.of_logits and "validation" in crash.phase_among:  # an evaluation makes logits of that size as well
-        return replace(crash, phase_among=tuple(dict.fromkeys(("validation", *told.phases))))
-    if len(told.phases) == 1:
-        return replace(crash, phase=told.phases[0], phase_among=(), phase_because=told.because)
-    because = crash.phase_because if crash.phase_among else told.because
-    return replace(crash, phase_among=told.phases, phase_because=because)
-
-
-def _knobs_of(told: BySize, run: Run) -> dict[str, Knob]:
-    """Rows at their cap, full logits in spite of a fused loss, and attention that is not fused, where what was asked
-    for says so."""
-    knobs: dict[str, KnobValue] = {LONGEST_ROW: AT_CAP} if told.at_cap else {}
-    switch = FUSED if told.of_logits else FLASH
-    if run.is_on(switch, not told.of_logits):
-        knobs[switch] = False
-    return {name: Knob(name, value, "log", note=told.because) for name, value in knobs.items()}
 
 
 def _said_place(crash: Crash, answers: Mapping[str, str]) -> Place | None:

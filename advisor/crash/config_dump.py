@@ -36,8 +36,11 @@ _ARGUMENTS = regex(rf"^(?:\[INFO:\w{{1,20}}\] )?{_CLASS}$")
 _WITHIN = regex(rf"^\{{?\s*(?:['\"]\w{{1,60}}['\"]: )?{_CLASS}(?P<pair>[A-Za-z_]\w{{0,60}}=.*)$")
 """A block that begins on the line of its first pair, as pprint breaks it."""
 _PLAIN = r"'[^'\n]{0,300}'|-?[\d.]{1,20}(?:e-?\d{1,3})?|True|False"
-_ENTRY = regex(rf"^\{{?\s?['\"]([A-Za-z_]\w{{0,60}})['\"]: ({_PLAIN}),?\}}?$")
-"""A pair of a dictionary that pprint breaks over lines, at its first level."""
+_ENTRY = regex(r"\s{0,200}\{?(?P<quote>['\"])(?P<key>[A-Za-z_]\w{0,60})(?P=quote): ")
+_ENDS = regex(rf"({_PLAIN}|None)[\s,}}\]]*$")
+"""A key of a dictionary that pprint breaks over lines, and a plain value to the end of its line."""
+_LEAST = 3
+"""Such lines of one process that are a configuration (judgement)."""
 _ON_ONE_LINE = regex(r"\b(\w{0,40}(?:Arguments|Config|Namespace)\([A-Za-z_]\w*=.*\))\s*$")
 _HYDRA = regex(r"^[+~]{0,2}([A-Za-z_][\w./@-]{0,200})=(.*)$", re.DOTALL)
 _ASKED = regex(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
@@ -61,7 +64,8 @@ _OMITTED = frozenset(("[...]", "{...}"))
 def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
-    for source in (_dumps, _argument_blocks, _deepspeed_lines, _banners, _overrides, _command_lines, listed_settings):
+    lines_of = (_deepspeed_lines, _banners, _overrides, _command_lines, listed_settings)
+    for source in (_dumps, _by_columns, _argument_blocks, *lines_of):
         for key, value in source(lines):
             if len(found) < _KEYS:
                 found.setdefault(key, value)
@@ -91,19 +95,43 @@ def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         ):
             yield from flatten(held)
             index = max(end, index)
-        elif held is None and opens and "".join(line.text for line in lines[index + 1 : index + 2]).startswith(" '"):
-            yield from _entries(lines[index : index + _BLOCK_LINES])
         index += 1
 
 
-def _entries(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
-    """The plain pairs of a printed dictionary that holds more than literals, or was cut."""
+def _by_columns(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+    """The plain pairs of a dictionary that pprint breaks over lines, which holds more than literals, or of which the
+    log shows a part: a key belongs to the one before it that stands further to the left."""
+    open_rows: dict[str, list[tuple[int, str, str | None]]] = {}
     for line in lines:
-        if line.process == lines[0].process and line is not lines[0] and not line.text.startswith(" "):
-            return
-        if entry := _ENTRY.match(line.text):
-            value = _parsed(entry[2])
-            yield entry[1], _as_text(value)
+        if (row := list(_row(line.text))) and (row[-1][2] is not None or len(row) > 1 or line.text[:1].isspace()):
+            open_rows.setdefault(line.process, []).extend(row)
+        elif not line.text[:1].isspace():
+            yield from _nested(open_rows.pop(line.process, ()))
+    for rows in open_rows.values():
+        yield from _nested(rows)
+
+
+def _row(text: str) -> Iterator[tuple[int, str, str | None]]:
+    """(column, key, value) of each key on a line; None for the value where it is a dictionary or no plain one."""
+    at = 0
+    while found := _ENTRY.match(text, at):
+        at = found.end()
+        value = _ENDS.match(text, at)
+        yield found.start("quote"), found["key"], value and value[1]
+
+
+def _nested(rows: Sequence[tuple[int, str, str | None]]) -> Iterator[tuple[str, str]]:
+    """Names joined with dots; what stands deeper than any key that is seen above it has lost its section."""
+    least, above = min((column for column, _, _ in rows), default=0), list[tuple[int, str]]()
+    for column, key, value in rows if len(rows) >= _LEAST else ():
+        while above and above[-1][0] >= column:
+            above.pop()
+        if not above and column > least:
+            continue
+        if value is None:
+            above.append((column, key))
+        else:
+            yield ".".join([*(name for _, name in above), key]), _as_text(_parsed(value))
 
 
 _MODEL_CONFIG = regex(r"^(?!.*(?i:critic|reward|generat)).*\b[A-Z]\w{1,40}Config \{\s*$")
@@ -234,10 +262,10 @@ def _command_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         yield from _assignments(words_of(command.text))
 
 
-def described_in(lines: Sequence[LogLine]) -> dict[str, str]:
+def described_in(lines: Sequence[str]) -> dict[str, str]:
     """The settings that a person's sentences name, as they name them; the first of each counts."""
     found: dict[str, str] = {}
-    for line in lines_in_person(lines):
+    for line in lines:
         data = line.encode()
         for one in named_in_sentences(data):
             found.setdefault(one.key, data[one.start : one.end].decode().strip('"'))

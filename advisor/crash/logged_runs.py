@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.crash.config_dump import is_launch
 from advisor.crash.finds import FAILURES, LogFind
@@ -118,27 +119,34 @@ class RunLines(Struct, frozen=True):
     logs: frozenset[int]
     begin: int = 0
     end: int | None = None
+    beside: frozenset[int] = frozenset()
+    """Logs whose every line belongs to it: what a person says of the run."""
 
     def covers(self, log: int, number: int) -> bool:
         """Whether a line belongs to it."""
-        return log in self.logs and self.begin <= number and (self.end is None or number < self.end)
+        inside = self.begin <= number and (self.end is None or number < self.end)
+        return log in self.beside or (log in self.logs and inside)
 
     def among(self, finds: Iterable[LogFind]) -> list[LogFind]:
         """The finds that belong to it."""
         return [one for one in finds if self.covers(one.log, one.number)]
 
 
-def runs_in(lines: Sequence[Sequence[LogLine]], changed: Sequence[float]) -> list[RunLines]:
-    """The runs that the logs hold, oldest first. `changed`: when each log was last written to, 0 where unknown."""
+def runs_in(
+    lines: Sequence[Sequence[LogLine]], changed: Sequence[float], beside: frozenset[int] = frozenset()
+) -> list[RunLines]:
+    """The runs that the logs hold, oldest first. `changed`: when each log was last written to, 0 where unknown;
+    `beside`: those that are of no run by themselves; they belong to the newest."""
     runs: list[RunLines] = []
     for group in _groups(lines, changed):
-        if len(group) > 1:
-            runs.append(RunLines(group))
+        own = group - beside or group
+        if len(own) > 1:
+            runs.append(RunLines(own))
             continue
-        (log,) = group  # a single log may hold several runs
+        (log,) = own  # a single log may hold several runs
         begins = _gone_through(lines[log]).found  # a second, third … run: relaunched, or its step count fell back
-        runs += [RunLines(group, begin, end) for begin, end in zip((0, *begins), (*begins, None), strict=True)]
-    return runs
+        runs += [RunLines(own, begin, end) for begin, end in zip((0, *begins), (*begins, None), strict=True)]
+    return [*runs[:-1], replace(runs[-1], beside=beside)]
 
 
 def _groups(lines: Sequence[Sequence[LogLine]], changed: Sequence[float]) -> list[frozenset[int]]:

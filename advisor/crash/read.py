@@ -120,6 +120,8 @@ _LINES_ABOVE = 8
 """Lines right above a failure in which its source line may stand under another label."""
 _LINES_OF_A_CUT = 40
 """Last lines of a log without a failure in which a source line may name the phase."""
+SAID_IN = "--model"
+"""Where people write what is no log of theirs."""
 _EMPTY = mark("Give the log that the training command itself wrote (standard output and standard error together).")
 ProgressCallback = Callable[[str, int, int | None], None]
 """Called now and then: a log's name, the bytes read of it, its size where that is known."""
@@ -131,9 +133,14 @@ def read_logs(
     frames: Sequence[FrameRule] = (),
     progress: Sequence[Progress] = (),
     on_progress: ProgressCallback | None = None,
+    words: str = "",
 ) -> Crash:
-    """What the logs at `paths` (files, folders, "-") prove. Raises LogError, one sentence, for what cannot be read."""
-    return _read(open_sources(paths), signatures, frames, progress, on_progress)
+    """What the logs at `paths` (files, folders, "-") prove. Raises LogError, one sentence, for what cannot be read.
+
+    `words`: what a person says of the run beside them.
+    """
+    said = [text_source(words, SAID_IN)] if words else []
+    return _read([*said, *open_sources(paths)], signatures, frames, progress, on_progress)
 
 
 def read_ends(
@@ -174,8 +181,10 @@ def with_page(crash: Crash, text: str, signatures: Signatures) -> Crash:
         return crash
     lines = [read_line(line.encode(), number) for number, line in enumerate(text.splitlines(), 1)]
     spelled = signatures.statements.libraries if signatures.statements is not None else {}
+    listed_words = (one for one in commands_in(lines) if one.line.text.lstrip().startswith("["))
     return replace(
         crash,
+        command=next(listed_words, crash.command),
         libraries={**listed_versions(lines, spelled), **crash.libraries},
         gpu_names=crash.gpu_names or gpu_names_in(text),
         counts={**counts_in(text, signatures.counts), **crash.counts},
@@ -240,7 +249,11 @@ class _CrashReader:
         self.placed = self._ordered(marks)
         if not any(one.role in FAILURES for one in self.placed):
             self.placed = self._ordered([*marks, *cut_finds(ready, self.lines)])
-        runs = runs_in(self.lines, [source.changed for source in sources])
+        said = frozenset(at for at, name in enumerate(self.names) if name == SAID_IN)
+        short = len(self.text) <= A_PAGE
+        self.page = [at for at in self._every_line() if short or at[0] in said]  # what a person may have written
+        self.said = [line.text for log in said for line in self.lines[log]]
+        runs = runs_in(self.lines, [source.changed for source in sources], said)
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
@@ -290,17 +303,20 @@ class _CrashReader:
         every = (line for _, line in self._every_line())
         unclear_because, settle_by = why_unclear(judgement, trace, every, last, self.rules)
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
-        own_first = sorted(self._every_line(), key=lambda at: not self.run.lines.covers(at[0], at[1].number))
         marks = self.signatures
-        printed = [line for _, line in own_first]
-        written = printed if len(self.text) <= A_PAGE else []
+        printed, written = (
+            [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
+            for lines in (self._every_line(), self.page)
+        )
         settings = settings_in(printed)
         blocks = settings_in_blocks(written)
         lists = dict(listed_settings(printed))
         own_list = settings.keys() <= blocks.keys() & lists.keys()  # a person's, in parts of names
         settings = {} if own_list else {**blocks, **settings}
-        person = "\n".join(lines_in_person(written))
-        stated = statements_in(self.text, marks.statements) | holder_said(person, marks.statements)
+        person = list(dict.fromkeys((*self.said, *lines_in_person(written))))
+        in_person = "\n".join(person)
+        page = "\n".join(line.printed for _, line in self.page)
+        stated = statements_in(page, marks.statements) | holder_said(in_person, marks.statements)
         spelled = marks.statements.libraries if marks.statements is not None else {}
         versions = listed_versions((line for _, line in self._every_line()), spelled)
         met = {**versions, **libraries_in(self.text, marks.versions)}
@@ -343,14 +359,13 @@ class _CrashReader:
             resumed=self._resumed(cause),
             trained_before=trained_before(self._lines_until(cause), last),
             speaks_of=parts_in(self.text),
-            dated=dated_in(self.text, time.strftime("%Y-%m-%d"))
-            or next((one.until for one in marks.signatures if cause is not None and one.id == cause.id), ""),
+            dated=dated_in(self.text, time.strftime("%Y-%m-%d")) or (cause.find.signature.until if cause else ""),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=stated,
             runs_told=runs_told(self._plain(), marks.statements) if written else {},
-            described={**blocks, **described_in(written)},
-            prose=words_in(person.encode()),
+            described={**blocks, **described_in(person)},
+            prose=words_in(in_person.encode()),
         )
 
     def _told_phase(self, cause: LogFind | None, trace: Trace) -> PhaseProof:
@@ -463,7 +478,7 @@ class _CrashReader:
 
     def _plain(self) -> str:
         """The lines that bear neither a time nor a process: what a person may have written."""
-        return "\n".join(line.printed for _, line in self._every_line() if not (line.stamp or line.process))
+        return "\n".join(line.printed for _, line in self.page if not (line.stamp or line.process))
 
     def _own(self, log: int, lines: Iterable[LogLine]) -> list[LogLine]:
         """Those of the lines of a log that belong to the run that is judged."""

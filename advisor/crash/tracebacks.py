@@ -29,6 +29,8 @@ _OLD_NOTEBOOK = regex(r"^\[?(?P<file>(?:/|~)[^\s:\]]{1,400}\.py)(?:\]\(\S{0,200}
 """IPython's form of old, whose line number stands on an arrow below it."""
 _ARROW = regex(r"^[\s│]*(?:-{2,8}>|❱) ?\[?(?P<line>\d{1,7})\b")
 """Where IPython and rich point at the line that failed."""
+_HERE = "<--- HERE"
+"""Where TorchScript points at the line above."""
 _BOXED = regex(r"^\s*│ (?P<inside>.*?) ?│\s*$")
 _CHAIN = regex(r"^\s*(?:→|↳|⟶|└─*>?|[-=]{1,3}>) ?")
 _CALLED = regex(_CHAIN.pattern + r".{0,200}?(?P<function>[\w.<>]{1,120})(?:\(\))? +"
@@ -143,10 +145,14 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
                 frames[-1] = replace(whole, text=part.text)  # its end was read by itself
                 continue
             frame = whole
+        if line.text.endswith(_HERE):
+            arrow = -1  # of the line above
+        elif arrow < 0:
+            arrow, at_arrow = 0, line.text.strip()
         if pointed := _ARROW.match(line.text):
             arrow, at_arrow = int(pointed["line"]), line.text[pointed.end() :].strip(" \t│")
         if frame is not None:  # a notebook shows the lines around the one that failed, and an arrow at that
-            text = at_arrow if frame.line == arrow and at_arrow else below
+            text = at_arrow if arrow in (0, frame.line) and at_arrow else below
             frames.append(replace(frame, text=clean_line(text.strip(), _TEXT)))
             at_arrow = ""
         elif BEGIN in line.text or (frames and not _continues(line)):

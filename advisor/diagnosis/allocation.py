@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Frame
 from advisor.crash.phase import frame_words
+from advisor.diagnosis.conditions import holds
 from advisor.diagnosis.fact import Fact, Facts
-from advisor.knowledge.schema import Allocation, Cause, Knowledge
+from advisor.knowledge.schema import Allocation, Cause, CauseWords, Knowledge
 from advisor.regex import regex
 
 INNERMOST = 3
@@ -59,8 +60,16 @@ def heads(cause: str, made: Allocation | None) -> bool:
     return made is not None and cause == made.cause and cause in HEADED
 
 
+def narrower(cause: Cause, facts: Facts) -> CauseWords | None:
+    """The narrower words for a cause that a fact has."""
+    return next((one for one in cause.narrower if holds(one.when, facts) is not None), None)
+
+
 def led(cause: Cause, facts: Facts, knowledge: Knowledge) -> tuple[str, ...]:
-    """The remedies that lead the plan of a cause, because the failing line names what they make smaller."""
+    """The remedies that lead the plan of a cause, because it is a narrower one, or the failing line names what
+    they make smaller."""
+    if (words := narrower(cause, facts)) is not None and words.leads:
+        return words.leads
     one = allocation_of(facts, knowledge)
     return (
         one.leads

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
-from advisor.diagnosis.allocation import allocation_facts, allocation_of, heads, in_order, led
+from advisor.diagnosis.allocation import allocation_facts, allocation_of, heads, in_order, led, narrower
 from advisor.diagnosis.cases import MatchedCase, match_cases
-from advisor.diagnosis.conditions import holds
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts, scored
@@ -132,7 +131,7 @@ def _by_the_line(answers: Mapping[str, str], facts: Mapping[str, Fact]) -> Mappi
 
 def words_of(cause: Cause, facts: Mapping[str, Fact]) -> tuple[str, str]:
     """Its title and how it is explained: the narrower words where a fact has them, with what that fact says in them."""
-    words = next((one for one in cause.narrower if holds(one.when, facts) is not None), None)
+    words = narrower(cause, facts)
     title, explains = (words and words.title) or cause.title, (words and words.explains) or cause.explains
     told = _FACT.sub(lambda found: facts[found[1]].because if found[1] in facts else found[0], explains)
     return title, " ".join(told.split())

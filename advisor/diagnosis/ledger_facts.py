@@ -12,9 +12,9 @@ from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.saved_modules import saved_facts
 from advisor.diagnosis.state_facts import flat_buffer
-from advisor.language import Sayings, say
+from advisor.language import Sayings, clauses, say
 from advisor.memory.allocator import can_mean
-from advisor.memory.attribution import beyond_weights, completes, tried_bytes
+from advisor.memory.attribution import LEAST_LOGITS, beyond_weights, completes, tried_bytes
 from advisor.memory.batches import LENGTHS, Assumptions, sequence_length
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
 from advisor.memory.constants import BF16, FP32
@@ -38,6 +38,8 @@ TIGHT = 0.9
 """Of a card: what is counted to take more may as well have run out (judgement)."""
 SMALL = 0.35
 """Of a card: what lasts and takes less does not fill it, should it be half as much again (judgement)."""
+LARGE_PART = 0.3
+"""Of the states, from which on another model's are told by themselves (judgement)."""
 LONG_ROW = 4096
 """Tokens: a longer row may hold what no sum counts, attention that is not fused or a cache (judgement)."""
 SMALL_PASS = 0.1
@@ -85,6 +87,7 @@ def ledger_facts(
             size=show_bytes(sizes[largest]),
             total=show_bytes(phase.expected),
         )
+        because = clauses((because, *_of_another(phase, sizes["states"]))) if largest == "states" else because
         room = ROOM if not unread_parts(run) else 1  # what lacks a part tells its largest only where it is too much
         fills = ledger.gpu_capacity is None or phase.expected > room * ledger.gpu_capacity
         if fills and dark < sizes[largest]:  # else what holds most is none of the owners that the ledger knows
@@ -128,6 +131,15 @@ def ledger_facts(
             facts["ledger.host_share"] = Fact(round(explained, 3), "script", "")
     facts.update(_tensor(attribution, run, crash, ran))
     return facts
+
+
+def _of_another(phase: PhaseSum, states: int) -> Iterator[str]:
+    """Whose most of the states are, where it is not the model that is trained: a teacher, reference or reward model."""
+    others = [cell for cell in phase.cells if cell.owner in owners_of("models")]
+    most = max(others, key=lambda cell: cell.expected, default=None)
+    if most is not None and most.expected > LARGE_PART * states:
+        model = most.note.read() if most.note is not None else TITLES[most.owner]
+        yield say("of them {size} for another model ({model})", size=show_bytes(most.expected), model=model)
 
 
 def _small_pass(ledger: Ledger, run: Run) -> dict[str, Fact]:
@@ -288,9 +300,9 @@ def _likely(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> 
         because = say("{size} at once is more than any weights of this model take in one piece", size=show_bytes(tried))
         return {"attribution.likely": Fact("pass", "log", because, (0,))}
     card = crash.gpu_total_bytes
-    whole = next((match for match in attribution if match.of_logits), None)
     passing = crash.phase in OF_PASSES or (ran and crash.phase == "unknown")
-    if run.model is None and not crash.frames and tried and card and whole and passing and tried >= MUCH * card:
+    alone = run.model is None and not crash.frames and passing
+    if alone and tried and card and tried >= max(MUCH * card, LEAST_LOGITS):
         told = {"size": show_bytes(tried), "total": show_bytes(card)}
         because = say(
             "{size} in one piece of a card of {total} while a pass runs: hardly anything else of one is as large",

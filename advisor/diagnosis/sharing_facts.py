@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from advisor.crash.evidence import Crash
 from advisor.crash.statements import ON, SHARED
+from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.fact import Fact
 from advisor.language import mark, say
 from advisor.regex import regex
@@ -42,6 +45,9 @@ def sharing_facts(crash: Crash, run: Run) -> dict[str, Fact]:
         return moved
     if of_file := _in_file(run):
         return {**moved, **of_file}
+    shown = backend_facts(crash)
+    if (stage := shown.get("zero3")) is not None:  # ZeRO steps where its states lie
+        return {**moved, **shown, "cpu_adam": replace(stage, value=True)}
     number = next((at for at, one in enumerate(crash.evidence) if _FSDP.search(one.text)), None)
     if number is not None:
         named = say("line {line} bears FSDP's own names", line=crash.evidence[number].line)

@@ -8,12 +8,12 @@ from math import prod
 from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import DiagnosisInputs
-from advisor.diagnosis.model_facts import LEAST_WORDS, names_adapters, pass_tokens
+from advisor.diagnosis.model_facts import names_adapters
 from advisor.diagnosis.saved_modules import saved_remark
 from advisor.diagnosis.state_facts import STATES_IN_FULL, most_in_full
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, say
-from advisor.memory.attribution import ROUND, completes, scores_of, tried_bytes, usual_vocabularies
+from advisor.memory.attribution import ROUND, completes, scores_of, tried_bytes
 from advisor.memory.cells import Match
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.per_parameter import bytes_of
@@ -23,7 +23,7 @@ from advisor.rules.tree import as_number
 from advisor.run.default_bits import default_bits
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name, parameters_in_name
-from advisor.units import GIB, show_bytes, show_params
+from advisor.units import show_bytes, show_params
 from advisor.words import sentence
 
 LOGITS, STATES = "logits-too-big", "states-too-big"
@@ -31,10 +31,6 @@ _SHAPE = regex(
     r"\(\((?P<rows>(?:\d{1,9}, ?){1,2})(?P<words>\d{1,9})\),.{0,80}\btorch\.(?P<type>bfloat16|float16|float32)\b"
 )
 """Shape and type in torch.compile's code: `empty_strided_cuda((65536, 65536), (65536, 1), torch.bfloat16)`."""
-LARGE = 4 * GIB
-"""Bytes of logits from which they are worth a word where the model is not known (judgement)."""
-A_THOUSAND = 1_000
-"""Tokens for which logits are told where nobody knows how many a pass has."""
 SCORES = ("attention-scores", "vision-scores")
 """Allocations that are tokens times tokens."""
 USUAL_HEADS = 32
@@ -55,17 +51,10 @@ def size_remarks(known: DiagnosisInputs, facts: Facts, cause: str, made: Allocat
     """What one request may have been, the surest reading first. `made`: what the failing line was making."""
     yield from _beyond_any_card(facts)
     yield from as_scores(known, facts, None) if made is None else ()
-    yield from _one_pass(known.run) if _in_a_pass(facts) else ()
     printed = _as_printed(known) if made is not None and made.cause == LOGITS else ""
     told = _in_tokens(known.run, known.attribution if _may_be_logits(facts) else [], cause)
     yield from [printed] if printed else told
     yield from _as_weights(known, facts, cause)
-
-
-def _in_a_pass(facts: Facts) -> bool:
-    """Whether it may have died in a pass over a batch: GPU memory, as far as is known, in one of those phases."""
-    memory, phase = (facts[name].value if name in facts else None for name in ("memory", "phase"))
-    return memory in (None, "gpu", "unknown") and phase in (None, "unknown", *OF_PASSES)
 
 
 def as_scores(known: DiagnosisInputs, facts: Facts, made: Allocation | None) -> Iterator[str]:
@@ -120,29 +109,6 @@ def _may_be_logits(facts: Facts) -> bool:
     if "frame.attention" in facts or (beyond is not None and beyond.value is True and "frame.logits" not in facts):
         return False
     return named is None or named.value == LOGITS
-
-
-def _one_pass(run: Run) -> Iterator[str]:
-    """What the logits of one pass take where the model is not known: of its tokens, else of each thousand."""
-    if run.model is not None or run.is_on("actor.fused_loss") or not run.settings:
-        return
-    words, tokens = usual_vocabularies()[0], pass_tokens(run)
-    size = round(FP32 * words * (tokens or A_THOUSAND))
-    least = show_bytes(round(FP32 * LEAST_WORDS * (tokens or A_THOUSAND)))
-    told = {"tokens": f"{tokens or A_THOUSAND:,.0f}", "few": LEAST_WORDS, "words": words, "least": least}
-    told |= {"size": show_bytes(size)}
-    if tokens is None and run.framework != "unknown":
-        yield say(
-            "With a vocabulary of {few:,} to {words:,} words each {tokens} tokens of a pass take {least} to {size} for "
-            "each fp32 copy of their logits, and loss and backward pass hold several.",
-            **told,
-        )
-    elif tokens is not None and size > LARGE:
-        yield say(
-            "A pass holds up to {tokens} tokens: with a vocabulary of {few:,} to {words:,} words each fp32 copy of its "
-            "logits takes {least} to {size}, and loss and backward pass hold several.",
-            **told,
-        )
 
 
 def _as_printed(known: DiagnosisInputs) -> str:

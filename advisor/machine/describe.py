@@ -12,6 +12,7 @@ from typing import TypeVar
 from advisor.hostile import clean_line
 from advisor.language import listed, mark, say
 from advisor.machine.gpu_spec import (
+    MOST_OF_A_NODE,
     KnownGpu,
     cards_named,
     nodes_told,
@@ -42,6 +43,8 @@ _LABEL = regex(r"^\d{1,6}: (?=[\s{}\[\]\"])", re.MULTILINE)
 _SPACE = regex(r"\s*")
 _NO_PAIR = mark("{flag}: {pair!r} is not NAME=VERSION (write it like deepspeed=0.16.3)")
 _NO_JSON = mark("{path}: not JSON (write it with `rl-oom-advisor machine --format json`)")
+_OF_HOST = regex(r"\b(?:d?ram|ddr\d|host|system|cpu|node)\b|内存", re.IGNORECASE)
+"""Words beside a size that is no card's."""
 NAMELESS = mark("GPU in the log")
 """What a card is called that a log gives no name."""
 _NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")
@@ -85,6 +88,11 @@ def described(
         else (_flag("--gpus", lambda: parse_gpus(told, facts)), "") if named
         else _flag("--gpus", lambda: cards_named(told, facts))
     )  # fmt: skip
+    if nodes and nodes > 1 and len(cards) > MOST_OF_A_NODE and len(cards) % nodes == 0:
+        cards = cards[: len(cards) // nodes]  # those of all nodes were named
+    own = any(_alike(card.total_bytes, ram.total) for card in cards)
+    if own and host_ram is None and not _OF_HOST.search(told):  # "8 A100 (memory 40G)"
+        host = base.host
     assumed = (say("{name}: {problem}", name=card.name, problem=card.problem) for card in cards if card.problem)
     return _sourced(
         replace(

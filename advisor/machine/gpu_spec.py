@@ -19,15 +19,22 @@ MOST_GPUS = 1024
 NAME_LIMIT = 80
 _COUNT = regex(
     r"(\d+)\s*(?:[x*×]|[张块]?卡|[张块])\s*"
-    r"|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|g?[abhlvtp]\d{1,3}s?|mi\d{2,3}|ascend|\d+ ?gi?b)\b)",
+    r"|(\d{1,3})\s+(?=(?:nvidia|tesla|geforce|rtx|gtx|quadro|g?[abhlvtp]\d{1,3}s?|mi\d{2,3}|ascend|\d+ ?gi?b?)\b)",
     re.IGNORECASE,
 )
-_COUNT_BEHIND = regex(r"(?<=\S)\s*[x*×]\s*(\d{1,2})$", re.IGNORECASE)  # two digits: the X of "RTX 4090" is no count
+_COUNT_BEHIND = regex(
+    r"(?<=\S)(?:\s*[x*×]\s*(\d{1,2})|\s+(\d{1,2})\s*(?:[张块]?卡|gpus?|cards?))$", re.IGNORECASE
+)  # two digits: the X of "RTX 4090" is no count
+_SIZE_ALONE = r"^\s*(?:\d+\s*[x*×]\s*)?\d+(?:\.\d+)?\s*gi?b?(?:\s*[x*×]\s*\d+)?\s*$"
 _SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
 _SIZE_GLUED = regex(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
 _NUMBERED = regex(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
-_BARE_COUNT = regex(r"(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE)
+_BARE_COUNT = regex(
+    r"(?<!\S)(\d{1,3})\s*(?=\(|$)(?:\([^)]*\)?)?"
+    r"|(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)",
+    re.IGNORECASE,
+)
 """How many there are, and nothing of which: "2 cards", "2张卡"."""
 _INSIDE = regex(
     r"(?<![\d.])(\d{1,2})\s*(?:[x×*]|[张块]?卡|[张块])?\s*"
@@ -53,12 +60,14 @@ _PLURAL = regex(r"\b([abhv]\d{2,4}|\d{4})s\b")
 _PARTS = regex(r"[,;，；、]|\s\+\s|\s(?:and|plus)\s(?=\s*\d)", re.IGNORECASE)
 _ASIDE = regex(
     r"\b(?:each|every|per|train\w*|infer\w*|roll-?outs?|vllm|sglang|generat\w*|serv\w*|judges?|rewards?|actors?|critics?|"
-    r"memory|v?ram|used|occupied|peak|free|idle|for|of them)\b|^\s*\d+(?:\.\d+)?\s*gi?b?\s*$",
+    r"memory|v?ram|host|system|total|used|occupied|peak|free|idle|for|of them)\b|内存|" + _SIZE_ALONE,
     re.IGNORECASE,
 )
 """What a part says that tells more of cards named beside it: their size, or what some of them do."""
-_SIZE_OF_EACH = regex(r"\b(?:each|every|per (?:gpu|card)|vram)\b|^\s*\d+(?:\.\d+)?\s*gi?b?\s*$", re.IGNORECASE)
+_SIZE_OF_EACH = regex(r"\b(?:each|every|per (?:gpu|card)|vram)\b|" + _SIZE_ALONE, re.IGNORECASE)
 _NOT_WHOLE = regex(r"\b(?:peak|used|usage|occupied|free|idle|left|available)\b", re.IGNORECASE)
+_ANOTHER_SIZE = regex(r"\s*(\d{1,3})\s+(\d+\s*gi?b?)\s*", re.IGNORECASE)
+"""More cards of the kind named before, of another size: "2 40G A100 and 1 80G"."""
 _GRES = regex(r"(?:--)?(?:gres=)?gpus?:(?:([a-z][\w.-]*):)?(\d{1,3})", re.IGNORECASE)
 """As Slurm asks for cards: "gpu:a100:4"."""
 _NODES_AHEAD = regex(
@@ -66,7 +75,8 @@ _NODES_AHEAD = regex(
     re.IGNORECASE,
 )
 _OF_NODES = regex(
-    r"(?:^|[,;(])\s*(\d{1,3})\s*(?:nodes?|machines?|servers?)\b|^\s*(\d{1,3})\s+\d+\s*[x×*]\s*\S+\s+(?:nodes|machines)",
+    r"(?:^|[,;(])\s*(\d{1,3})\s*(?:nodes?|machines?|servers?)\b|^\s*(\d{1,3})\s+\d+\s*[x×*]\s*\S+\s+(?:nodes|machines)"
+    r"|^\s*(\d{1,3})\s*(?:[台机]|个?节点|[x×*]\s*(?=\d{1,2}\s*[x×*]?\s*(?!gi?b?\b)[a-z]))",
     re.IGNORECASE,
 )
 MOST_OF_A_NODE = 8
@@ -141,8 +151,11 @@ def parse_gpus(text: str, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
         parts = [part for part in parts if not part or _NUMBERED.search(part)]
     if len(parts) > 1:  # "2 nodes, 8 cards each, 96 CPU cores"
         parts = [part for part in parts if not _BESIDE.fullmatch(part)] or parts
+    before = ""
     for part in _cards_alone(parts, gpus):
-        cards += _one_kind(part, gpus, first=len(cards))
+        more = _ANOTHER_SIZE.fullmatch(part) if before else None
+        before = part if more is None else f"{more[1]}x {_SIZE.sub(more[2], _COUNT.sub('', before, count=1), count=1)}"
+        cards += _one_kind(before, gpus, first=len(cards))
     if len(cards) > MOST_GPUS:
         raise ValueError(say(_TOO_MANY, count=len(cards)))
     return tuple(cards)
@@ -161,7 +174,8 @@ def nodes_told(text: str, cards: int) -> int | None:
     Behind more cards than a node mostly has, the count may have been of all of them: None.
     """
     found = _OF_NODES.search(text.translate(_NUMERALS))
-    if found is None or (found.start() and cards > MOST_OF_A_NODE and not _SIZE_OF_EACH.search(text)):
+    whole = found is not None and (found.start() > 0 or found[3] is not None)
+    if found is None or (whole and cards > MOST_OF_A_NODE and not _SIZE_OF_EACH.search(text)):
         return None
     return int(next(filter(None, found.groups()))) or None
 
@@ -252,6 +266,8 @@ def _from_entry(place: int, entry: object, gpus: Sequence[KnownGpu]) -> Gpu:
 def _one_kind(part: str, gpus: Sequence[KnownGpu], first: int) -> list[Gpu]:
     bare = _BARE_COUNT.fullmatch(_SIZE.sub("", part).strip(" ()"))
     ahead, behind = _COUNT.match(part), _COUNT_BEHIND.search(part)
+    if ahead and behind and int(ahead[1] or ahead[2]) > MOST_GPUS:  # "3090*2"
+        ahead = None
     counted = bare or ahead or behind
     count = int(next(filter(None, counted.groups()))) if counted else 1
     name = part[ahead.end() :] if ahead else part[: behind.start()] if behind else part
@@ -337,7 +353,7 @@ def vendor_by_name(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    single = _PLURAL.sub(r"\1", name.lower())
+    single = _PLURAL.sub(r"\1", name.lower().rstrip("显卡 "))
     return [word for word in re.split(r"[\s_/()-]+", single) if word and word not in _MAKERS]
 
 

@@ -15,7 +15,7 @@ _SIZE = regex(
     re.IGNORECASE,
 )
 _CLAUSE = regex(r"(?:,(?!\d{3})|[;()，；、（）]|\s(?:and|plus)\s)\s*", re.IGNORECASE)
-_RAM = regex(r"\b(?:d?ram|ddr\d|memory|mem)\b|内存", re.IGNORECASE)
+_RAM = regex(r"\b(?:d?ram|ddr\d|memory|mem|host)\b|内存", re.IGNORECASE)
 _LIMIT = regex(r"limit|cgroup|container|docker|\bpod\b|slurm|\bjob\b|--mem\b|限制|容器", re.IGNORECASE)
 _ANOTHER = regex(
     r"\b(?:free|available|left|used|use|usage|occupied|swap|disks?|ssd|nvme|storage|shm|v-?ram)\b|"

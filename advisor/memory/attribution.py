@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from math import isqrt
 
@@ -42,15 +41,12 @@ _TOO_MANY = mark("{tried} ÷ {each} = {tokens} tokens: more than a pass should h
 _OF_ONE_ROW = mark(
     "{tried} ÷ {each} = {tokens} tokens of one row, which is what the failing line takes; rows are counted to {length}"
 )
-_USUAL = mark("{tried} ÷ {each} = {tokens} tokens at once, if the model has this usual vocabulary")
 LEAST_LOGITS = 1 << 30
 """Bytes: smaller tensors may be anything of a model that nobody named (judgement)."""
 NEAR = 0.02
 """Part by which a sum of printed sizes may miss a model's weights: buffers beside them (judgement)."""
 LEAST_WEIGHTS = 256 << 20
 """Bytes: smaller sizes are matrices of many models (judgement)."""
-USUAL_VOCABULARIES = 2
-"""How many of the commonest vocabularies of models.yaml are tried."""
 PRECISE = 0.006
 """Part of a size within which it is printed, from which on the some fifty tensors of a run seldom meet it by chance."""
 _LEAST_SCORES = 2 << 30
@@ -114,15 +110,14 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     """Tensors whose rounded size is what the first cause asked for, those of the crash's phase first.
 
     Those that the failing line makes come first, and weights where they would complete the model on this card. Where
-    none has that size, the token counts that logits of this model would need (`matches` False); of an unknown
-    model, those of the usual vocabularies. () where nothing was asked for, or the size is one that identifies nothing
-    (2.00 and 20.00 MiB).
+    none has that size, the token counts that logits of this model would need (`matches` False). () where nothing was
+    asked for, or the size is one that identifies nothing (2.00 and 20.00 MiB).
     """
     tried = tried_bytes(crash)
     if tried is None or identifies_nothing(tried):
         return ()
-    if run.model is None:
-        return _of_usual_vocabularies(tried, crash) if crash.memory == "gpu" else ()
+    if run.model is None:  # no other model's vocabulary is tried for its own
+        return tuple(_heads_of_known(tried, crash)) if crash.memory == "gpu" else ()
     if crash.memory == "host":
         return tuple(_match(x, x.phases[0], True) for x in _host_candidates(run, run.model) if x.bytes == tried)
     by_row = one_row(crash.failing)
@@ -220,8 +215,8 @@ def scores_of(tried: int, heads: int, width: int) -> tuple[int, int]:
     """
     for power in range(_MOST_ROWS.bit_length()):
         least, most = elements_window(tried, heads * width << power)
-        tokens = isqrt(most)
-        if tokens % ROUND == 0 and tokens * tokens >= least and tokens:
+        tokens = isqrt(most) // ROUND * ROUND
+        if tokens and tokens * tokens >= least:
             return 1 << power, tokens
     return 1, isqrt(tried // (heads * width))
 
@@ -447,30 +442,6 @@ def _is_round(least: int, most: int) -> bool:
     while step < _SELDOM * (most - least + 1):
         step *= 2
     return most // step > (least - 1) // step
-
-
-def usual_vocabularies() -> list[int]:
-    """Words of the vocabularies that most known models have, the commonest first."""
-    counted = Counter(model.vocab for model in load_knowledge().models).most_common(USUAL_VOCABULARIES)
-    return [vocab for vocab, _ in counted]
-
-
-def _of_usual_vocabularies(tried: int, crash: Crash) -> tuple[Match, ...]:
-    """The token counts at which logits of the vocabularies that most known models have are that large."""
-    found = list(_heads_of_known(tried, crash))
-    likely = made(crash.failing) != "weights"
-    if not likely or tried < LEAST_LOGITS or crash.phase not in ("actor_update", "log_prob", "unknown"):
-        return tuple(found)
-    for vocab in usual_vocabularies():
-        for size, dtype in reversed(_DTYPES):
-            each = quantity("vocabulary", vocab) * size
-            tokens, window = round(tried / each.value), elements_window(tried, round(each.value))
-            words = say(_USUAL, tried=in_bytes("", tried).text(), each=f"({each.text()})", tokens=tokens)
-            tensor = say("logits of {tokens} tokens, if it is logits", tokens=tokens)
-            shape = f"{dtype} [T, {vocab}]"
-            of_logits = Match(tensor, tried, shape, words, crash.phase, False, of_logits=True, tokens=tokens)
-            found.append(replace(of_logits, round=_is_round(*window)))
-    return tuple(found)
 
 
 def _heads_of_known(tried: int, crash: Crash) -> Iterator[Match]:

@@ -19,11 +19,12 @@ from advisor.words import PHASE_TITLES, Phase
 
 _DOUBT = mark(
     "The settings of this script explain all but {extra} of the {needed} that {phase} needed at the least: script and "
-    "log may not be of the same run, or something else held it."
+    "log may not be of the same run, or a pass held what no setting shows (longer rows, more pictures, more copies)."
 )
 _DOUBT_OF_NO_PHASE = mark(
     "The settings of this script explain all but {extra} of the {needed} that it needed at the least, in whichever "
-    "phase it was: script and log may not be of the same run, or something else held it."
+    "phase it was: script and log may not be of the same run, or a pass held what no setting shows (longer rows, more "
+    "pictures, more copies)."
 )
 _DOUBT_OF_OTHERS = mark(
     "The settings of this script explain all but {extra} of the {needed} that {phase} needed at the least: script and "

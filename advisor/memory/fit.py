@@ -12,15 +12,14 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.language import Sayings, say
+from advisor.language import Sayings
 from advisor.memory.batches import LENGTHS
 from advisor.memory.calibrate import Correction
-from advisor.memory.cells import ENGINE, TITLES, Ledger, Owner, PhaseSum, Place, owners_of
+from advisor.memory.cells import ENGINE, Ledger, Owner, PhaseSum, Place, owners_of
 from advisor.memory.constants import ASSUMED_SHARE
 from advisor.memory.inputs import SHARE, unread_parts
 from advisor.run.run import Run
-from advisor.units import show_bytes
-from advisor.words import NOW_AND_THEN, ONCE, PHASE_TABLE, PHASE_TITLES, PHASES, Phase
+from advisor.words import NOW_AND_THEN, ONCE, PHASE_TABLE, PHASES, Phase
 
 FitVerdict = Literal["fits", "may_not_fit", "does_not_fit", "cannot_be_said"]
 Standing = Literal["fits", "over", "engine", "lived_through", "set_aside"]
@@ -303,116 +302,6 @@ def of_estimate(fit: Fit, walls: Walls, run: Run) -> Fit:
 def worst_of_each_place(fit: Fit) -> list[FitFinding]:
     """One finding of a kind and place: the others are relieved with it or say no more."""
     return list({(one.place, one.reason): one for one in reversed(fit.findings)}.values())[::-1]
-
-
-def finding_clause(finding: FitFinding) -> str:
-    """A finding in one clause."""
-    told = {
-        "size": show_bytes(finding.short),
-        "phase": PHASE_TITLES[finding.phase],
-        "high": show_bytes(finding.high),
-        "capacity": show_bytes(finding.capacity),
-        "key": finding.key,
-        "owner": TITLES[finding.decides] if finding.decides is not None else "",
-    }
-    on_gpu = finding.place == "gpu"
-    match finding.reason:
-        case "over" if finding.expected <= finding.capacity:
-            told["size"] = show_bytes(finding.capacity - finding.expected)
-            return say(
-                "{phase} leaves only {size} of each card free"
-                if on_gpu
-                else "{phase} leaves only {size} of each node free",
-                **told,
-            )
-        case "over":
-            told["size"] = show_bytes(finding.expected - finding.capacity)
-            return say(
-                "{size} too much on each card in {phase}" if on_gpu else "{size} too much on each node in {phase}",
-                **told,
-            )
-        case "engine" if finding.short:
-            return say("the rollout engine cannot start: its share of each card is {size} short", **told)
-        case "engine":
-            return say("the rollout engine cannot start: its share of each card leaves no room for its KV cache")
-        case "gpus":
-            counts = {"asked": finding.expected, "have": finding.capacity, "short": finding.short}
-            return say("the launch asks for {asked} GPUs, the machine has {have}: {short} short", **counts)
-        case "lengths":
-            told |= {"rows": f"{finding.rows:,}", "at_cap": show_bytes(finding.at_cap)}
-            return say(
-                "{phase} fits while the rows of a pass average below {rows} tokens; at the cap it takes {at_cap} of "
-                "the {capacity} of each card"
-                if on_gpu
-                else "{phase} fits while the rows of a pass average below {rows} tokens; at the cap it takes "
-                "{at_cap} of the {capacity} of each node",
-                **told,
-            )
-        case "near":
-            told |= {"expected": show_bytes(finding.expected), "low": show_bytes(finding.low)}
-            return say(
-                "{phase} is expected to take {expected} of the {capacity} of each card, at the least {low} (most: "
-                "{owner})"
-                if on_gpu
-                else "{phase} is expected to take {expected} of the {capacity} of each node, at the least {low} "
-                "(most: {owner})",
-                **told,
-            )
-        case "shape":
-            told["expected"] = show_bytes(finding.expected)
-            return say(
-                "{phase} would take {expected} of the {capacity} of each card, but the model's shape is guessed from "
-                "its name: its config.json (--model FILE) settles it"
-                if on_gpu
-                else "{phase} would take {expected} of the {capacity} of each node, but the model's shape is guessed "
-                "from its name: its config.json (--model FILE) settles it",
-                **told,
-            )
-        case "high":
-            return say(
-                "{phase} may need up to {high}, and each card has {capacity} (least certain: {owner})"
-                if on_gpu
-                else "{phase} may need up to {high}, and each node has {capacity} (least certain: {owner})",
-                **told,
-            )
-        case "set_aside":
-            return say(
-                "the step fits, but {phase} may still need {size} more than each node has: watch the first one", **told
-            )
-        case "phase":
-            return say(
-                "the log does not show in which phase it ran out, and by the settings every phase fits: answer in which"
-            )
-        case "unread":
-            return say("the value of {key} could not be read, and how much a card holds rests on it", **told)
-        case "launch":
-            return say("no setting of the run was seen, so its memory is counted by defaults: give the launch script")
-        case "unexplained":
-            return say(
-                "{size} of what {phase} needed are explained by no setting: check the model, the lengths, the files "
-                "that were seen, other processes, and whether it grows from step to step",
-                **told,
-            )
-        case "contradicted":
-            told["low"] = show_bytes(finding.expected)
-            return say(
-                "by the settings {phase} takes at least {low} of {capacity}, though the run passed it: one of its "
-                "inputs is seen wrong",
-                **told,
-            )
-    if not finding.short:
-        return (
-            say("how much memory a card has is not known (--gpus)")
-            if on_gpu
-            else say("how much RAM a node has is not known (--host-ram)")
-        )
-    return (
-        say("it fits only on cards with at least {size}, and what a card has is not known (--gpus)", **told)
-        if on_gpu
-        else say(
-            "it fits only on nodes with at least {size} of RAM, and what a node has is not known (--host-ram)", **told
-        )
-    )
 
 
 def cannot_start(now: PhaseSum) -> bool:

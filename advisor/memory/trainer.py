@@ -15,7 +15,8 @@ def trainer_of(run: Run) -> Trainer:
     if run.mechanics.trainer == "deepspeed" and run.value("actor.zero_stage") is None:
         if (run.number("actor.shard_size") or 0) > 1:
             return "fsdp"
-        return "deepspeed" if unread_stage(run) else "ddp"
+        # an optimizer is in host RAM by ZeRO alone, which shares it
+        return "deepspeed" if unread_stage(run) or run.is_on("actor.optimizer_offload") else "ddp"
     return run.mechanics.trainer
 
 

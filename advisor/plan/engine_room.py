@@ -5,7 +5,8 @@ from __future__ import annotations
 from advisor.knowledge.schema import Remedy
 from advisor.language import say
 from advisor.memory.constants import BF16
-from advisor.memory.fit import cannot_start, finding_clause
+from advisor.memory.fit import cannot_start
+from advisor.memory.fit_clause import finding_clause
 from advisor.memory.inputs import SHARE
 from advisor.memory.predict import Prediction
 from advisor.run.run import KnobValue

@@ -10,11 +10,8 @@ from msgspec.structs import replace
 from advisor.diagnosis.conditions import all_hold
 from advisor.diagnosis.deciding import acts_in
 from advisor.knowledge.schema import Cause, Remedy
-from advisor.language import clauses, listed, mark, say, sentences
-from advisor.memory.cells import Place
-from advisor.memory.fit import finding_clause, worst_of_each_place
-from advisor.memory.ledger import implausible, peak_rises
-from advisor.memory.predict import Overrides, Prediction
+from advisor.language import listed, mark, say, sentences
+from advisor.memory.predict import Overrides
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.applicable import (
     applies,
@@ -53,9 +50,8 @@ from advisor.plan.situation import Situation
 from advisor.plan.steps import mending_step, step_of
 from advisor.plan.vendor import in_words_of
 from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
-from advisor.plan.ways_out import squeezed, ways_out
+from advisor.plan.ways_out import shortfall, squeezed, ways_out
 from advisor.run.natives import native
-from advisor.units import show_bytes
 from advisor.words import sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
@@ -352,7 +348,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     lifted = max((step.host_limit for step in ranked if step.selected), default=0)
     after = situation.predictor.lifted(lifted).predict(overrides_of(ranked), fixed)
-    short = _shortfall(situation, after, any(step.selected for step in ranked), told=bool(beyond))
+    short = shortfall(situation, after, any(step.selected for step in ranked), told=bool(beyond))
     short = "" if situation.refuted else short  # the sums are not the run's
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     margin = situation.predictor.margin
@@ -504,37 +500,3 @@ def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
         and not by_default(remedy, situation)
         and not isinstance(propose(remedy, situation, {}), Proposal)
     )
-
-
-def _shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool) -> str:
-    """What is too much after the selected steps, place by place; else what still stands in doubt. `told`: that it fits
-    neither with offload nor without, where that is so.
-    """
-    if not after.ledger.gpu:
-        return ""  # what is missing is told where the sums would be
-    worst = worst_of_each_place(after.fit)
-    # the size of the place that did not run out decides nothing where no change moves anything there
-    other: Place = "host" if situation.place == "gpu" else "gpu"
-    moved = chosen and peak_rises(situation.now.ledger, after.ledger, other)
-    against = [
-        finding_clause(one)
-        for one in worst
-        if one.reason != "capacity"
-        or ((moved or one.place == situation.place) and not (one.place == "gpu" and situation.rows_unknown))
-    ]
-    against = [] if after.run.quoted else against  # nor a sum of settings that nobody saw
-    peak = after.ledger.peak("gpu")
-    if against and peak is not None and not after.fit.of_defaults and implausible(after.run, after.ledger):
-        return say(
-            "Counted with defaults for what was not seen, lengths above all, a card of {room} would hold {size}: these "
-            "are not the run's",
-            size=show_bytes(peak.expected),
-            room=show_bytes(after.ledger.gpu_capacity or 0),
-        )
-    if after.fit.verdict != "does_not_fit":
-        said = after.run.doubts  # each face tells these at the head of its plan
-        doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
-        return sentences([*doubts, clauses(against)])
-    if after.squeeze is None:
-        return clauses(against)
-    return "" if told else squeeze_clause(after.squeeze)

@@ -9,14 +9,18 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 
 from advisor.language import clauses, listed, mark, say, sentences
-from advisor.memory.fit import PLACES, Fit, FitFinding
+from advisor.memory.cells import Place
+from advisor.memory.fit import PLACES, Fit, FitFinding, worst_of_each_place
+from advisor.memory.fit_clause import finding_clause
+from advisor.memory.ledger import implausible, peak_rises
 from advisor.memory.predict import Overrides, Prediction
+from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.job_limit import needed_on_host
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
 from advisor.plan.sizes import smallest_card
 from advisor.run.run import Knob, Run
-from advisor.units import GIB
+from advisor.units import GIB, show_bytes
 from advisor.words import PHASE_TITLES
 
 TIMES_NODES = (2, 4, 8, 16)
@@ -204,3 +208,37 @@ def _worst(fit: Fit, place: str) -> FitFinding | None:
     """What is over at a place."""
     over = [f for f in fit.findings if f.place == place and f.reason in ("over", "engine") and f.short]
     return max(over, key=lambda f: f.short, default=None)
+
+
+def shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool) -> str:
+    """What is too much after the selected steps, place by place; else what still stands in doubt. `told`: that it fits
+    neither with offload nor without, where that is so.
+    """
+    if not after.ledger.gpu:
+        return ""  # what is missing is told where the sums would be
+    worst = worst_of_each_place(after.fit)
+    # the size of the place that did not run out decides nothing where no change moves anything there
+    other: Place = "host" if situation.place == "gpu" else "gpu"
+    moved = chosen and peak_rises(situation.now.ledger, after.ledger, other)
+    against = [
+        finding_clause(one)
+        for one in worst
+        if one.reason != "capacity"
+        or ((moved or one.place == situation.place) and not (one.place == "gpu" and situation.rows_unknown))
+    ]
+    against = [] if after.run.quoted else against  # nor a sum of settings that nobody saw
+    peak = after.ledger.peak("gpu")
+    if against and peak is not None and not after.fit.of_defaults and implausible(after.run, after.ledger):
+        return say(
+            "Counted with defaults for what was not seen, lengths above all, a card of {room} would hold {size}: these "
+            "are not the run's",
+            size=show_bytes(peak.expected),
+            room=show_bytes(after.ledger.gpu_capacity or 0),
+        )
+    if after.fit.verdict != "does_not_fit":
+        said = after.run.doubts  # each face tells these at the head of its plan
+        doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
+        return sentences([*doubts, clauses(against)])
+    if after.squeeze is None:
+        return clauses(against)
+    return "" if told else squeeze_clause(after.squeeze)

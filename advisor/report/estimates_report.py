@@ -12,7 +12,8 @@ from advisor.exits import Exit
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, say
 from advisor.memory.cells import Ledger, Place
-from advisor.memory.fit import PLACES, FitVerdict, finding_clause, worst_of_each_place
+from advisor.memory.fit import PLACES, FitVerdict, worst_of_each_place
+from advisor.memory.fit_clause import finding_clause
 from advisor.report.json_report import SCHEMA, estimate_json
 from advisor.report.phrases import fit_sentence
 from advisor.run.natives import native

@@ -6,7 +6,8 @@ from typing import Any
 
 from advisor.language import clauses, listed, say, say_count
 from advisor.layouts import Layout, Layouts, suffices
-from advisor.memory.fit import finding_clause, worst_of_each_place
+from advisor.memory.fit import worst_of_each_place
+from advisor.memory.fit_clause import finding_clause
 from advisor.report import phrases
 from advisor.report.json_report import SCHEMA, estimate_json, step_json
 from advisor.report.layout import join, section, table, wrap, wrap_each

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from advisor.state import State
 
 HOLDERS, PHASES = 3, 4
-"""Shown at most."""
+"""Owners shown at the least, phases at most."""
+LEFT = 0.15
+"""Of the phase: what is more has names (judgement)."""
 SMALL = 0.25
 """Of the fullest phase; one below it did not die."""
 _NUMBERS = frozenset({1, 2})
@@ -56,7 +58,12 @@ def memory_section(state: State) -> list[str]:
     then = plan.after.phase(place, now.phase) if plan.after is not None and plan.selected() else None
     columns = [now, *([then] if then is not None else [])]
     held = [_by_owner(phase) for phase in columns]
-    largest = sorted({**held[0], **held[-1]}, key=lambda owner: -max(sizes[owner] for sizes in held))[:HOLDERS]
+    largest = sorted({**held[0], **held[-1]}, key=lambda owner: -max(sizes[owner] for sizes in held))
+    shown = next(
+        count for count in range(min(HOLDERS, len(largest)), len(largest) + 1)
+        if sum(held[0][owner] for owner in largest[count:]) <= LEFT * now.expected
+    )  # fmt: skip
+    largest = largest[:shown]
     rows = [[TITLES[owner], *(show_gib(sizes[owner]) for sizes in held)] for owner in largest]
     rest = [sum(sizes.values()) - sum(sizes[owner] for owner in largest) for sizes in held]
     rows += [[say("other"), *map(show_gib, rest)]] if any(rest) else []

@@ -18,10 +18,10 @@ from advisor.memory.fit import (
     FitFinding,
     FitVerdict,
     capacity_of,
-    finding_clause,
     room_of,
     worst_of_each_place,
 )
+from advisor.memory.fit_clause import finding_clause
 from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import NotProposed, Plan
 from advisor.report.step_words import change_line as change_line
@@ -421,16 +421,17 @@ def printed(entry: Evidence, most: int | None = None) -> str:
 
 
 def machine_line(machine: Machine, topology: Topology, platform: Platform = "cuda") -> str:
-    """ "2 nodes · 8 × A100-SXM4-40GB · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0".
+    """ "2 nodes of 8 × A100-SXM4-40GB each · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0".
 
     By the launch's topology the nodes that nobody states, and how many GPUs where nobody knows of which kind they are.
     """
     parts = []
     nodes = machine.nodes or (topology.nodes if topology.known else 1)
-    if nodes > 1:
-        parts.append(say("{count} nodes", count=nodes))
     one_memory = platform in ("mps", "cpu") and not machine.gpus
-    parts.append(say("no card with memory of its own") if one_memory else cards(machine, topology.counted))
+    own = say("no card with memory of its own") if one_memory else cards(machine, topology.counted)
+    each = nodes > 1 and machine.gpus
+    parts += [say("{count} nodes of {cards} each", count=nodes, cards=own)] if each else [own]
+    parts = [say("{count} nodes", count=nodes), *parts] if nodes > 1 and not each else parts
     host = machine.host
     if host.total_bytes is not None and host.limit_bytes is not None:
         sizes = {"size": show_bytes(host.total_bytes), "limit": show_bytes(host.limit_bytes)}

@@ -30,6 +30,7 @@ from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, sentence
 
 if TYPE_CHECKING:
+    from advisor.run.run import Run
     from advisor.state import State
 
 QUOTED, BRIEFLY = 180, 90
@@ -366,6 +367,11 @@ _TRAINS = {
 _ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 
 
+def _given(run: Run, name: str) -> bool:
+    """Whether launch or log states a knob."""
+    return (knob := run.knobs.get(name)) is not None and knob.source in ("script", "log")
+
+
 def set_up(state: State) -> str:
     """Of a run that generates its answers: what trains, which engine generates, and whether they share cards."""
     run, facts = state.run, state.situation.facts if state.situation is not None else {}
@@ -379,7 +385,9 @@ def set_up(state: State) -> str:
     parts = []
     if trainer in ("fsdp", "megatron") and (read or shown is not None or not several):
         parts.append(say(_TRAINS[trainer]))
-    elif trainer not in ("fsdp", "megatron") and run.seen_whole and run.unread is None and not run.launcher_unseen:
+    elif trainer not in ("fsdp", "megatron") and (
+        (run.seen_whole and run.unread is None and not run.launcher_unseen) or _given(run, "actor.zero_stage")
+    ):
         parts.append(say(_TRAINS[trainer], stage=stage_of(run, trainer_of(run))))
     elif several:
         parts.append(say("FSDP or Megatron trains, which is not told: their settings have other names"))
@@ -397,6 +405,8 @@ def set_up(state: State) -> str:
         told = say("{engine} generates on the same cards", engine=engine)
     elif not run.topology.known and not run.seen_whole:  # what places it was not seen
         told = say("{engine} generates; whether on the same cards is not told", engine=engine)
+    elif run.topology.engine_elsewhere:
+        told = say("{engine} generates in a server of its own", engine=engine)
     else:
         told = say("{engine} generates on cards of its own", engine=engine)
     return say("Set-up: {parts}.", parts=clauses([*parts, told]))

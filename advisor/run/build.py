@@ -21,7 +21,7 @@ from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere
 from advisor.run.filled_knobs import TAKEN_AT_DEFAULT, by_hint, engine_size, fill_knobs, quantised
 from advisor.run.general import Cards, cards_of, unsharded_by
-from advisor.run.hints import hints_of
+from advisor.run.hints import hints_of, model_in_words
 from advisor.run.implied import stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.model_read import another_model, critic_shape, fuller_name, model_name, model_shape
@@ -118,7 +118,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     topology = replace(topology, assumed="") if launch is not None and launch.hints else topology
     inputs = replace(inputs, knobs={**_observed(inputs, natives), **inputs.knobs})
     told = inputs.knobs.get("algorithm.estimator")
-    prose = inputs.prose if launch is None or not launch.program else ()
+    alone = launch is None or not launch.program  # else of a person's words only the model, where nothing names one
+    prose = inputs.prose if alone else ()
     missed = (inputs.launch.hints, inputs.launch.missing) if inputs.launch is not None else ()
     hints = inputs.tables.once(
         ("hints", missed, shipped, prose), lambda: hints_of(inputs.launch, shipped, inputs.models, prose)
@@ -151,7 +152,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         topology = replace(topology, model_parallel=ways)
     elif mechanics.trainer == "fsdp" and (ways := _sizes(natives, inputs.knobs, ("tensor",))) > 1:
         topology = replace(topology, model_parallel=ways)
-    stated = model_name(natives, launch, inputs.models, inputs.printed_model, hints.model)
+    worded = hints.model or inputs.tables.once(("worded",), lambda: model_in_words(inputs.prose, inputs.models))
+    stated = model_name(natives, launch, inputs.models, inputs.printed_model, worded)
     name = fuller_name(inputs.model_name or "", stated, inputs.models) or None
     whole = base_parameters(inputs.counts)
     found = partial(model_shape, name or "", inputs.models, inputs.printed_config, whole)

@@ -12,7 +12,7 @@ from advisor.language import listed, say, sentences
 from advisor.regex import regex
 from advisor.run.recipe import method_named, recipe_of
 from advisor.run.run import Knob
-from advisor.run.shape import match_alias
+from advisor.run.shape import match_alias, size_in_name
 from advisor.script.launch import Launch
 
 _SUFFIX = regex(r"\.(?:sh|bash|ya?ml|json|toml|py)$")
@@ -66,14 +66,29 @@ def hints_of(
 def _hints_in_prose(words: Sequence[str], models: Sequence[ModelFact]) -> Hints:
     """What a person names: the one method, the one model, adapters where nobody says that all is trained."""
     methods = {told for word in words if _IS_METHOD.search(word) and (told := method_named(word))}
-    sized = {word.lower(): word for word in words if _SIZE.search(word) and match_alias(word, models) is not None}
-    method = methods.pop() if len(methods) == 1 else ""
-    model = next(iter(sized.values())) if len(sized) == 1 else ""
+    method, model = methods.pop() if len(methods) == 1 else "", model_in_words(words, models)
     lowered = {word.lower() for word in words}
     adapters = bool(_ADAPTERS & lowered) and "full" not in lowered
     found = [*filter(None, (recipe_of(method).title if method else "", "LoRA" if adapters else "", model))]
     said = say("By the words of the text alone: {what}; that is a hint.", what=listed(found)) if found else ""
     return Hints(model, method, adapters, said)
+
+
+def model_in_words(words: Sequence[str], models: Sequence[ModelFact]) -> str:
+    """The one model that words name, "Qwen2.5-7B", "llama 7B", "7B llama", "starcoder"; else the one size, "1.9B"; ""
+    where they name several or none."""
+    words = [re.sub(r" ?billion\Z", "B", word) for word in words]
+    runs = (words[at : at + count] for count in (2, 3) for at in range(len(words)))
+    sized = (run for run in runs if any(map(_SIZE.search, run)))
+    phrases = ("-".join(one) for run in sized for one in (run, run[::-1]))
+    named: dict[str, str] = {}
+    for word in (*words, *phrases):  # the shorter first
+        if re.search(r"\d|[A-Z]|[a-z]{6}", word) and (fact := match_alias(word, models)) is not None:
+            named.setdefault(fact.name, word)
+    sizes = {size for word in words if (size := size_in_name(word.lower()))}
+    if len(named) == 1:
+        return next(iter(named.values()))
+    return f"{sizes.pop() / 1e9:g}B" if not named and len(sizes) == 1 else ""
 
 
 def _said(words: Sequence[str], found: Iterable[str], launch: Launch | None) -> str:

@@ -56,6 +56,12 @@ _SAME_COUNT, _ROUNDED = 1e-6, 0.002
 """Parts of a parameter count by which a full and a rounded print of it may differ from models.yaml (judgement)."""
 _COUSIN = 1.5
 """Times by which a model of the family is another one ("gemma-2-2b" has 2.6B; judgement)."""
+MOST_WORDS = 7
+"""Words that a model's name has at most (judgement)."""
+A_FEW = 3
+"""Words with a size among them that are no sentence (judgement)."""
+_SENTENCE = regex(r"[,;。，；！？?!\u4e00-\u9fff]|\.(?:\s|$)")
+"""Marks of a sentence, and Chinese characters."""
 FindConfig = Callable[[str], "Path | None"]
 
 
@@ -75,6 +81,24 @@ def find_shape(name: str, models: Sequence[ModelFact], lookup: FindConfig = loca
     if known is not None:
         return _shape(known, known.name, known.parameters, "computed", f"models.yaml: {known.name}")
     return _estimated(name, models)
+
+
+def is_name(text: str, models: Sequence[ModelFact]) -> bool:
+    """Whether a text is what a model is called, or where it lies: words of a name, and no sentence."""
+    words = text.split()
+    sentence = _SENTENCE.search(text) is not None or len(words) > MOST_WORDS
+    if not sentence and (len(words) < 2 or (size_in_name(_plain(text)) and len(words) <= A_FEW)):
+        return True
+    known = _words_of_names(tuple(alias for fact in models for alias in (fact.name, *fact.aliases)))
+    named = all(any(map(str.isdigit, word)) or word.strip("()").lower() in known for word in words)
+    return (not sentence and named) or local_config(text.strip()) is not None
+
+
+@lru_cache(maxsize=2)
+def _words_of_names(names: tuple[str, ...]) -> frozenset[str]:
+    """The words that models' names are made of, and those that people put beside them."""
+    made = (part for name in names for part in re.split(r"[^a-z]+", name.lower()) if part)
+    return frozenset((*made, "instruct", "chat", "base", "it", "hf", "model", "with", "lora", "qlora", "full"))
 
 
 def shape_of(fact: ModelFact, name: str, note: str) -> ModelShape:

@@ -121,8 +121,8 @@ def _assumed(recognised: Recognised) -> tuple[str, ...]:
     if recognised.era_told_by == "dates":
         return (
             say(
-                "Nothing tells the version of {framework}: by the log, of {day} or before, {era} is assumed. --lib "
-                "{package}=VERSION settles which settings and defaults hold.",
+                "Nothing tells the version of {framework}: by the log's age ({day} at the latest) {era} is assumed. "
+                "--lib {package}=VERSION settles which settings and defaults hold.",
                 **told,
                 day=recognised.dated,
             ),

@@ -44,7 +44,8 @@ def is_training(program: str) -> bool:
 def is_other_work(program: str) -> bool:
     """Whether a program's name has the shape of what comes before or after training."""
     last = program.rsplit("/", 1)[-1].replace("trainer", "")
-    return _OTHER_WORK.search(program) is not None and "train" not in last
+    near = "/".join(program.split("/")[-2:]) if program.startswith("/") else program  # a disk's name tells no work
+    return _OTHER_WORK.search(near) is not None and "train" not in last
 
 
 _SERVES = regex(r"(^|[ ./_])(rollout|vllm[-_]serve)(\.py)?$")

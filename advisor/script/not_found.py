@@ -66,6 +66,10 @@ def hinted_launch(reading: ShellReading, base: Path) -> Launch | None:
     )
 
 
+_RUN_NAME = regex(r"(?i)(?:exp\w*|run|project|job|wandb\w*)_?name$")
+"""Variables that hold what a person calls the run."""
+
+
 def left_variables(files: Files, path: Path, positional: tuple[str, ...]) -> Launch | None:
     """What a script that ends before its command sets for it, as hints; None where it sets hardly anything."""
     data = _HOME.sub(lambda home: b"." + _nothing(len(home[0]) - 1), files.documents[0].data)
@@ -75,7 +79,9 @@ def left_variables(files: Files, path: Path, positional: tuple[str, ...]) -> Lau
     hinted = hinted_launch(read_shell(files, path, positional, instead=text), path.parent)
     if hinted is None or len(hinted.settings) < FEWEST:
         return None
-    return replace(hinted, hints=(), missing=(), not_found=(), notes=(say(_NO_COMMAND),))
+    named = (one.text for one in hinted.settings if _RUN_NAME.search(one.key))
+    words = tuple(word for text in named for word in re.split(r"[^A-Za-z0-9.]+", text) if word)
+    return replace(hinted, hints=(), missing=(), not_found=(), notes=(say(_NO_COMMAND),), prose=words)
 
 
 def _nothing(length: int) -> bytes:

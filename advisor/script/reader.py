@@ -126,7 +126,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
     from advisor.script.fragment import read_fragment, read_pasted, unread
     from advisor.script.not_found import hinted_launch, left_variables
     from advisor.script.pasted import engine_arguments
-    from advisor.script.shell import embedded_python, other_commands, read_shell
+    from advisor.script.shell import embedded_python, other_commands, read_shell, shared_cards
 
     try:
         reading = read_shell(files, path, positional, by_dash=by_dash)
@@ -149,7 +149,10 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         notes += _odd_bytes(
             document.data, "" if document is files.documents[0] else clean_line(str(document.path.name))
         )
-    launches, hinted = tuple(item.launch for item in reading.launches), None
+    hinted = None
+    launches = tuple(
+        replace(item.launch, cuts=(*item.launch.cuts, *shared_cards(reading, item))) for item in reading.launches
+    )
     engine = engine_arguments(files.documents[0].data)
     if len(launches) == 1:
         launches = (replace(launches[0], settings=(*launches[0].settings, *engine)),)

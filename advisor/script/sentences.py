@@ -66,7 +66,9 @@ _IS_SO = regex(
     + "|我|目前|现在|已经|即使|仍然|还是".encode()
 )
 """Words of a sentence that tells what was done, whatever else it holds."""
-_WORD = regex(r"[A-Za-z][A-Za-z0-9._-]+")
+_SIZED = r"\d[\d.]*(?: ?billion|[bB](?![A-Za-z0-9]))(?:-[A-Za-z0-9-]+)?"
+_WORD = regex(rf"[A-Za-z][A-Za-z0-9._-]+|(?<![\w.])(?:{_SIZED}|\d\.\d)")
+"""Words, sizes of models ("7B", "15 billion") and versions ("3.1")."""
 MOST_WORDS = 1_000
 
 

@@ -432,6 +432,31 @@ def other_commands(reading: ShellReading) -> tuple[tuple[str | None, ...], ...]:
     return tuple(tuple(_text(word.pieces) for word in command.fields) for command in others)
 
 
+_SERVES = regex(r"roll_?out|serve|serving|vllm|sglang|api_server|deploy|lmdeploy|generat", re.IGNORECASE)
+"""Words of a command that starts an engine."""
+_IDS = regex(r"\d{1,3}(?:,\d{1,3})*")
+
+
+def shared_cards(reading: ShellReading, draft: ShellLaunch) -> tuple[str, ...]:
+    """That an engine which the script starts by another command is given cards of this launch, a sentence each."""
+    own, told = _visible(draft.command), []
+    for command in reading.trace.commands:
+        words = [text for word in command.fields[:4] if (text := _text(word.pieces))]
+        both = sorted(own & (ids := _visible(command)))
+        if command.number not in draft.group and both and ids != own and any(map(_SERVES.search, words)):
+            cards = ", ".join(map(str, both))
+            each = {"cards": cards, "other": " ".join(words[:2])}
+            told.append(
+                say("GPU {cards} is given to this command and to `{other}`: engine and trainer share it.", **each)
+            )
+    return tuple(told)
+
+
+def _visible(command: TracedCommand) -> set[int]:
+    text = _text(command.environment.get(b"CUDA_VISIBLE_DEVICES", ())) or ""
+    return {int(one) for one in text.split(",")} if _IDS.fullmatch(text) else set()
+
+
 def _not_exported(reading: ShellReading, command: TracedCommand) -> list[str]:
     """Variables that libraries read, set on lines of their own, that the command does not get and nothing else uses."""
     missed = {name: line for name, line in reading.for_libraries.items() if name not in command.environment}

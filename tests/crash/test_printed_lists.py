@@ -67,3 +67,15 @@ def test_printed_settings_are_of_the_framework_that_knows_most_of_them(tmp_path:
     printed = "Namespace(per_device_train_batch_size=8, gradient_accumulation_steps=2, gradient_checkpointing=False)\n"
     (tmp_path / "run.log").write_text(printed + OOM)
     assert open_session(SessionRequest(None, logs=(tmp_path / "run.log",))).run.framework == "transformers"
+
+
+def test_a_dictionary_that_is_printed_in_part_is_read_by_its_columns() -> None:
+    text = """(main_task pid=7)                'lam': 1.0,
+(main_task pid=7)  'critic': {'grad_clip': 1.0,
+(main_task pid=7)             'model': {'fsdp_config': {'param_offload': False,
+(main_task pid=7)                                       'wrap_policy': {'min': 0}},
+(main_task pid=7)                       'path': 'm'},
+"""
+    found = judge(text).settings
+    assert found["critic.model.fsdp_config.param_offload"] == "false"
+    assert (found["critic.model.path"], "lam" in found) == ("m", False)

@@ -52,14 +52,3 @@ def test_the_phases_are_held_side_by_side_where_none_is_known(
 ) -> None:
     report = short_report(died(tmp_path, "--deepspeed ds_z3_config.json", **phase))
     assert ("Memory by phase" in report) is shown
-
-
-def test_the_logits_of_a_pass_are_told_where_the_model_is_not_known(tmp_path: Path) -> None:
-    script = tmp_path / "run.sh"
-    script.write_text(
-        SFT.format(more="--cutoff_len 32768 --deepspeed ds_z3_config.json").replace("Qwen/Qwen2.5-7B", "out/x")
-    )
-    state = open_session(SessionRequest(script=script, answers={"memory": "gpu"}))
-    (told,) = [remark for remark in state.diagnosis.remarks if "each fp32 copy of its logits" in remark]
-    assert "32,768 tokens" in told
-    assert "18.55 GiB" in told  # 4 bytes × 151,936 × 32,768

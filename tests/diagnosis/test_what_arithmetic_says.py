@@ -27,7 +27,7 @@ def diagnosed(folder: Path, script: str, log: str = "", **asked: object) -> Stat
 
 @pytest.mark.parametrize(
     ("tried", "heads", "width", "rows", "tokens"),
-    [(64 * GIB, 32, 4, 2, 16384), (8 * GIB, 32, 2, 32, 2048), (25136296427, 16, 2, 1, 28026)],
+    [(64 * GIB, 32, 4, 2, 16384), (8 * GIB, 32, 2, 2, 8192), (25136296427, 16, 2, 1, 28026)],
 )
 def test_a_size_is_read_as_attention_scores(tried: int, heads: int, width: int, rows: int, tokens: int) -> None:
     assert scores_of(tried, heads, width) == (rows, tokens)
@@ -82,3 +82,22 @@ def test_the_arrow_of_a_notebook_is_the_failing_line(tmp_path: Path) -> None:
     state = diagnosed(tmp_path, "", log)
     assert state.crash.source_line.startswith("output = linear(")
     assert state.diagnosis.cause == "batch-too-big"
+
+
+def test_a_softmax_of_attention_goes_before_memory_in_pieces_and_words_beside_the_launch_are_read(
+    tmp_path: Path,
+) -> None:
+    log = (
+        'Traceback of TorchScript (most recent call last):\n  File "<string>", line 83, in <backward op>\n'
+        "            result = torch.softmax(self, dim, dtype)\n"
+        "                grad_self = torch._softmax_backward_data(grad_output, result, dim, self.dtype)\n"
+        "                            ~~~~~~~~~~~~~~~~~~~~~~~~~~~~ <--- HERE\n"
+        "RuntimeError: CUDA out of memory. Tried to allocate 12.00 GiB (GPU 2; 79.15 GiB total capacity; 56.66 GiB "
+        "already allocated; 9.54 GiB free; 68.85 GiB reserved in total by PyTorch)\n"
+    )
+    state = diagnosed(
+        tmp_path, "", log, gpus="8xA100-80GB", model="starcoder with 8k context, and it runs out of memory"
+    )
+    assert (state.diagnosis.cause, state.run.model and state.run.model.name) == ("batch-too-big", "StarCoder")
+    assert any("1 × 8,192" in remark for remark in state.diagnosis.remarks)
+    assert state.plan.steps[0].id == "flash-attention"

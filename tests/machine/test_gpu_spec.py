@@ -21,6 +21,9 @@ from .facts import A100_40, A100_80, FACTS, GH200, H100, H100_NVL, RTX_3090, T4,
     [
         ("8xA100-40GB", 8, A100_40),
         ("8xa100-40gb", 8, A100_40),
+        ("A100 40GB 8 GPUs", 8, A100_40),
+        ("单机5张3090卡", 5, RTX_3090),
+        ("3090*2", 2, RTX_3090),
         ("8 x A100 80GB", 8, A100_80),
         ("8×A100-80G", 8, A100_80),
         ("A100-80GBx8", 8, A100_80),
@@ -225,3 +228,13 @@ def test_words_that_name_no_card_are_a_note_where_a_death_is_told(text: str) -> 
     assert "names no card" in note
     with pytest.raises(ValueError, match="8xA100-40GB"):
         parse_gpus(text, FACTS)
+
+
+def test_cards_told_twice_are_counted_once() -> None:
+    cards, _ = cards_named("8 GPUs, 24G*8", FACTS)
+    assert [round((card.total_bytes or 0) / GIB) for card in cards] == [24] * 8
+    assert [card.name for card in parse_gpus("two 40G A100 GPUs and one 80G", FACTS)] == [
+        *(A100_40.name, A100_40.name),
+        A100_80.name,
+    ]
+    assert (nodes_told("8台8卡A100 80g", 8), nodes_told("8x 80G A100", 8)) == (8, None)

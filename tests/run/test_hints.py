@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from advisor.knowledge import load_knowledge
+from advisor.run.hints import model_in_words
+from advisor.run.shape import is_name
+from advisor.script.sentences import words_in
 from advisor.session import SessionRequest, open_session
 from advisor.state import State
 
@@ -77,3 +81,19 @@ def test_a_script_with_a_launch_needs_no_hints(tmp_path: Path) -> None:
         tmp_path, "bash install_dpo_lora.sh\nswift sft --model Qwen/Qwen2.5-7B --train_type full", "ms-swift"
     ).run
     assert (run.algorithm, run.trains_adapters, run.told_first) == ("sft", False, ())
+
+
+def test_words_name_a_model_in_parts_and_no_sentence_is_a_name() -> None:
+    models = load_knowledge().models
+    named = {
+        "7B llama full fine-tune": "llama-7B",
+        "We train Llama 3.1 8B with LoRA": "Llama-3.1-8B",
+        "1.929B full fine-tune": "1.929B",
+        "LLaMA-2-13B beside Llama-2-7B": "",
+    }
+    for text, model in named.items():
+        assert model_in_words(words_in(text.encode()), models) == model, text
+    for text in ("7B llama", "Mixtral 8x7B with QLoRA", "llama 3.1 8b instruct", "out/x"):
+        assert is_name(text, models), text
+    for text in ("It will oom (memory not cuda memory) and killed by system", "训练Baichuan2-7B-Base报OOM异常"):
+        assert not is_name(text, models), text

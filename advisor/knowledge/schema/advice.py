@@ -65,6 +65,8 @@ class CauseWords(Strict, frozen=True):
     when: Expression
     title: str = ""
     explains: str = ""
+    leads: tuple[str, ...] = ()
+    """Remedies that go first then."""
 
 
 class Cause(Strict, frozen=True):

@@ -37,11 +37,11 @@ class Signature(Strict, frozen=True):
     """One sentence for the user."""
     look_alikes: tuple[str, ...] = ()
     versions: str = ""
-    until: str = ""
-    """The day after which hardly anybody runs a version that prints it; "" where they still do."""
     sample: str = ""
     confidence: str = ""
     source: str = ""
+    until: str = ""
+    """The last day on which messages of this form are usual, "2024-03-31": what prints no time is not newer."""
     limit: Full = "card"
     """What was full."""
     settle_by: tuple[str, ...] = ()
