@@ -1,0 +1,44 @@
+"""Knows on which lines the functions of a package's releases stand, so that a traceback tells its versions."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+import msgspec
+from msgspec import Struct
+
+from advisor.folders import knowledge_folder
+
+
+class CodeLines(Struct, frozen=True):
+    """Where the functions of a package stand, release by release. Made by `tests.knowledge.write_code_lines`."""
+
+    package: str
+    """Its name in the package index."""
+    source: str
+    releases: tuple[str, ...]
+    """Oldest first."""
+    functions: dict[str, dict[str, list[list[int]]]]
+    """File below the import folder ("trl/trainer/utils.py") → function → [first release, last release, first line,
+    last line], once for each stretch of releases and each function of that name. Releases by their place above."""
+
+    def of_frame(self, file: str, function: str, line: int) -> frozenset[int] | None:
+        """The releases in which a line of a file is one of a function; None where no release has the function there."""
+        stretches = self.functions.get(file, {}).get(function)
+        if stretches is None:
+            return None
+        return frozenset(
+            release for first, last, start, end in stretches if start <= line <= end for release in range(first, last + 1)
+        )
+
+
+@cache
+def known_packages() -> frozenset[str]:
+    """The import folders of the packages whose lines are known."""
+    return frozenset(file.stem for file in (knowledge_folder() / "lines").glob("*.json"))
+
+
+@lru_cache(maxsize=16)
+def code_lines(folder: str) -> CodeLines:
+    """The lines of a package, by its import folder. Raises OSError where they are not known."""
+    return msgspec.json.decode((knowledge_folder() / "lines" / f"{folder}.json").read_bytes(), type=CodeLines)
