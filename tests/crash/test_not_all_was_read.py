@@ -87,7 +87,8 @@ def test_an_archive_of_several_files_without_its_end_is_said_to_break_off(name: 
     with tarfile.open(packed, "w") as archive:
         archive.add(log(STEPS + OOM), "train.log")
     whole = packed.read_bytes() if name == "a.tar" else gzip.compress(packed.read_bytes())
-    assert (read(log(whole, name)).verdict, read(log(whole, name)).doubts) == ("oom", ())
+    crash = read(log(whole, name))
+    assert (crash.verdict, crash.doubts) == ("oom", ())
     (doubt,) = read(log(whole[: len(whole) // 2], name)).doubts
     assert "it breaks off" in doubt
 
