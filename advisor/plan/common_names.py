@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from advisor.knowledge.schema import Knowledge, NewValue, Remedy
+from advisor.knowledge.schema import Framework, NewValue, Remedy
 from advisor.plan.situation import Situation
 from advisor.rules.tree import RuleValue
 from advisor.run.natives import Native, is_spelling, last_part, native
@@ -37,10 +37,7 @@ MOST_NAMES = 2
 
 def names_of(knob: str, situation: Situation) -> list[str]:
     """What the dialects call a knob, the commonest first; only names of several words, which are not used for else."""
-    tables, knob = situation.predictor.inputs.tables, _trained(knob)
-    counted = tables.once("names of settings", lambda: _counted(situation.knowledge))
-    mine = [(name, by) for name, by in counted.items() if "_" in name and knob in by and _means(by) == knob]
-    names = [name for name, by in sorted(mine, key=lambda each: -each[1][knob])]
+    names = _called(situation.knowledge.frameworks).get(_trained(knob), [])
     own = situation.facts.get("own_loop")
     if own is None or own.value is not True:
         return names
@@ -59,6 +56,8 @@ def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
         *((one.key, one.text, one) for one in set_here.values() if one.resolved),
         *((key, text, None) for key, text in inputs.log_settings.items() if key not in own_names),
     ]
+    if not stated:
+        return None
     role, names = remedy.knob.partition(".")[0], frozenset(names_of(remedy.knob, situation))
     known = next((one for one in situation.knowledge.knobs if one.id == _trained(remedy.knob)), None)
     pattern = "|".join(filter(None, (known.spelled, known.by_word))) if known is not None else ""
@@ -137,17 +136,23 @@ def _trained(knob: str) -> str:
     return f"actor.{rest}" if role in ROLES and dot else knob
 
 
-def _counted(knowledge: Knowledge) -> Mapping[str, Counter[str]]:
-    """Name → knob → how many dialects mean it."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
-    for framework in knowledge.frameworks:
-        meant = {(last_part(key), _trained(fact.knob)) for key, fact in framework.settings.items() if fact.knob}
-        for name, knob in sorted(meant):  # the same names in every run
-            found[name][knob] += 1
-    return found
+_last: list[tuple[tuple[Framework, ...], Mapping[str, list[str]]]] = []
+"""The dialects asked for last, and what they call each knob: counting all of them is a fifth of a plan."""
 
 
-def _means(by: Counter[str]) -> str:
-    """The knob that most dialects mean by a name; "" where they do not agree."""
-    knob, count = by.most_common(1)[0]
-    return knob if count >= AGREED * by.total() else ""
+def _called(dialects: tuple[Framework, ...]) -> Mapping[str, list[str]]:
+    """Knob → the names of several words by which most of the dialects that have them mean it, the commonest first."""
+    if not _last or _last[0][0] is not dialects:
+        counted: dict[str, Counter[str]] = defaultdict(Counter)
+        for framework in dialects:
+            meant = {(last_part(key), _trained(fact.knob)) for key, fact in framework.settings.items() if fact.knob}
+            for name, knob in sorted(meant):  # the same names in every run
+                counted[name][knob] += 1
+        called: dict[str, list[str]] = defaultdict(list)
+        for name, by in counted.items():
+            knob, count = by.most_common(1)[0]
+            if "_" in name and count >= AGREED * by.total():
+                called[knob].append(name)
+        ordered = {knob: sorted(names, key=lambda name: -counted[name][knob]) for knob, names in called.items()}
+        _last[:] = [(dialects, ordered)]
+    return _last[0][1]

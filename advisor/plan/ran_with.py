@@ -43,8 +43,8 @@ def back_steps(situation: Situation) -> list[PlanStep]:
     """
     if not situation.ran_with:
         named = (RESTORE,) if updated(situation) else (LOOK, RESTORE) if _same_as_before(situation) else ()
-        fitting = (one for one in situation.remedies if all_hold(one.applies_when, situation.facts) is not None)
-        by_id = {one.id: one for one in fitting if one.id in named}
+        known = [one for one in situation.remedies if one.id in named]
+        by_id = {one.id: one for one in known if all_hold(one.applies_when, situation.facts) is not None}
         return [advice_step(by_id[name], situation) for name in named if name in by_id]
     then = _then(situation)
     changed = sorted(_changed_defaults(situation, then), key=lambda one: -one.saves.get(situation.fullest, 0))
