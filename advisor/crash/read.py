@@ -61,6 +61,7 @@ from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
+from advisor.crash.account import memory_near
 from advisor.crash.statements import A_PAGE, holder_said, libraries_now, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.training_bar import training_bar
@@ -70,7 +71,6 @@ from advisor.crash.verdict import (
     ALLOCATOR_WARNING,
     KILL_TOLD,
     KILLS,
-    MET,
     SAID,
     TOLD,
     Judgement,
@@ -267,7 +267,7 @@ class _CrashReader:
             replace(one, find=with_worded(one.find)) for one in marks
             if one.role in _JUDGED
             and not (_is_shortage(one) and one.place[:2] in covered)
-            and not (one.id in SAID and one.place[:2] in (told if one.id in MET else known))
+            and not (one.id in SAID and one.place[:2] in (told if one.id in TOLD else known))
         ]  # fmt: skip
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
         if stamped:  # several logs tell their order only by time; one log by position
@@ -297,6 +297,8 @@ class _CrashReader:
         evidence = self._evidence(judgement, users, rows, last)
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
+            if memory == "unknown" and cause.id in TOLD and self.signatures.statements:
+                memory = memory_near(cause.find.text, self._plain(), self.signatures.statements.account)
             fields = {**_pinned(cause, trace), **_warned(cause, self.run.placed), **_witnessed(judgement)}
             fields |= {**evidence[0].fields, **self._engines(cause), **self._on_card(cause, memory)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])

@@ -37,9 +37,7 @@ KILLS = frozenset(
 GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
 """Ray's text for a worker that went away: the same three guesses each time."""
 ADVICE = "oom-advice"
-MET = ("oom-met-gpu", "oom-met")
-"""A sentence that tells what happened, whatever advice stands on its line."""
-TOLD = ("oom-told-gpu", "oom-told-host", "oom-zh-host", "oom-zh-gpu", "oom-met-gpu", "oom-told", "oom-met", "oom-zh")
+TOLD = ("oom-told-gpu", "oom-told-host", "oom-told-shm", "oom-told")
 """A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
 SAID = frozenset(("oom-words", "oom-said", *TOLD))
 """Words that memory ran out, in which nothing tells the memory."""

@@ -11,7 +11,7 @@ from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean_line
 from advisor.regex import regex
 
-_STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-zh", "oom-advice"})
+_STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-advice"})
 """Signatures of plain words, which tell no memory."""
 _KILLS = frozenset({"killed-9", "exit-137", "bash-killed", "dataloader-killed", "kill-told"})
 """Signatures of a SIGKILL of which nobody says who sent it."""
