@@ -46,7 +46,7 @@ def memory_near(told: str, page: str, words: AccountWords) -> Memory:
 def _told(sentence: str, words: AccountWords) -> Iterator[tuple[Memory, int]]:
     for found in re.finditer(words.short, sentence):
         start, end = found.span()
-        breaks = [one.end() for one in re.finditer(words.breaks, sentence[:start])]
+        breaks = [one.end() for one in re.finditer(words.breaks, sentence) if one.end() <= start]
         before, behind = sentence[breaks[-1] if breaks else 0 : start], sentence[end:]
         asked = re.match(r"[^,;，。.!]*[?？]", behind) is not None and not re.search(words.factive, sentence)
         if asked or re.search(words.unsaid, before) or re.match(words.unsaid_behind, behind):

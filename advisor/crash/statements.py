@@ -207,7 +207,7 @@ def phase_said(
     sentences = [one for one in prose if every or _FAILS.search(one)]
     moments = {phase: words.moment.replace("{what}", names) for phase, names in words.moments.items()}
     told: dict[Phase, str] = {}
-    for named in (words.phases, words.passes, moments):
+    for named in (words.phases, moments):
         told = told or {phase: found[0] for one in sentences for phase, how in named.items()
                         if (found := re.search(how, one)) and not _is_over(one, words.behind.get(phase))}  # fmt: skip
     if not told:

@@ -263,12 +263,10 @@ class StatementWords(Strict, frozen=True):
     """Memory → how a sentence says that a run filled it."""
     numbered: str = ""
     """On how many GPUs it ran: the group that matches."""
-    passes: dict[Phase, str] = {}
-    """The same of phases that every step has; asked where `phases` tell none."""
     moments: dict[Phase, str] = {}
     """Phase → its names."""
     moment: str = ""
-    """It died in the moment that stands for {what}; asked of `moments` where the two above tell none."""
+    """It died in the moment that stands for {what}; asked of `moments` where `phases` tell none."""
     host_holders: dict[str, str] = {}
     """What a page says holds the host's RAM → its words."""
     holders: dict[str, str] = {}
