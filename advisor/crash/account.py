@@ -24,9 +24,9 @@ def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int]
     if _NOT_PROSE.match(text):
         return None
     told = [(memory, found.start() + at) for found in SENTENCE.finditer(text) for memory, at in _told(found[0], words)]
-    if not told and 0 < line <= _TITLE_LINES and (title := re.search(words.title, text)) is not None:
-        if not re.search(words.unsaid, text):
-            told = [(_memory(text, title.span(), words), title.start())]
+    titled = re.search(words.headline, text) if not told and 0 < line <= _TITLE_LINES else None
+    if titled is not None and not re.search(words.unsaid, text):
+        told = [(_memory(text, titled.span(), words), titled.start())]
     return next((one for one in told if one[0] != "unknown"), told[0] if told else None)
 
 

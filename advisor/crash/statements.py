@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
-from advisor.crash.account import SENTENCE
+from advisor.crash.account import SENTENCE, told_in
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import StatementWords
 from advisor.language import say
@@ -99,9 +99,9 @@ def runs_told(text: str, words: StatementWords | None) -> dict[str, int]:
     if words is None or not words.numbered or len(text) > A_PAGE:
         return told
     for found in SENTENCE.finditer(text):
-        filled = [memory for memory, named in words.filled.items() if re.search(named, found[0])]
+        filled = told_in(found[0], words.account)
         counts = {int(next(filter(None, one.groups()))) for one in re.finditer(words.numbered, found[0])}
-        if len(filled) == 1 and len(counts) == 1:
+        if filled and filled[0] != "unknown" and len(counts) == 1:
             told.setdefault(filled[0], counts.pop())
     return told if len(told) > 1 and len(set(told.values())) > 1 else {}
 
@@ -111,7 +111,8 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         sentence = found[0]
         rose = _rose(sentence, words)
         if rose or re.search(words.grows, sentence):
-            places = [place for place, named in words.places.items() if re.search(named, sentence)]
+            named = words.account.memories
+            places = [place for place in ("gpu", "host") if re.search(named[place], sentence)]
             yield f"grows.{places[0]}" if len(places) == 1 else "grows"
             yield "steps"
         if re.search(words.steps, sentence):

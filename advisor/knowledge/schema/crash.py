@@ -197,7 +197,7 @@ class AccountWords(Strict, frozen=True):
     """Words right behind it that take it back."""
     factive: str
     """A question that takes the shortage for granted."""
-    title: str
+    headline: str
     """A line that is the title of a report of a shortage."""
     memories: dict[Memory, str]
     """Memory → its names."""
@@ -211,8 +211,6 @@ class StatementWords(Strict, frozen=True):
     """Memory rose from step to step."""
     rose: str
     """Memory went from `low` to `high`, with their units as `unit` and `unit_`."""
-    places: dict[str, str]
-    """Place → how a sentence names its memory."""
     steps: str
     """Steps were done before it died."""
     first: str
@@ -259,8 +257,6 @@ class StatementWords(Strict, frozen=True):
     """Phase → how a sentence says that it died then."""
     behind: dict[Phase, str] = {}
     """Phase → how a sentence says that it died once that was over, or does not die without it."""
-    filled: dict[str, str] = {}
-    """Memory → how a sentence says that a run filled it."""
     numbered: str = ""
     """On how many GPUs it ran: the group that matches."""
     moments: dict[Phase, str] = {}
