@@ -246,8 +246,8 @@ class _CrashReader:
         if not any(one.role in FAILURES for one in self.placed):
             self.placed = self._ordered([*marks, *cut_finds(ready, self.lines)])
         said = frozenset(at for at, name in enumerate(self.names) if name == SAID_IN)
-        short = len(self.text) <= A_PAGE
-        self.page = [at for at in self._every_line() if short or at[0] in said]  # what a person may have written
+        # what a person may have written
+        self.page = [at for at in self._every_line() if len(self.text) <= A_PAGE or at[0] in said]
         self.said = [line.text for log in said for line in self.lines[log]]
         runs = runs_in(self.lines, [source.changed for source in sources], said)
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
@@ -284,8 +284,8 @@ class _CrashReader:
         evidence = self._evidence(judgement, users, rows, last)
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
-            if memory == "unknown" and cause.id in TOLD and self.signatures.statements:
-                memory = memory_near(cause.find.text, self._plain(), self.signatures.statements.account)
+            if memory == "unknown" and cause.id in TOLD and (words := self.signatures.statements):
+                memory = memory_near(cause.find.text, self._plain(), words.account)
             fields = {**fields_beside(judgement, trace, self.run.placed), **evidence[0].fields}
             fields |= {**self._engines(cause), **self._on_card(cause, memory)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
@@ -300,12 +300,13 @@ class _CrashReader:
         settings = settings_in(printed)
         blocks = settings_in_blocks(written)
         lists = dict(listed_settings(printed))
-        own_list = settings.keys() <= blocks.keys() & lists.keys()  # a person's, in parts of names
-        settings = {} if own_list else {**blocks, **settings}
+        # a list of the same names is a person's, in parts of names
+        settings = {} if settings.keys() <= blocks.keys() & lists.keys() else {**blocks, **settings}
         person = list(dict.fromkeys((*self.said, *lines_in_person(written))))
         in_person = "\n".join(person)
-        page = "\n".join(line.printed for _, line in self.page)
-        stated = statements_in(page, marks.statements) | holder_said(in_person, marks.statements)
+        stated = statements_in("\n".join(line.printed for _, line in self.page), marks.statements) | holder_said(
+            in_person, marks.statements
+        )
         spelled = marks.statements.libraries if marks.statements else {}
         met = {**listed_versions(every, spelled), **libraries_in(self.text, marks.versions)}
         return Crash(

@@ -212,8 +212,8 @@ def phase_said(
         told = told or {phase: found[0] for one in sentences for phase, how in named.items()
                         if (found := re.search(how, one)) and not _is_over(one, words.behind.get(phase))}  # fmt: skip
     if not told:
-        named = ((of_function(found[1]), found[1]) for one in sentences for found in _FUNCTION.finditer(one))
-        told = {phase: name for phase, name in named if phase != "unknown"}
+        called = ((of_function(found[1]), found[1]) for one in sentences for found in _FUNCTION.finditer(one))
+        told = {phase: name for phase, name in called if phase != "unknown"}
     if len(told) != 1:
         return "unknown", ""
     ((phase, quoted),) = told.items()
