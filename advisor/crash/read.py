@@ -161,11 +161,7 @@ def read_ends(
 
 
 def read_text(
-    text: str,
-    name: str,
-    signatures: Signatures,
-    frames: Sequence[FrameRule] = (),
-    progress: Sequence[Progress] = (),
+    text: str, name: str, signatures: Signatures, frames: Sequence[FrameRule] = (), progress: Sequence[Progress] = ()
 ) -> Crash:
     """The same for a log already in memory."""
     return _read([text_source(text, name)], signatures, frames, progress)
