@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
+from advisor.crash.verdict import TOLD as WRITTEN
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
 from advisor.diagnosis.allocation import allocation_facts, allocation_of, heads, in_order, led, narrower
 from advisor.diagnosis.cases import MatchedCase, match_cases
@@ -103,7 +104,7 @@ def diagnose(
         cause=cause.id,
         title=title,
         explains=explains,
-        basis=_basis(walked, known.ledger),
+        basis=_basis(walked, known.ledger, known.crash),
         memory=_memory(facts, walked, known.crash),
         phase=_phase(facts),
         path=path,
@@ -169,8 +170,10 @@ def _walked(
     return walk_likeliest(facts, known.crash, known.ledger, lambda assumed: walk(tree, assumed, answers, proved))
 
 
-def _basis(walked: Walk, ledger: Ledger) -> Basis:
+def _basis(walked: Walk, ledger: Ledger, crash: Crash) -> Basis:
     """measured: the log answered all · computed: script or machine helped · estimated: one is open, guessed, said."""
+    if crash.signature in WRITTEN:
+        return "estimated"
     sources = {step.source for step in walked.steps}
     if "script" in sources and (ledger.doubts or (ledger.gpu and ledger.basis == "estimated")):
         return "estimated"
