@@ -65,7 +65,7 @@ def config(text: str, key: str = "mb") -> Form:
 EXACT: dict[str, Form] = {
     "printf --": bash(f"printf -v M -- '{MB}=%d a.b=1' 8\n{RUN} $M data.max_prompt_length=3\n"),
     "a call with **": trl("common = dict(batch_size=8)\ncfg = GRPOConfig(output_dir='x', **common)\n"),
-    "** as it stands": trl(f"cfg = GRPOConfig(output_dir='x', **{{'batch_size': 8}})\n"),
+    "** as it stands": trl("cfg = GRPOConfig(output_dir='x', **{'batch_size': 8})\n"),
     "** beside the key": trl("common = dict(lr=1)\ncfg = GRPOConfig(batch_size=8, **common)\n"),
     "a derived class": trl(f"{OWN}cfg = My()\n"),
     "a derived class that is named so": trl(
@@ -100,8 +100,8 @@ EXACT: dict[str, Form] = {
     "cd before a file": bash(f"cd sub\nsource ./env.sh\n{LAUNCH}"),
     "a test that only bash knows, run by sh": bash(f'#!/bin/sh\nif [ "$X" == "" ]; then MB=8; else MB=4; fi\n{LAUNCH}'),
     "a row of a table": trl(
-        f"B = dict(lr=1)\nP = {{'a': {{**B, 'batch_size': 8}}, 'b': {{'batch_size': 8}}}}\nuse = 'a'\n"
-        f"cfg = GRPOConfig(output_dir='x', **P[use])\n"
+        "B = dict(lr=1)\nP = {'a': {**B, 'batch_size': 8}, 'b': {'batch_size': 8}}\nuse = 'a'\n"
+        "cfg = GRPOConfig(output_dir='x', **P[use])\n"
     ),
     "a function that is exported": bash(
         f"go() {{ {RUN} {MB}=$2 a.n=$1; }}\nexport -f go\necho 1 | xargs -I{{}} bash -c 'go {{}} 8'\n"
@@ -207,7 +207,7 @@ REFUSED: dict[str, tuple[Form, str]] = {
     "a key that is taken away behind": (bash(f"{RUN} {MB}=8 ~{MB}\n"), f"is taken away by ~{MB}"),
     "several runs of hydra": (bash(f"{RUN} --multirun {MB}=8,4\n"), "several values, one for each run"),
     "a row of a table that is changed": (
-        trl(f"P = {{'a': {{'batch_size': 8}}}}\nP['a']['batch_size'] = 4\ncfg = GRPOConfig(**P['a'])\n"),
+        trl("P = {'a': {'batch_size': 8}}\nP['a']['batch_size'] = 4\ncfg = GRPOConfig(**P['a'])\n"),
         r"may be among \*\*P\['a'\] already",
     ),
     "an array, run by sh": (bash(f"#!/usr/bin/env sh\nA=({MB}=8 a.b=1)\n{RUN} ${{A[@]}}\n"), "where it is dash"),
