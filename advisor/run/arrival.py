@@ -31,6 +31,7 @@ from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
 from advisor.script.python_parser import refuses, spellings, takes_no_value
+from advisor.script.python_tree import every
 from advisor.script.reader import FOLLOWED, module_file, read_again
 
 _OPEN = ("+", "~", *FOLLOWED)
@@ -275,7 +276,7 @@ def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:
 def _of_hydra(program: Document) -> ast.Call | None:
     """The call of `hydra.main` by which a program gets its config."""
     tree = parsed(program.data)
-    decorators = (d for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) for d in n.decorator_list)
+    decorators = (d for n in every(tree, ast.FunctionDef) for d in n.decorator_list)
     return next((d for d in decorators if isinstance(d, ast.Call) and ast.unparse(d.func).endswith("hydra.main")), None)
 
 

@@ -11,9 +11,9 @@ from advisor.hostile import clean_line
 from advisor.language import listed
 from advisor.regex import regex
 from advisor.script.document import ANEW, Changes, EditRequest, Value, comment_text, encoded, refused
-from advisor.script.python_calls import called
 from advisor.script.python_demands import demands
 from advisor.script.python_file import FieldSource, PythonReading, parsed, text_of
+from advisor.script.python_tree import called, calls, every
 
 _NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
 _NAMES = {**dict.fromkeys(("true", "True"), "True"), **dict.fromkeys(("false", "False"), "False"),
@@ -82,8 +82,7 @@ class PythonEditor:
             raise refused("{key} stands in {name}, which other calls are handed, too.", key, name=name)
         computed = (other for other in self.reading.fields if other.key != key and not other.found.known)
         for other in computed:
-            read = (node for node in ast.walk(other.own) if isinstance(node, ast.Attribute))
-            if any(node.attr == key for node in read):
+            if any(node.attr == key for node in every(other.own, ast.Attribute)):
                 raise refused("{key} also decides {others}.", key, others=other.key)
         if isinstance(source.own, ast.NamedExpr):
             others = source.own.target.id
@@ -212,20 +211,16 @@ def several_calls(tree: ast.Module, value: ast.expr) -> str | None:
     """The function whose parameter an expression takes, where that is handed to something that calls it, or is called
     more than once.
     """
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.lineno <= value.lineno <= (node.end_lineno or node.lineno)
-    ]
-    read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    functions = every(tree, ast.FunctionDef)
+    around = [node for node in functions if node.lineno <= value.lineno <= (node.end_lineno or node.lineno)]
+    read = {node.id for node in every(value, ast.Name)}
     function = around[-1] if around else None
     if function is None or function.decorator_list or read.isdisjoint(each.arg for each in function.args.args):
         return None
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    own = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == function.name]
+    own = [call for call in calls(tree) if isinstance(call.func, ast.Name) and call.func.id == function.name]
     handed = [
         call
-        for call in calls
+        for call in calls(tree)
         if any(isinstance(arg, ast.Name) and arg.id == function.name for arg in call.args)
         and called(call) not in ("Fire", "run", "cli", "main")  # which hand it the options of the command
     ]
