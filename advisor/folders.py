@@ -57,6 +57,6 @@ def keep(file: Path, data: bytes) -> None:
         found = sorted(file.parent.glob(f"{kind}-*"), key=lambda f: f.stat().st_mtime, reverse=True)
         for old in found[_KEPT:]:
             old.unlink(missing_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f"{kind}-", delete=False) as temporary:
             temporary.write(data)
         os.replace(temporary.name, file)

@@ -14,6 +14,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from advisor.knowledge.schema import Case
 from advisor.report.local_case import Proof, keep_case, local_case
 from advisor.report.phrases import change_line
+from advisor.script.write import write_file
 from advisor.session_store import fixes_folder
 from advisor.state import State
 
@@ -52,9 +53,7 @@ def remember_fix(state: State, script: Path) -> None:
         for old in sorted(folder.glob("*.json"))[: 1 - _MOST]:
             old.unlink()
         file = folder / f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{os.getpid()}.json"
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            json.dump({**told, "case": to_builtins(case)}, out)
+        write_file(file, json.dumps({**told, "case": to_builtins(case)}).encode(), force=True, mode=0o600)
 
 
 def waiting_fix(folders: Collection[Path]) -> SavedFix | None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from advisor import session
 from advisor.config import PROGRAM
 from advisor.language import say
+from advisor.script.write import write_file
 from advisor.session import ChosenSet, SessionRequest, State
 
 MOST_SESSIONS = 20
@@ -108,11 +109,8 @@ def _age_key(path: Path) -> tuple[float, str]:
 def save(path: Path, saved: SavedSession) -> None:
     """Write the session whole or not at all, readable by the user alone. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = path.with_suffix(f".{os.getpid()}.part")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        json.dump({"schema": SCHEMA, **to_builtins(saved, enc_hook=str)}, out, indent=1, ensure_ascii=True)
-    beside.replace(path)
+    text = json.dumps({"schema": SCHEMA, **to_builtins(saved, enc_hook=str)}, indent=1, ensure_ascii=True)
+    write_file(path, text.encode(), force=True, mode=0o600)
     for old in sorted(_files(path.parent), key=_age_key)[:-MOST_SESSIONS]:
         with suppress(OSError):
             old.unlink()

@@ -65,7 +65,7 @@ def keys_of_every_screen() -> list[BindingType]:
     """The app's own keys and those of the screens that are loaded, in the order of help and key line."""
     opening = [
         (screen.RANK, dataclasses.replace(binding, action=f"look('{name}')", id=name))
-        for name, screen in SCREENS.items()
+        for name, screen in list(SCREENS.items())  # a thread may be loading the others
         if (binding := screen.OPENED_BY) is not None
     ]
     return named(*(binding for _, binding in sorted([*OWN_KEYS.items(), *opening], key=lambda one: one[0])))

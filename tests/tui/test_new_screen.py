@@ -66,3 +66,13 @@ async def test_the_user_may_give_it_another_key(weather: type[Overlay]) -> None:
         assert isinstance(pilot.app.screen, VerdictScreen)
         await press(pilot, "f2")
         assert isinstance(pilot.app.screen, weather)
+
+
+def test_a_screen_that_a_thread_loads_meanwhile_does_not_end_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        @property
+        def OPENED_BY(self) -> None:  # noqa: N802: as a screen has it
+            monkeypatch.setitem(SCREENS, "meanwhile", VerdictScreen)
+
+    monkeypatch.setitem(SCREENS, "slow", Slow())
+    assert keys_of_every_screen()
