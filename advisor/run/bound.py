@@ -18,6 +18,7 @@ from advisor.run.natives import (
     EnvironmentPrefix,
     Native,
     Natives,
+    RunScope,
     default_of,
     fact_in,
     in_era,
@@ -73,7 +74,25 @@ def bind_natives(
     follow = tables.once(("followers", *which), lambda: [key for key, known in rows.items() if _follows(known)])
     for key in [*follow, *overrides]:
         values[key] = tables.same(_followed(values[key], values))
-    return Natives(framework, era, values, program, config_alone, launcher or {}, libraries or {}, carried=carried)
+    bound = Natives(framework, era, values, program, config_alone, launcher or {}, libraries or {}, carried=carried)
+    for key in tables.once(("forced", *which), lambda: [key for key, known in rows.items() if _may_be_forced(known)]):
+        _force(bound, key, tables)
+    return bound
+
+
+def _may_be_forced(known: Native) -> bool:
+    return known.fact is not None and any(idle.forced is not None for idle in known.fact.no_effect_when)
+
+
+def _force(bound: Natives, key: str, tables: Tables) -> None:
+    """Give a key the value that another setting forces, in place of its own; a rule may see what one before forced."""
+    known, scope = bound.values[key], RunScope(bound)
+    for idle in known.fact.no_effect_when if known.fact is not None else ():
+        if idle.forced is not None and idle.when is not None and (not idle.eras or bound.era in idle.eras):
+            if idle.when.holds(scope) is True:
+                row = tables.same(_native(key, str(idle.forced), known.source, known.fact, known.setting))
+                bound.values[key] = row  # type: ignore[index]
+                return
 
 
 def _stated(
