@@ -85,6 +85,9 @@ def described(
         else (_flag("--gpus", lambda: parse_gpus(told, facts)), "") if named
         else _flag("--gpus", lambda: cards_named(told, facts))
     )  # fmt: skip
+    unknown = [card for card in cards if not (card.vendor or card.problem)]
+    if (named or _PLAIN_COUNT.match(told)) and (strangers := unsized(unknown)):
+        raise ValueError(say("{flag}: {error}", flag="--gpus", error=strangers[0]))
     assumed = (say("{name}: {problem}", name=card.name, problem=card.problem) for card in cards if card.problem)
     return _sourced(
         replace(

@@ -27,8 +27,10 @@ _SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.
 _SIZE_GLUED = regex(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
 _NUMBERED = regex(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
-_BARE_COUNT = regex(r"(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)", re.IGNORECASE)
-"""How many there are, and nothing of which: "2 cards", "2张卡"."""
+_BARE_COUNT = regex(
+    r"(\d{1,4})\s*(?:[x×]\s*)?(?:gpus?|(?:graphics )?cards?|[张块](?:显?卡|GPU)?|显?卡)|^(\d{1,2})$", re.IGNORECASE
+)
+"""How many there are, and nothing of which: "2 cards", "2张卡", as Slurm is told "8"."""
 _INSIDE = regex(
     r"(?<![\d.])(\d{1,2})\s*(?:[x×*]|[张块]?卡|[张块])?\s*"
     r"(?=(?:(?:nvidia|tesla|geforce|amd|instinct|ascend|rtx|gtx|quadro)[ -]){0,3}"
