@@ -1,5 +1,4 @@
-"""Remembers which fix was written where, so that the app can ask once, of a run that began after it, whether it helped.
-"""
+"""Remembers which fix was written where, so that the app can ask once whether it helped a run that began after it."""
 
 from __future__ import annotations
 

@@ -178,7 +178,6 @@ def _written(state: State) -> SavedFix | None:
     if not fixes_folder().is_dir():
         return None
     from advisor.saved_fix import waiting_fix
-
     from advisor.watch.record_files import OUTPUT
 
     script, record = state.asked.script, state.asked.record

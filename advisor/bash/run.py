@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.bash.batch_options import batch_variables
 from advisor.bash.conditions import Condition
 from advisor.bash.expand import Expander
 from advisor.bash.names import LONGEST_READ, assigned_names, known_end
@@ -187,6 +188,7 @@ class Shell(Struct):
         """Follow a whole document."""
         state.assigned |= assigned_names(data)
         state.batch = _BATCH.search(data) is not None
+        state.slurm = batch_variables(data.decode(errors="replace")) if state.batch else {}
         for given in _EXPORT.findall(data) if state.batch else ():
             state.exports |= {one.partition(b"=")[0] for one in given.split(b",")}
         state.known_end = b"" if state.batch else known_end(state.script, data)
@@ -356,6 +358,7 @@ class Shell(Struct):
         inside = ShellState(variables, files=dict(state.files), script=state.script, folder=state.folder)
         inside.lost, inside.changed, inside.doubted = state.lost, state.changed, state.doubted
         inside.assigned, inside.batch, inside.known_end = set(state.assigned), state.batch, state.known_end
+        inside.slurm = state.slurm
         return inside
 
     def nested(self, pieces: ShellValue, state: ShellState, home: ByteRange | None = None) -> Flow:

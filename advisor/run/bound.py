@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import DefaultWhen, Framework, Scalar, SettingFact
+from advisor.knowledge.schema import DefaultWhen, Framework, Idle, Scalar, SettingFact
 from advisor.regex import regex
 from advisor.rules.functions import version_in
 from advisor.run.natives import (
@@ -75,24 +75,21 @@ def bind_natives(
     for key in [*follow, *overrides]:
         values[key] = tables.same(_followed(values[key], values))
     bound = Natives(framework, era, values, program, config_alone, launcher or {}, libraries or {}, carried=carried)
-    for key in tables.once(("forced", *which), lambda: [key for key, known in rows.items() if _may_be_forced(known)]):
-        _force(bound, key, tables)
+    may_be = tables.once(("forced", *which), lambda: [key for key, known in rows.items() if _forcing(known.fact)])
+    for one in may_be:
+        values[one] = tables.same(_forced(values[one], bound))
     return bound
 
 
-def _may_be_forced(known: Native) -> bool:
-    return known.fact is not None and any(idle.forced is not None for idle in known.fact.no_effect_when)
+def _forcing(fact: SettingFact | None) -> list[Idle]:
+    return [idle for idle in fact.no_effect_when if idle.forced is not None] if fact is not None else []
 
 
-def _force(bound: Natives, key: str, tables: Tables) -> None:
-    """Give a key the value that another setting forces, in place of its own; a rule may see what one before forced."""
-    known, scope = bound.values[key], RunScope(bound)
-    for idle in known.fact.no_effect_when if known.fact is not None else ():
-        if idle.forced is not None and idle.when is not None and (not idle.eras or bound.era in idle.eras):
-            if idle.when.holds(scope) is True:
-                row = tables.same(_native(key, str(idle.forced), known.source, known.fact, known.setting))
-                bound.values[key] = row  # type: ignore[index]
-                return
+def _forced(known: Native, bound: Natives) -> Native:
+    """A key with the value that another setting forces, in place of its own; a rule sees what one before forced."""
+    here = (idle for idle in _forcing(known.fact) if not idle.eras or bound.era in idle.eras)
+    found = next((idle for idle in here if idle.when and idle.when.holds(RunScope(bound)) is True), None)
+    return known if found is None else _native(known.key, str(found.forced), known.source, known.fact, known.setting)
 
 
 def _stated(
