@@ -52,14 +52,14 @@ def signs_rows(width: int) -> list[Row]:
     out = [BLANK, heading(say("How a number is known"))]
     for basis in _BASES:
         out += labelled(f"  {BASIS_TITLES[basis]}", _BASES[basis], width, _LABEL)
-    out += [BLANK, heading(say("Words behind the memory bars"))]
-    for room in _ROOMS:
-        out += labelled(f"  {ROOM_WORDS[room]}", _ROOMS[room], width, _LABEL)
     letters = dict.fromkeys(
         f"{row.letter} {TITLES[owner]}" for owner, row in OWNERS.items() if not owner.startswith("offloaded")
     )
     out += [BLANK, heading(say("Letters of the memory bars")), *flow(letters, width, 2)]
     out += [*flow([say("· free"), say("| the limit")], width, 2)]
+    out += [BLANK, heading(say("Words behind the memory bars"))]
+    for room in _ROOMS:
+        out += labelled(f"  {ROOM_WORDS[room]}", _ROOMS[room], width, _LABEL)
     return [*out, BLANK, heading(say("Letters beside log lines")), *flow(say(LEGEND).split("  "), width, 2)]
 
 
