@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.bash import dash
+from advisor.bash.batch_options import batch_variables
 from advisor.bash.conditions import Condition
 from advisor.bash.expand import Expander
 from advisor.bash.names import LONGEST_READ, assigned_names, known_end
@@ -193,6 +194,7 @@ class Shell(Struct):
         self.run_by(b"", data, state)
         state.assigned |= assigned_names(data)
         state.batch = _BATCH.search(data) is not None
+        state.slurm = batch_variables(data.decode(errors="replace")) if state.batch else {}
         for given in _EXPORT.findall(data) if state.batch else ():
             state.exports |= {one.partition(b"=")[0] for one in given.split(b",")}
         state.known_end = b"" if state.batch else known_end(state.script, data)
@@ -377,6 +379,7 @@ class Shell(Struct):
         inside.functions = {name: body for name, body in state.functions.items() if name in state.given_on}
         inside.lost, inside.changed, inside.doubted = state.lost, state.changed, state.doubted
         inside.assigned, inside.batch, inside.known_end = set(state.assigned), state.batch, state.known_end
+        inside.slurm = state.slurm
         if shell is not None:
             self.run_by(shell, b"", inside)
         return inside

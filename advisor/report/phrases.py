@@ -351,7 +351,7 @@ def fits_words(plan: Plan) -> str:
     """What the plan promises, in a sentence or two; a caution of the plan's own follows."""
     promise = _PROMISES[plan.fit.verdict]
     if (beside := plan.fit.fits_beside) is not None:
-        promise = _ONE_SIDE[beside]
+        promise = _ONE_SIDE[beside] if not plan.fit.doubted else _PROMISES["may_not_fit"]
     return sentences((promise.format(margin=plan.margin), sentence(plan.shortfall)))
 
 
