@@ -55,8 +55,9 @@ def back_steps(situation: Situation) -> list[PlanStep]:
 
 
 def updated(situation: Situation) -> bool:
-    """Whether somebody says that libraries were updated since it ran; with which versions nobody says."""
-    if "updated" in situation.facts:
+    """Whether somebody says that libraries were updated since it ran, or that something older ran; with which versions
+    nobody says."""
+    if situation.facts.keys() & {"updated", "ran.older"}:
         return True
     told = situation.facts.get("answer.ever_ran")
     return told is not None and told.value == "versions"

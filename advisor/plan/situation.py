@@ -111,6 +111,11 @@ class Situation(Struct, frozen=True):
         tried = self.facts.get("in_vain")
         return frozenset(str(tried.value).split()) if tried is not None else frozenset()
 
+    @property
+    def helped(self) -> frozenset[str]:
+        """Levers with which, by the report, the run goes on."""
+        return frozenset(name.removeprefix("helped.") for name in self.facts if name.startswith("helped."))
+
     def fills_other(self, saved_there: Mapping[Phase, int]) -> bool:
         """Whether a step moves memory into the other place, which by the post another run had filled."""
         other = self.facts.get("other.full")
