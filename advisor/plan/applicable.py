@@ -36,7 +36,7 @@ _WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length"
 def barred(remedy: Remedy, situation: Situation) -> Barred | None:
     """Why the remedy is no step for this run; None where it is one. Every list of steps asks this. A number that the
     launch shows and that can still be made smaller was only a step on the way."""
-    if stands(remedy, situation):
+    if stands(remedy, situation) or lever_of(remedy) in situation.helped:
         return "in force"
     if lever_of(remedy) not in situation.in_vain & _WHOLLY_TRIED:
         return None

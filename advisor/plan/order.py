@@ -322,9 +322,7 @@ def grounds(
     alike = [name for name in documented_alike(situation)[1] if name not in little]
     back = turned_back(steps, situation)
     beside = () if cause.counted else cause.remedies[:OWN]
-    told = {lever_of(remedies[one.id]): one.id for one in reversed(steps) if one.id in remedies}
-    helped_by = [told[lever] for lever in sorted(situation.helped & told.keys())]
-    names = dict.fromkeys((back, *helped_by, *situation.led, *leading, *beside, *shown, *alike))
+    names = dict.fromkeys((back, *situation.led, *leading, *beside, *shown, *alike))
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
     own["version"] = next(versions, len(own))
     scoring = situation.phase == "log_prob" and not missing
