@@ -147,7 +147,7 @@ def usual(remedy: Remedy, situation: Situation) -> bool:
     and what is to be switched off, only where it names them; what makes states smaller only where all weights are
     trained.
     """
-    of_base = remedy.id == QUANTIZE or remedy.phases == ("model_load",)
+    of_base = remedy.id == QUANTIZE or (remedy.kind == "manual" and remedy.phases == ("model_load",))
     if remedy.relieves == "states" and not of_base and _true("lora", situation):
         return False  # what they train is small, and so are its moments
     role, _, name = (remedy.knob or "").partition(".")
