@@ -29,7 +29,9 @@ _PEFT = regex(r"(?:^|/)peft/(?:peft_model|tuners/)")
 """Code that only runs where peft wraps the model (huggingface/peft src/peft/peft_model.py, tuners)."""
 _MAKES_ADAPTERS = regex(r"(?m)^(?!\s*#).{0,200}\b(?:get_peft_model|mark_only_lora_as_trainable)\b")
 _MAY_MAKE = regex(r"\b(?:use|enable|with|is)_(?:q?lora|peft)\b|\bargs\.(?:q?lora|peft)")
-_NAMES_THE_RUN = regex(r"(?:adapter|peft|tuner|tuning|output|run|exp|experiment|project|job|save|ckpt|checkpoint|log|config)(?:_|$)")
+_NAMES_THE_RUN = regex(
+    r"(?:adapter|peft|tuner|tuning|output|run|exp|experiment|project|job|save|ckpt|checkpoint|log|config)(?:_|$)"
+)
 """Settings by whose value people name a run."""
 _LOADS = regex(r"\.from_pretrained\((?![^()]*(?:dtype|load_in_|quantization_config|kw\w*\b|args\b))[^()]*\)")
 """A call that names neither a type nor a packing, as a source line shows it whole."""

@@ -114,7 +114,9 @@ class Situation(Struct, frozen=True):
     @property
     def helped(self) -> dict[str, str]:
         """Lever → the words of the report that the run goes on with it."""
-        return {name.removeprefix("helped."): fact.because for name, fact in self.facts.items() if name[:7] == "helped."}
+        return {
+            name.removeprefix("helped."): fact.because for name, fact in self.facts.items() if name[:7] == "helped."
+        }
 
     def fills_other(self, saved_there: Mapping[Phase, int]) -> bool:
         """Whether a step moves memory into the other place, which by the post another run had filled."""

@@ -15,8 +15,8 @@ from advisor.memory.predict import Overrides
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.applicable import (
     applies,
-    beside_engine,
     barred,
+    beside_engine,
     fitting,
     in_a_later_version,
     may_apply,
