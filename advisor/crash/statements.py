@@ -128,6 +128,11 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
+        elif not _DOUBTS.search(sentence) and re.search(words.helped, sentence):
+            quoted = clean_line(sentence.strip(), _QUOTED)
+            yield from (
+                f"{FACT}helped.{lever} {quoted}" for lever, one in words.switches.items() if re.search(one, sentence)
+            )
         if _FAILS.search(sentence):
             yield from (f"{BEHIND}{phase}" for phase, named in words.behind.items() if re.search(named, sentence))
         if not _DOUBTS.search(sentence):

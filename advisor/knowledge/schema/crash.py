@@ -223,6 +223,8 @@ class StatementWords(Strict, frozen=True):
     """A command of a launch that starts a server with a model of its own, beside the training."""
     in_vain: str
     """What was tried did not help."""
+    helped: str
+    """With what it names the run went on."""
     lowered: str
     """Something was made smaller, or is at its least."""
     sizes: dict[str, str]
