@@ -80,6 +80,7 @@ def _also(
 ) -> Iterator[str]:
     """What else comes with the change: settings that follow, other rounds, a command made whole, another file."""
     from advisor.script.edit import together
+    from advisor.script.launch import one_training
 
     if moved := _followers(script, given):
         yield say("{keys} follow by ${{…}}", keys=listed(moved))
@@ -88,6 +89,17 @@ def _also(
         moved_too = [one for one in rounds if script.launches[one].settings != after.launches[one].settings]
         if len(moved_too) > 1:
             yield say("line {line} starts {count} launches that get it", line=span.line, count=len(moved_too))
+    for other in script.launches if index is not None else ():
+        names = {
+            "line": other.span.line if other.span is not None else 0,
+            "keys": listed(clean_line(key) for key, _ in given),
+        }
+        if same := one_training(script.launches[index or 0], other):
+            yield say("line {line} is the same training on another machine, and gets it, too", **names)
+        elif same is None and other.settings == after.launches[other.index].settings:
+            yield say(
+                "line {line} may be the same training on another machine, and keeps its {keys}: see to it", **names
+            )
     changed = script.launches if index is None else [script.launches[index]]
     keys = {key for key, _ in given}
     for launch in changed:
@@ -186,6 +198,9 @@ def rewritten(
         done = rewrite(now, each, new, alone=not everywhere)
         before, now = now, read_again(now, done) if done else now
         if along := agreeing(before, now, each, new, recognised[each], knowledge.config_files):
+            notes += [
+                say("{key} must agree with it, and is {value} now", key=one.key, value=one.value) for one in along
+            ]
             new += along
             now = read_again(before, rewrite(before, each, new, alone=not everywhere))
         refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)

@@ -100,6 +100,35 @@ class Launch(Struct, frozen=True):
         return {setting.key: setting for setting in self.settings if setting.effective}
 
 
+_RANKS = frozenset({"node_rank", "machine_rank", "group_rank"})
+_MACHINES = ("nnodes", "num_machines", "num_nodes")
+
+
+def one_training(launch: Launch, other: Launch) -> bool | None:
+    """Whether two launches are one training, each on a machine of its own: they differ in the rank alone. None: they
+    may be, for they differ in other words, too, or in none where several machines train.
+    """
+    mine, its = ({_name(one.key): one.text for one in each.effective().values()} for each in (launch, other))
+    starts, started = ({_name(key): value for key, value in each.launcher.items()} for each in (launch, other))
+    around, there = ({_name(key): value for key, value in each.environment.items()} for each in (launch, other))
+    ranks, others = (
+        {key: one[key] for key in _RANKS & one.keys()}
+        for one in ({**around, **starts, **mine}, {**there, **started, **its})
+    )
+    if launch.program != other.program or not launch.argv or launch.span == other.span:
+        return False
+    machines = [one[key] for one in (starts, mine, around) for key in _MACHINES if key in one]
+    alike = all(mine.get(key) == its.get(key) for key in {*mine, *its} - _RANKS)
+    if ranks == others:
+        several = bool(machines) and machines[0].rpartition(":")[2] != "1"
+        return None if alike and starts == started and several else False
+    return True if alike else None
+
+
+def _name(key: str) -> str:
+    return key.lstrip("-").replace("-", "_").lower()
+
+
 class Script(Struct, frozen=True):
     """A launch file with every file it was followed into, and the launches found in it."""
 

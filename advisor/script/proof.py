@@ -16,7 +16,7 @@ from advisor.language import clauses, mark, say
 from advisor.script.batch_lines import job_option
 from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, without_dashes
 from advisor.script.keyed import EMPTY
-from advisor.script.launch import Launch, Script
+from advisor.script.launch import Launch, Script, one_training
 from advisor.script.reader import FOLLOWED, read_again
 
 _SECONDS = 10
@@ -168,11 +168,24 @@ def _moved(
             item for item in wanted
             if item.kind == "environment" and item.everywhere and before.get(item.key) != after.get(item.key)
         ]  # fmt: skip
-        if rounds:
+        if old.index in mates(script, launch_index):
+            out += _compare(old, new, [*for_mates(wanted, files=True), *given])
+        elif rounds:
             out += _compare(old, new, ()) and _compare(old, new, [*_alike(old, target, wanted)])
         else:
             out += _compare(old, new, wanted if old.index == launch_index else given)
     return out
+
+
+def mates(script: Script, launch_index: int) -> list[int]:
+    """The launches that are the same training on other machines."""
+    return [one.index for one in script.launches if one_training(script.launches[launch_index], one)]
+
+
+def for_mates(wanted: Sequence[EditRequest], files: bool = False) -> list[EditRequest]:
+    """What such launches get, too; `files`: with what the files say that all of them read."""
+    settings = (item for item in wanted if item.kind == "setting")
+    return [item for item in settings if files or not (item.in_file or item.key.startswith(FOLLOWED))]
 
 
 def _alike(other: Launch, target: Launch, wanted: Sequence[EditRequest]) -> Iterator[EditRequest]:

@@ -327,10 +327,10 @@ class ShellEditor:
         simple, source = self.launch.command.simple, self.launch.command.text
         word = simple.words[-1]  # one that is put together ends elsewhere than the command does
         begin = word.start if word.end == simple.last else simple.last - 1
-        place = source.place(begin, simple.last, "nested")
-        if place is not None and place.doc == 0:
+        home, place = source.home, source.place(begin, simple.last, "nested")
+        tail = source.place(simple.last - 1, simple.last, "nested")
+        if place is not None and place.doc == 0 and (home is None or home.start <= place.start < home.end):
             return place.end
-        home, tail = source.home, source.place(simple.last - 1, simple.last, "nested")
         if home is None or home.doc != 0:
             return None
         if tail is not None and tail.doc == 0 and home.start < tail.start and tail.end < home.end:
