@@ -7,6 +7,7 @@ and what that does to the options afterwards, hydra's own config and sweeps, fil
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from advisor.hostile import clean_line
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Agreement, ConfigFile, Framework, ModelFact
 from advisor.language import listed, say
+from advisor.regex import regex
 from advisor.machine.inventory import Machine
 from advisor.run.build import RunInputs, build_run
 from advisor.run.constraints import newly_stopped, no_effect
@@ -23,7 +25,7 @@ from advisor.run.natives import default_of, native
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.script.config_files import read_config, unreadable
 from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting
-from advisor.script.files import Files, load
+from advisor.script.files import Files, is_file, load
 from advisor.script.keyed_file import read_keyed
 from advisor.script.launch import Launch, Script
 from advisor.script.python_commands import starts_command
@@ -38,6 +40,7 @@ _OPEN = ("+", "~", *FOLLOWED)
 DEEPEST = 150
 """Nodes within nodes of a Python file that is asked; the deepest of a sample of upstream's has 40 (judgement)."""
 _RUNS_SEVERAL = ("-m", "--multirun")
+_CONFIGS = (".py", ".yaml", ".yml", ".json", ".toml")
 _SWEEPS = "hydra.sweeper.params"
 
 
@@ -172,6 +175,8 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
         if item.key.startswith(FOLLOWED) or item.value is None:
             continue
         _refuse_swept(script, before, item, program)
+        if not recognised.own_program:
+            _refuse_rivals(script, launch, item, program)
         _refuse_type(framework, item)
         if program is None:
             continue
@@ -193,6 +198,33 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
         shown = fixed.text if fixed.resolved else say("unknown")
         names = {"fixed": clean_line(fixed.key), "value": clean_line(shown), "key": listed(map(clean_line, rule.of))}
         raise EditRefused(say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **names))
+
+
+def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: Document | None) -> None:
+    """Refuse a setting that another word or the environment holds, too, where the program may take it from there."""
+    name, folder = native(item.key).replace("-", "_"), script.documents[0].path.parent / launch.folder
+    holds = regex(r"(?<![\w.-])(?:--)?%s[\"']?\s*[:=]\s*[\"']?([\w.+-]+)" % re.escape(name).replace("_", "[-_]"))
+    words = [word or "" for word in launch.argv]
+    own = {
+        one.key
+        for one in launch.effective().values()
+        if native(one.key) == native(item.key) and one.value == item.value
+    }
+    spelled = [word.partition("=")[0].lstrip("+") in own for word in words]
+    at = max((n for n, is_own in enumerate(spelled) if is_own), default=len(words))
+    parsed_well = program is not None and takes_option(program, item.key)
+    beside = {one.span.path for one in launch.settings if one.span is not None and ":" in one.key}
+    around = [(f"${key}", text) for key, text in launch.environment.items() if not {*text.split()} <= {*words}]
+    for where, text in [*((word, word) for n, word in enumerate(words) if not spelled[n]), *around]:
+        file = folder / text.rpartition("=")[2]
+        behind = where in words[at:] and not parsed_well and str(file) not in beside
+        if (behind or where[:1] == "$") and file.suffix in _CONFIGS and is_file(file):
+            text = load(file, "yaml").data.decode(errors="replace")
+        if (found := holds.search(text)) is not None and found[1] != item.value:
+            names = {"where": clean_line(where, 100), "key": clean_line(item.key)}
+            raise EditRefused(
+                say("{where} holds {key}, too, and which of them the program takes is not known: change both.", **names)
+            )
 
 
 def refuse_idle(
