@@ -82,24 +82,19 @@ def _also(
     from advisor.script.edit import together
     from advisor.script.launch import one_training
 
-    if moved := _followers(script, given):
-        yield say("{keys} follow by ${{…}}", keys=listed(moved))
+    if moved := _followers(script, after, given):
+        yield say("what follows from it: {keys}", keys=listed(moved))
     if index is not None and (span := script.launches[index].span) is not None:
         rounds = [one.index for one in together(script, index)]
         moved_too = [one for one in rounds if script.launches[one].settings != after.launches[one].settings]
         if len(moved_too) > 1:
             yield say("line {line} starts {count} launches that get it", line=span.line, count=len(moved_too))
     for other in script.launches if index is not None else ():
-        names = {
-            "line": other.span.line if other.span is not None else 0,
-            "keys": listed(clean_line(key) for key, _ in given),
-        }
-        if same := one_training(script.launches[index or 0], other):
-            yield say("line {line} is the same training on another machine, and gets it, too", **names)
+        same, line = one_training(script.launches[index or 0], other), other.span.line if other.span is not None else 0
+        if same:
+            yield say("line {line} is the same training on another machine, and gets it, too", line=line)
         elif same is None and other.settings == after.launches[other.index].settings:
-            yield say(
-                "line {line} may be the same training on another machine, and keeps its {keys}: see to it", **names
-            )
+            yield say("line {line} may be the same training on another machine, and is as it was: see to it", line=line)
     changed = script.launches if index is None else [script.launches[index]]
     keys = {key for key, _ in given}
     for launch in changed:
@@ -115,7 +110,7 @@ def _also(
                 names = {"key": clean_line(own), "line": stood.line, "others": listed(map(clean_line, one.shared_with))}
                 if one.shared_with:
                     yield say("{key} is added where it wins: what stands in line {line} also decides {others}", **names)
-                elif one.origin == "command" and launch.argv:
+                elif one.origin == "command" and launch.argv and stood.path == stands.path:
                     yield say("{key} is added where it wins: words behind line {line} may hold it, too", **names)
     mended = [cut for launch in changed for cut in launch.cuts if cut not in launch.lost]
     if mended and written is script.documents[0]:
@@ -126,11 +121,20 @@ def _also(
         yield say("{script} reads {file}: the new file takes effect in its place", **names)
 
 
-def _followers(script: Script, given: Sequence[tuple[str, str]]) -> list[str]:
-    """Settings that take the value of one that was set."""
-    keys = {key for key, _ in given}
-    found = (s for launch in script.launches for s in launch.settings if keys & {*s.follows} and s.key not in keys)
-    return list(dict.fromkeys(clean_line(setting.key, 80) for setting in found if setting.effective))
+def _followers(script: Script, after: Script, given: Sequence[tuple[str, str]]) -> list[str]:
+    """What has another value now and was not asked for: what is computed from it, must agree, or stands in a file that
+    it names.
+    """
+    asked = {_underscored(f"--{key.lstrip('-')}") for key, _ in given}
+    out: dict[str, str] = {}
+    for launch in script.launches:
+        before, now = (
+            {_underscored(f"--{key.lstrip('-')}"): one.text for key, one in each.effective().items()}
+            for each in (launch, after.launches[launch.index])
+        )
+        gone = say("unknown") if after.launches[launch.index].not_found else say("not set")
+        out |= {key: now.get(key, gone) for key in {**before, **now} if before.get(key) != now.get(key)}
+    return [f"{clean_line(key, 80)}={clean_line(text, 40)}" for key, text in out.items() if key not in asked]
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -185,7 +189,7 @@ def rewritten(
     now, notes = script, list[str]()
     for each, pairs in _by_launch(script, given, chosen).items():
         wanted = []
-        for given_key, value in pairs:
+        for given_key, value in [(part, value) for key, value in pairs for part in _parts(now.launches[each], key)]:
             key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
             if is_switch(now, each, key) and value.lower() in ("true", "false"):
                 wanted.append(EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None))
@@ -195,15 +199,14 @@ def rewritten(
                 refuse_unread(now, each, key, recognised[each], knowledge.config_files)
             wanted.append(in_its_file(now, each, one, found, recognised[each].framework))
         new = [one for one in wanted if not _is_so(now.launches[each], one)]
+        now = replace(now, documents=(*now.documents, *_named(now, each, new)))
         done = rewrite(now, each, new, alone=not everywhere)
         before, now = now, read_again(now, done) if done else now
         if along := agreeing(before, now, each, new, recognised[each], knowledge.config_files):
-            notes += [
-                say("{key} must agree with it, and is {value} now", key=one.key, value=one.value) for one in along
-            ]
             new += along
             now = read_again(before, rewrite(before, each, new, alone=not everywhere))
         refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
+        notes += [one.note for one in now.launches[each].not_found if one not in script.launches[each].not_found]
         keys = [one.key for one in new if one.kind == "setting"]
         notes += refuse_idle(before, now, each, keys, recognised[each], knowledge.models)
     return replace(now, notes=(*now.notes, *notes))
@@ -254,6 +257,26 @@ def _found(launch: Launch, key: str) -> Setting | None:
     names = {key.lstrip("-"), _ELEMENT.sub(r".\1", key), key.lstrip("-").replace("-", "_")}
     found = [one for own, one in launch.effective().items() if names & {own.lstrip("-"), _underscored(own)}]
     return found[-1] if found else None
+
+
+def _named(script: Script, index: int, wanted: Sequence[EditRequest]) -> list[Document]:
+    """The files that new values name, which the launch would follow."""
+    from advisor.script.files import Files
+
+    files, folder = Files(), script.launches[index].folder
+    for name in [one.value for one in wanted if isinstance(one.value, str)]:
+        if name.endswith((".json", ".yaml", ".yml")):
+            files.find(name, script.documents[0].path.parent, "json" if name.endswith("n") else "yaml", folder)
+    return [one for one in files.documents if one.path not in {each.path for each in script.documents}]
+
+
+def _parts(launch: Launch, key: str) -> list[str]:
+    """The keys that are meant: those of the calls of a file that all take what one literal says, where none is in force
+    under the key itself.
+    """
+    found = {own: one for own, one in launch.effective().items() if own.endswith(f".{key}") and one.span is not None}
+    alone = _has(launch, key) or launch.argv or len({one.span for one in found.values()}) != 1
+    return [key] if alone else list(found)
 
 
 def _underscored(key: str) -> str:

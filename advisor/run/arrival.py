@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -16,8 +17,8 @@ from advisor.hostile import clean_line
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Agreement, ConfigFile, Framework, ModelFact
 from advisor.language import listed, say
-from advisor.regex import regex
 from advisor.machine.inventory import Machine
+from advisor.regex import regex
 from advisor.run.build import RunInputs, build_run
 from advisor.run.constraints import newly_stopped, no_effect
 from advisor.run.dialect import Recognised
@@ -25,7 +26,7 @@ from advisor.run.natives import default_of, native
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.script.config_files import read_config, unreadable
 from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting
-from advisor.script.files import Files, is_file, load
+from advisor.script.files import Files, load
 from advisor.script.keyed_file import read_keyed
 from advisor.script.launch import Launch, Script
 from advisor.script.python_commands import starts_command
@@ -202,29 +203,24 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
 
 def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: Document | None) -> None:
     """Refuse a setting that another word or the environment holds, too, where the program may take it from there."""
-    name, folder = native(item.key).replace("-", "_"), script.documents[0].path.parent / launch.folder
-    holds = regex(r"(?<![\w.-])(?:--)?%s[\"']?\s*[:=]\s*[\"']?([\w.+-]+)" % re.escape(name).replace("_", "[-_]"))
-    words = [word or "" for word in launch.argv]
-    own = {
-        one.key
-        for one in launch.effective().values()
-        if native(one.key) == native(item.key) and one.value == item.value
-    }
+    spelling = re.escape(native(item.key).replace("-", "_")).replace("_", "[-_]")
+    holds = regex(rf"(?<![\w.-])(?:--)?{spelling}[\"']?\s*[:=]\s*[\"']?([\w.+-]+)")
+    words, now = [word or "" for word in launch.argv], launch.effective()
+    own = {key for key, one in now.items() if native(key) == native(item.key) and one.value == item.value}
     spelled = [word.partition("=")[0].lstrip("+") in own for word in words]
     at = max((n for n, is_own in enumerate(spelled) if is_own), default=len(words))
-    parsed_well = program is not None and takes_option(program, item.key)
-    beside = {one.span.path for one in launch.settings if one.span is not None and ":" in one.key}
+    follows = program is None or takes_option(program, item.key) is not True
+    beside = {one.span.path for one in now.values() if one.span is not None and ":" in one.key}
     around = [(f"${key}", text) for key, text in launch.environment.items() if not {*text.split()} <= {*words}]
     for where, text in [*((word, word) for n, word in enumerate(words) if not spelled[n]), *around]:
-        file = folder / text.rpartition("=")[2]
-        behind = where in words[at:] and not parsed_well and str(file) not in beside
-        if (behind or where[:1] == "$") and file.suffix in _CONFIGS and is_file(file):
-            text = load(file, "yaml").data.decode(errors="replace")
-        if (found := holds.search(text)) is not None and found[1] != item.value:
+        name = text.rpartition("=")[2]
+        if name.endswith(_CONFIGS) and (where[:1] == "$" or (follows and where in words[at:])):
+            found = Files().candidates(name, script.documents[0].path.parent, launch.folder)
+            with suppress(ScriptError, IndexError):
+                text = text if str(found[0]) in beside else load(found[0], "yaml").data.decode(errors="replace")
+        if (told := holds.search(text)) is not None and told[1] != item.value:
             names = {"where": clean_line(where, 100), "key": clean_line(item.key)}
-            raise EditRefused(
-                say("{where} holds {key}, too, and which of them the program takes is not known: change both.", **names)
-            )
+            raise EditRefused(say("{where} holds {key}, too, and may win over it: change both by hand.", **names))
 
 
 def refuse_idle(
@@ -374,6 +370,8 @@ def agreeing(
     for told, needed, _ in _disagreements(script, after, index, wanted, recognised, files):
         option = f"--{told.key.rpartition('.')[2]}"
         value = str(int(needed)) if needed is not None and needed == int(needed) else repr(needed)
+        if told.key.partition(":")[0] in {item.key.lstrip("-") for item in wanted}:
+            continue  # the file itself is another one: it may serve other runs
         if needed is not None and told.span is not None:
             out.append(EditRequest(told.key, value))
         elif needed is not None and option in launcher:
@@ -400,7 +398,7 @@ def _disagreements(
         old, new = (_beside(script, launch, fact) for launch in launches)
         for rule in fact.agrees:
             told, before = new.get(rule.key), old.get(rule.key)
-            if told is None or told.text == "auto" or asked.isdisjoint({*rule.of, told.key}):
+            if told is None or told.text == "auto" or asked.isdisjoint({*rule.of, told.key, fact.prefix.rstrip(":")}):
                 continue
             was, product = (_product(launch, rule, framework, era) for launch in launches)
             number = _number(told.text) if told.resolved else None

@@ -100,7 +100,7 @@ class Launch(Struct, frozen=True):
         return {setting.key: setting for setting in self.settings if setting.effective}
 
 
-_RANKS = frozenset({"node_rank", "machine_rank", "group_rank"})
+_RANKS = ("node_rank", "machine_rank", "group_rank")
 _MACHINES = ("nnodes", "num_machines", "num_nodes")
 
 
@@ -108,25 +108,16 @@ def one_training(launch: Launch, other: Launch) -> bool | None:
     """Whether two launches are one training, each on a machine of its own: they differ in the rank alone. None: they
     may be, for they differ in other words, too, or in none where several machines train.
     """
-    mine, its = ({_name(one.key): one.text for one in each.effective().values()} for each in (launch, other))
-    starts, started = ({_name(key): value for key, value in each.launcher.items()} for each in (launch, other))
-    around, there = ({_name(key): value for key, value in each.environment.items()} for each in (launch, other))
-    ranks, others = (
-        {key: one[key] for key in _RANKS & one.keys()}
-        for one in ({**around, **starts, **mine}, {**there, **started, **its})
-    )
     if launch.program != other.program or not launch.argv or launch.span == other.span:
         return False
-    machines = [one[key] for one in (starts, mine, around) for key in _MACHINES if key in one]
-    alike = all(mine.get(key) == its.get(key) for key in {*mine, *its} - _RANKS)
-    if ranks == others:
-        several = bool(machines) and machines[0].rpartition(":")[2] != "1"
-        return None if alike and starts == started and several else False
-    return True if alike else None
-
-
-def _name(key: str) -> str:
-    return key.lstrip("-").replace("-", "_").lower()
+    told = [{**one.environment, **one.launcher, **{s.key: s.text for s in one.settings}} for one in (launch, other)]
+    mine, its = ({key.lstrip("-").replace("-", "_").lower(): text for key, text in one.items()} for one in told)
+    keys = {one.key for each in (launch, other) for one in each.settings}
+    alike = all(told[0].get(key) == told[1].get(key) for key in keys if key.lstrip("-").replace("-", "_") not in _RANKS)
+    if any(mine.get(key) != its.get(key) for key in _RANKS):
+        return True if alike else None
+    several = any(mine.get(key, "1").rpartition(":")[2] != "1" for key in _MACHINES)
+    return None if several and alike and launch.launcher == other.launcher else False
 
 
 class Script(Struct, frozen=True):

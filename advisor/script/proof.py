@@ -14,6 +14,7 @@ from msgspec import Struct
 from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
 from advisor.script.batch_lines import job_option
+from advisor.script.config_files import PREFIXES
 from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, without_dashes
 from advisor.script.keyed import EMPTY
 from advisor.script.launch import Launch, Script, one_training
@@ -212,9 +213,11 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Di
     expected, followers = _expected(old, wanted)
     found = _values(new)
     asked = {_bare(item.key): item for item in wanted if item.kind == "setting"}
+    named = [item.key.lstrip("-").replace("-", "_") for item in wanted]
+    files = tuple(prefix for option, prefix in [*PREFIXES.items(), ("config_file", "accelerate:")] if option in named)
     for key in {**expected, **found}:
         before, after = expected.get(key, _UNSET), found.get(key, _UNSET)
-        follows = (key in followers and key not in asked) or _of_launcher(key, wanted)
+        follows = (key in followers and key not in asked) or _of_launcher(key, wanted) or key.startswith(files)
         follows = follows or (before == EMPTY and any(one.startswith(f"{key}.") for one in asked))  # no longer empty
         loose = not old.argv or (key in asked and asked[key].in_file)
         if not follows and not _same(before, after, loose=loose):

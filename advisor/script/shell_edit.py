@@ -261,6 +261,8 @@ class ShellEditor:
             return
         place = source.place(simple.last, simple.last, "plain")
         if place is None or place.doc != 0:
+            if self.in_own_call(wanted, value):
+                return
             raise EditRefused(self.elsewhere(place))
         data = self.reading.data[0]
         start = place.start - (simple.last - simple.start)
@@ -280,11 +282,12 @@ class ShellEditor:
         before = [argument.fields[-1] for argument in self.launch.arguments if argument.key == key]
         for index in range(len(self.launch.command.fields) - 1, max(before, default=0), -1):
             home = self.launch.command.fields[index].home
-            if home is None or home in self.words or home.doc != 0 or home.context != "plain":
+            if home is None or home in self.words or home.doc != 0 or home.context not in ("plain", "nested"):
                 continue
-            if self.reading.shared(home, self.launch, (index,)):
-                return False
             text, low, high = self.argument_text(marker, key, value, False, wanted.assigned)
+            plain = home.context == "plain" or all(map(is_safe, text.split(" ")))
+            if not plain or self.reading.shared(home, self.launch, (index,)):
+                return False
             self.changes.replace(0, home.end, home.end, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
             self.comment(wanted, home.start)
             return True
@@ -368,7 +371,7 @@ class ShellEditor:
         """Why a command that does not stand in the given script is not edited."""
         if place is None:
             return say("The command stands in another file, a string; edit that one.")
-        file = clean_line(str(self.reading.files.documents[place.doc].path))
+        file = clean_line(f"{self.reading.files.documents[place.doc].path}:{self.reading.span(place).line}")
         return say("The command stands in another file, {file}; edit that one.", file=file)
 
     def comment(self, wanted: EditRequest, offset: int) -> None:
