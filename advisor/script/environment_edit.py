@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from advisor.bash.text import ByteRange, ShellValue, cut, joined
 from advisor.bash.writing import is_safe, quote, within
-from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.regex import regex
-from advisor.script.document import Document, EditRefused, EditRequest, ScriptError, encoded
+from advisor.script.document import Document, EditRefused, EditRequest, ScriptError, encoded, refused
 from advisor.script.keyed import read_json
 from advisor.script.literal import target
 from advisor.script.shell_edit import ShellEditor
@@ -25,9 +24,9 @@ _NAME = regex(r"[A-Za-z_]\w*\Z")
 def edit_environment(editor: ShellEditor, wanted: EditRequest) -> None:
     """Set or remove one environment variable where the workers will see it. Raises EditRefused."""
     if not _NAME.match(wanted.key):
-        raise EditRefused(say("{name} is not the name of an environment variable.", name=clean_line(wanted.key)))
+        raise refused("{name} is not the name of an environment variable.", name=wanted.key)
     if wanted.value is not None and not isinstance(wanted.value, str):
-        raise EditRefused(say("{name} takes one value.", name=wanted.key))
+        raise refused("{name} takes one value.", name=wanted.key)
     name = wanted.key.encode()
     pieces = editor.launch.command.environment.get(name)
     if _runtime(editor, wanted, wanted.value):
@@ -77,7 +76,7 @@ def _add(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> N
         editor.write(place, encoded(quote(value) if value else ""), wanted)
         return
     if name in editor.launch.command.prefixes:
-        raise EditRefused(say("{name} is set inside the command and cannot be overridden safely.", name=wanted.key))
+        raise refused("{name} is set inside the command and cannot be overridden safely.", name=wanted.key)
     editor.comment(wanted, start)
     if not _is_alone(editor, wanted):
         _before_command(editor, wanted, value, name)
@@ -91,7 +90,7 @@ def _before_command(editor: ShellEditor, wanted: EditRequest, value: str, name: 
     simple, source = editor.launch.command.simple, editor.launch.command.text
     place = source.place(simple.start, simple.start, "plain")
     if place is None or place.doc != 0 or (source.nested and not is_safe(value)):
-        raise EditRefused(say("{name} would reach other launches of the script as well.", name=wanted.key))
+        raise refused("{name} would reach other launches of the script as well.", name=wanted.key)
     head, shown = name + b"=", encoded(quote(value) if value else "")
     at = (len(head), len(head) + len(shown))
     editor.changes.replace(0, place.start, place.start, head + shown + b" ", wanted.key, at)
@@ -102,7 +101,7 @@ def _remove(editor: ShellEditor, wanted: EditRequest, name: bytes, pieces: Shell
         return
     assignment = editor.prefix(name)
     if assignment is not None or name in editor.launch.command.prefixes:
-        raise EditRefused(say("{name} is set in front of the command; take it away by hand.", name=wanted.key))
+        raise refused("{name} is set in front of the command; take it away by hand.", name=wanted.key)
     start = _statement(editor)
     editor.comment(wanted, start)
     editor.line(b"unset " + name, start)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 
-from advisor.hostile import clean_line
-from advisor.language import say
 from advisor.regex import regex
-from advisor.script.document import EditRefused, EditRequest, Value, comment_text, encoded
+from advisor.script.document import EditRequest, Value, comment_text, encoded, refused
 from advisor.script.keyed import Table
 from advisor.script.keyed_edit import KeyedEditor
 
@@ -36,19 +34,18 @@ class TomlEditor(KeyedEditor):
         folder, _, name = key.rpartition(".")
         table = self.keyed.tables.get(folder)
         if any(part.isdigit() for part in key.split(".")) and table is None:
-            raise EditRefused(say("{key} is an element that the file does not have.", key=clean_line(wanted.key)))
+            raise refused("{key} is an element that the file does not have.", wanted.key)
         parts = folder.split(".") if folder else []
         above = [".".join(parts[: depth + 1]) for depth in range(len(parts))]
         if any(self.keyed.find(part) for part in above):
-            raise EditRefused(say("A part of {key} is already a plain value or a list.", key=clean_line(wanted.key)))
+            raise refused("A part of {key} is already a plain value or a list.", wanted.key)
         if table is not None:
             self.insert(table, [name], wanted, value)
             return
         inline = any(part in self.keyed.tables and self.keyed.tables[part].flow for part in above)
         dotted = any(e.key.startswith(f"{folder}.") and not self._under_header(e.key) for e in self.keyed.entries)
         if inline or dotted:
-            file = clean_line(str(self.document.path))
-            raise EditRefused(say("{file} has no table that {key} could stand in.", file=file, key=clean_line(key)))
+            raise refused("{file} has no table that {key} could stand in.", key, file=self.document.path)
         header = ".".join(map(_label, parts))
         self._append(f"[{header}]", f"{_label(name)} = ", value, wanted)
 
