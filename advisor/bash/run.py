@@ -141,7 +141,6 @@ class Shell(Struct):
         state.dash = sh and self.dash
 
     def expander(self, text: Text, state: ShellState) -> Expander:
-        """Expands words of a text in a state."""
         return Expander(text, state, self.substitute)
 
     def decide(self, condition: Condition) -> bool | None:
@@ -191,7 +190,6 @@ class Shell(Struct):
         self.uses += [Use(place, -1, -1, label) for place in places]
 
     def script(self, doc: int, data: bytes, state: ShellState) -> None:
-        """Follow a whole document."""
         self.run_by(b"", data, state)
         state.assigned |= assigned_names(data)
         state.batch = _BATCH.search(data) is not None
@@ -437,7 +435,6 @@ class Shell(Struct):
             state.source = outer
 
     def call(self, name: bytes, command: Simple, fields: list[CommandWord], expander: Expander) -> Flow:
-        """Call a function of the script."""
         state = expander.state
         body, text = state.functions[name]
         if self.depth > MAX_DEPTH:

@@ -126,7 +126,6 @@ def settings_of(
 
 
 def clean_value(value: Value) -> Value:
-    """A value made harmless."""
     return clean(value, _LONGEST) if isinstance(value, str) else tuple(clean(text, _LONGEST) for text in value)
 
 

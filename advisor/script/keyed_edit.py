@@ -22,8 +22,6 @@ _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
 
 class KeyedEditor:
-    """Collects the edits of one YAML or JSON document."""
-
     def __init__(self, keyed: Keyed, document: Document, number: int, changes: Changes, prefix: str = "") -> None:
         self.keyed = keyed
         self.document = document
@@ -49,7 +47,6 @@ class KeyedEditor:
             self.remove_run(run)
 
     def setting(self, wanted: EditRequest) -> None:
-        """Set, add or remove one key."""
         key = wanted.key.removeprefix(self.prefix)
         entry = self.keyed.find(key)
         if wanted.value is not None and entry is None and (inside := self.keyed.below(key)):

@@ -22,8 +22,6 @@ _TYPES = {"True": "bool", "False": "bool"}
 
 
 class PythonEditor:
-    """Collects the edits of one Python document."""
-
     def __init__(self, reading: PythonReading, changes: Changes) -> None:
         self.reading = reading
         self.data = reading.document.data
@@ -31,7 +29,6 @@ class PythonEditor:
         self.newline = b"\r\n" if b"\r\n" in self.data else b"\n"
 
     def setting(self, wanted: EditRequest) -> None:
-        """Set, add or remove one field."""
         source = self.reading.find(wanted.key)
         self.refuse_changed(wanted)
         if wanted.value is None:

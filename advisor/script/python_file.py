@@ -94,22 +94,18 @@ class PythonReading(Struct):
     """Environment variables that the file is known to be run with."""
 
     def start(self, node: ast.AST) -> int:
-        """Byte where a node begins."""
         return self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
 
     def end(self, node: ast.AST) -> int:
-        """Byte behind a node."""
         return self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
     def offset(self, line: int, column: int) -> int:
         return self.lines[line - 1] + column + (self.shift if line == 1 else 0)
 
     def find(self, key: str) -> FieldSource | None:
-        """The field in force for a key."""
         return next((source for source in reversed(self.fields) if source.key == key), None)
 
     def raw(self, node: ast.AST) -> bytes:
-        """The bytes of a node."""
         return self.document.data[self.start(node) : self.end(node)]
 
 

@@ -84,7 +84,6 @@ def _holders(tree: ast.Module) -> list[str]:
 
 
 def is_parsing(call: ast.Call) -> bool:
-    """Whether a call returns what a parser read."""
     return called(call) in {*_INTO_CLASSES, *_INTO_ONE, *_OF_ONE_CLASS, *_FROM_A_FILE, "parse_dict"}
 
 

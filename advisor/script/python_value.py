@@ -73,7 +73,6 @@ class FileEnvironment(dict[str, str]):
         self.texts = set_once(tree)
 
     def sets(self, name: str) -> bool:
-        """Whether the file may set a variable."""
         return name in self.own or "" in self.own
 
 

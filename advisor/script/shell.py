@@ -60,17 +60,14 @@ class ShellReading(Struct, dict=True):
 
     @cached_property
     def data(self) -> list[bytes]:
-        """Bytes of the documents."""
         return [document.data for document in self.files.documents]
 
     @cached_property
     def starts(self) -> list[list[int]]:
-        """Line starts of the documents."""
         return [line_starts(data) for data in self.data]
 
     @cached_property
     def uses(self) -> Uses:
-        """Uses of all literals."""
         out = Uses()
         out.add(self.trace.uses)
         return out
@@ -93,7 +90,6 @@ class ShellReading(Struct, dict=True):
         return words | {(one.command.number, i): a.key for one, own in before for a in own for i in a.fields}
 
     def span(self, place: ByteRange) -> Span:
-        """A place as the public noun."""
         path = str(self.files.documents[place.doc].path)
         return Span(path, line_at(self.starts[place.doc], place.start), place.start, place.end)
 

@@ -15,8 +15,6 @@ _BARE_KEY = regex(r"[A-Za-z0-9_-]+\Z")
 
 
 class TomlEditor(KeyedEditor):
-    """Collects the edits of one TOML document."""
-
     def text(self, value: Value, style: str, flow: bool) -> str:
         """A value in TOML's syntax, in the quotes that the old one had."""
         if isinstance(value, tuple):

@@ -124,7 +124,6 @@ class _TomlReader:
             self.at += 1
 
     def pair(self, below: str, depth: int, *, flow: bool) -> None:
-        """Read `key = value`."""
         start = self.at
         key = ".".join([below, *self.name()] if below else self.name())
         if self.data[self.at : self.at + 1] != b"=":

@@ -99,7 +99,6 @@ def test_every_model_has_a_source_and_an_alias_of_its_own() -> None:
 )
 def test_a_name_finds_the_most_literal_model(name: str, model: str) -> None:
     found = find_shape(name, MODELS, nowhere)
-    assert found is not None
     assert (found.name, found.basis, found.note) == (model, "computed", f"models.yaml: {model}")
 
 
@@ -119,23 +118,19 @@ def test_qwen_sizes_do_not_run_into_each_other() -> None:
 
 def test_an_unknown_name_with_a_size_gives_an_estimate_that_says_so() -> None:
     found = find_shape("acme/SuperReasoner-9B-Chat", MODELS, nowhere)
-    assert found is not None
     assert (found.basis, found.parameters) == ("estimated", 9_000_000_000)
     assert "9.00B" in found.note
 
 
 def test_a_cousin_of_another_size_is_not_the_model_that_has_its_name() -> None:
     stored = match_alias("me/DeepSeek-R1-0528-BF16", MODELS)  # the type of the file is no other model
-    assert stored is not None
     assert stored.name == "DeepSeek-V3"
     found = find_shape("deepseek-v3-16b", MODELS, nowhere)
-    assert found is not None
     assert (found.basis, found.parameters) == ("estimated", 16_000_000_000)
 
 
 def test_an_estimated_mixture_has_as_many_experts_as_its_size_needs() -> None:
     found = find_shape("some/New-80B-A3B", MODELS, nowhere)
-    assert found is not None
     assert found.basis == "estimated"
     routed = found.layers * found.experts * 3 * found.hidden * found.expert_intermediate
     assert 0.93 < routed / found.parameters < 1
@@ -143,8 +138,6 @@ def test_an_estimated_mixture_has_as_many_experts_as_its_size_needs() -> None:
 
 def test_an_estimate_takes_the_proportions_of_its_own_family() -> None:
     qwen, llama = (find_shape(f"my-{family}-8b-sft", MODELS, nowhere) for family in ("qwen", "llama"))
-    assert qwen is not None
-    assert llama is not None
     assert (qwen.vocab, llama.vocab) == (151936, 128256)
 
 
@@ -175,7 +168,6 @@ def test_a_local_config_wins_over_the_name(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(QWEN_7B))
     found = find_shape(str(folder), MODELS)
-    assert found is not None
     assert (found.parameters, found.head_dim) == (7_615_616_512, 128)
     assert found.note.startswith("config.json: ")
 
@@ -218,7 +210,6 @@ def test_a_broken_config_falls_back_to_the_name(tmp_path: Path, text: str) -> No
     folder.mkdir()
     (folder / "config.json").write_text(text)
     found = find_shape(str(folder), MODELS)
-    assert found is not None
     assert found.note == "models.yaml: Qwen2.5-7B"
 
 
@@ -328,8 +319,6 @@ def test_configs_of_older_kinds_give_the_shapes_that_are_known() -> None:
 
 def test_a_token_passes_the_encoder_or_the_decoder() -> None:
     flan, gpt = (find_shape(name, MODELS, nowhere) for name in ("google/flan-t5-large", "openai-community/gpt2-xl"))
-    assert flan is not None
-    assert gpt is not None
     assert (flan.layers, flan.passed, flan.mlp_matrices) == (48, 24, 3)
     assert (gpt.layers, gpt.passed, gpt.mlp_matrices, gpt.context) == (48, 48, 2, 1024)
 

@@ -63,7 +63,6 @@ def test_settings_are_read_whatever_stands_around_them(
     assert values(launch) == expected
     assert launch.partial
     span = next(iter(launch.effective().values())).span
-    assert span is not None
     assert text.encode()[span.start : span.end].decode().strip("'\"") in ("16384", "3", "8", "64", "7", "$N")
 
 
