@@ -58,7 +58,6 @@ def program_of(script: Script, index: int) -> Document | None:
 
 
 def _depth(tree: ast.AST) -> int:
-    """How deep the nodes of a tree are nested."""
     level, depth = [tree], 0
     while level:
         level, depth = [child for node in level for child in ast.iter_child_nodes(node)], depth + 1
@@ -276,7 +275,6 @@ def why_unread(
 
 
 def _options_of(launch: Launch) -> dict[str, float]:
-    """The options of a launch that are numbers."""
     found = {native(key).replace("-", "_"): _number(setting.text) for key, setting in launch.effective().items()}
     return {key: number for key, number in found.items() if number is not None}
 

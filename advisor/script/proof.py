@@ -208,7 +208,6 @@ def _job_differences(again: Script, item: EditRequest) -> Iterator[Difference]:
 
 
 def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Difference]:
-    """One launch before and after."""
     out: list[Difference] = []
     expected, followers = _expected(old, wanted)
     found = _values(new)

@@ -32,8 +32,6 @@ _SWEEP = regex(r"(?:choice|range|interval|glob)\(|[^\[\]{}()'\",]+,")
 
 
 class ShellEditor:
-    """Collects the edits for one launch."""
-
     def __init__(
         self,
         reading: ShellReading,
@@ -56,7 +54,6 @@ class ShellEditor:
         ]
 
     def setting(self, wanted: EditRequest) -> None:
-        """Set, add or remove one setting."""
         marker, key = self.spelled(wanted.key)
         naming = [argument for argument in self.launch.arguments if argument.key in (key, DELETES + key)]
         existing = [argument for argument in naming if argument.key == key]
