@@ -82,59 +82,48 @@ def _also(
     from advisor.script.edit import together
     from advisor.script.launch import one_training
 
-    if moved := _followers(script, after, given):
-        yield say("what follows from it: {keys}", keys=listed(moved))
-    if index is not None and (span := script.launches[index].span) is not None:
-        rounds = [one.index for one in together(script, index)]
-        moved_too = [one for one in rounds if script.launches[one].settings != after.launches[one].settings]
-        if len(moved_too) > 1:
-            yield say("line {line} starts {count} launches that get it", line=span.line, count=len(moved_too))
-    for other in script.launches if index is not None else ():
-        same, line = one_training(script.launches[index or 0], other), other.span.line if other.span is not None else 0
+    asked, moved, others = {_underscored(f"--{key.lstrip('-')}") for key, _ in given}, set[int](), dict[str, str]()
+    for launch, now in zip(script.launches, after.launches, strict=True):
+        old, new = ({key: one.text for key, one in each.effective().items()} for each in (launch, now))
+        changed = {key: new.get(key, say("unknown") if now.not_found else say("not set")) for key in {**old, **new}}
+        changed = {key: text for key, text in changed.items() if old.get(key) != new.get(key)}
+        moved |= {launch.index} if changed else set()
+        others |= {key: text for key, text in changed.items() if _underscored(f"--{key.lstrip('-')}") not in asked}
+    if others:
+        told = (f"{clean_line(key, 80)}={clean_line(text, 40)}" for key, text in others.items())
+        yield say("what follows from it: {keys}", keys=listed(told))
+    mine = script.launches[index] if index is not None else None
+    rounds = [one for one in together(script, mine.index) if one.index in moved] if mine is not None else []
+    if len(rounds) > 1 and mine is not None and mine.span is not None:
+        yield say("line {line} starts {count} launches that get it", line=mine.span.line, count=len(rounds))
+    for other in script.launches if mine is not None else ():
+        same, line = one_training(mine, other) if mine is not None else False, other.span.line if other.span else 0
         if same:
             yield say("line {line} is the same training on another machine, and gets it, too", line=line)
-        elif same is None and other.settings == after.launches[other.index].settings:
+        elif same is None and other.index not in moved:
             yield say("line {line} may be the same training on another machine, and is as it was: see to it", line=line)
-    changed = script.launches if index is None else [script.launches[index]]
-    keys = {key for key, _ in given}
-    for launch in changed:
-        open_before = {one.key: one.reason for one in launch.settings if one.effective and not one.resolved}
-        for own, why in open_before.items():
-            now = after.launches[launch.index].effective().get(own)
-            if why and own.lstrip("-") in keys and now is not None and now.resolved:
-                yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=why)
+    chosen = [mine] if mine is not None else script.launches
+    for launch in chosen:
         for own, one in launch.effective().items():
-            now = after.launches[launch.index].effective().get(own)
-            stood, stands = one.span, now.span if now is not None else None
-            if own.lstrip("-") in keys and one.resolved and stood and stands and stood.start != stands.start:
-                names = {"key": clean_line(own), "line": stood.line, "others": listed(map(clean_line, one.shared_with))}
+            now_there = after.launches[launch.index].effective().get(own)
+            if now_there is None or _underscored(f"--{own.lstrip('-')}") not in asked:
+                continue
+            stood, stands, key = one.span, now_there.span, clean_line(own)
+            if not one.resolved and one.reason and now_there.resolved:
+                yield say("{key} no longer follows what it was given ({why}).", key=key, why=one.reason)
+            elif one.resolved and stood and stands and stood.start != stands.start:
+                names = {"key": key, "line": stood.line, "others": listed(map(clean_line, one.shared_with))}
                 if one.shared_with:
                     yield say("{key} is added where it wins: what stands in line {line} also decides {others}", **names)
                 elif one.origin == "command" and launch.argv and stood.path == stands.path:
                     yield say("{key} is added where it wins: words behind line {line} may hold it, too", **names)
-    mended = [cut for launch in changed for cut in launch.cuts if cut not in launch.lost]
+    mended = [cut for launch in chosen for cut in launch.cuts if cut not in launch.lost]
     if mended and written is script.documents[0]:
         yield from dict.fromkeys(mended)
         yield say("the change makes the command whole: what stands below comes into force")
     if written is not script.documents[0]:
         names = {"file": clean_line(str(written.path)), "script": clean_line(str(script.documents[0].path))}
         yield say("{script} reads {file}: the new file takes effect in its place", **names)
-
-
-def _followers(script: Script, after: Script, given: Sequence[tuple[str, str]]) -> list[str]:
-    """What has another value now and was not asked for: what is computed from it, must agree, or stands in a file that
-    it names.
-    """
-    asked = {_underscored(f"--{key.lstrip('-')}") for key, _ in given}
-    out: dict[str, str] = {}
-    for launch in script.launches:
-        before, now = (
-            {_underscored(f"--{key.lstrip('-')}"): one.text for key, one in each.effective().items()}
-            for each in (launch, after.launches[launch.index])
-        )
-        gone = say("unknown") if after.launches[launch.index].not_found else say("not set")
-        out |= {key: now.get(key, gone) for key in {**before, **now} if before.get(key) != now.get(key)}
-    return [f"{clean_line(key, 80)}={clean_line(text, 40)}" for key, text in out.items() if key not in asked]
 
 
 def _pair(text: str) -> tuple[str, str]:
