@@ -211,7 +211,7 @@ _RANKED = "torchrun --nnodes 2 --node_rank {} train_dpo.py --batch_size 8 --beta
     [
         (_RANKED.format(0, " &") + f'ssh h2 "{_RANKED.format(1, "").strip()}"\n', "line 2 is the same training", 2),
         (_RANKED.format(0, " --log a &") + _RANKED.format(1, " --log b"), "line 2 may be the same training", 1),
-        ("python train_dpo.py a.yaml --batch_size 8 b.yaml\n", "b.yaml holds --batch_size, too", 0),
+        ("python train_dpo.py a.yaml --batch_size 8 b.yaml\n", "is added where it wins", 1),
         ("export P='{\"batch_size\": 4}'\npython train_dpo.py --batch_size 8\n", "$P holds --batch_size, too", 0),
         ("conda run -n trl --live-stream python train_dpo.py --batch_size 8\n", "written", 1),
         ("bash -c 'cd . && bash inner.sh lr=1'\n", "written", 1),

@@ -162,7 +162,7 @@ def rewritten(
         refuse_unlike,
         refuse_unread,
     )
-    from advisor.script.document import EditRequest
+    from advisor.script.document import EditRefused, EditRequest
     from advisor.script.edit import rewrite
     from advisor.script.reader import read_again
 
@@ -189,12 +189,19 @@ def rewritten(
             wanted.append(in_its_file(now, each, one, found, recognised[each].framework))
         new = [one for one in wanted if not _is_so(now.launches[each], one)]
         now = replace(now, documents=(*now.documents, *_named(now, each, new)))
-        done = rewrite(now, each, new, alone=not everywhere)
-        before, now = now, read_again(now, done) if done else now
-        if along := agreeing(before, now, each, new, recognised[each], knowledge.config_files):
-            new += along
-            now = read_again(before, rewrite(before, each, new, alone=not everywhere))
-        refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
+        before = now
+        for override in (False, True):  # a word of its own wins over files that are named behind the first
+            done = rewrite(before, each, new, alone=not everywhere, override=override)
+            now = read_again(before, done) if done else before
+            if along := agreeing(before, now, each, new, recognised[each], knowledge.config_files):
+                new += along
+                now = read_again(before, rewrite(before, each, new, alone=not everywhere, override=override))
+            try:
+                refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
+                break
+            except EditRefused:
+                if override or not before.launches[each].argv:
+                    raise
         notes += [one.note for one in now.launches[each].not_found if one not in script.launches[each].not_found]
         keys = [one.key for one in new if one.kind == "setting"]
         notes += refuse_idle(before, now, each, keys, recognised[each], knowledge.models)

@@ -29,7 +29,6 @@ from advisor.script.document import Document, EditRefused, EditRequest, Rewrite,
 from advisor.script.files import Files, load
 from advisor.script.keyed_file import read_keyed
 from advisor.script.launch import Launch, Script
-from advisor.script.python_commands import starts_command
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
@@ -159,8 +158,13 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
             program=clean_line(launch.program) or told["file"],
             **told,
         )
-    if script.documents[0].kind == "python" and (line := starts_command(parsed(script.documents[0].data))) is not None:
-        raise refused("Line {line} of {file} starts a command: change {key} among its words.", line=line, **told)
+    lines = script.documents[0].data.decode(errors="replace").splitlines()
+    if there := [n for n, line in enumerate(lines, 1) if _spelled(bare).search(line.partition("#")[0])]:
+        raise refused(
+            "{key} stands in {places}, and nothing tells which command gets it: change it there by hand.",
+            places=listed(f"{told['file']}:{n}" for n in there[:5]),
+            **told,
+        )
     raise refused("{file} has no {key}, and nothing tells that its program reads one.", **told)
 
 
@@ -209,20 +213,24 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
         )
 
 
+def _spelled(key: str, behind: str = r"(?![\w-])") -> re.Pattern[str]:
+    """A key as a text holds it, with dashes or underscores."""
+    return regex(rf"(?<![\w.-])(?:--)?{'[-_]'.join(map(re.escape, re.split('[-_]', key)))}{behind}")
+
+
 def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: Document | None) -> None:
     """Refuse a setting that another word or the environment holds, too, where the program may take it from there."""
-    spelling = re.escape(native(item.key).replace("-", "_")).replace("_", "[-_]")
-    holds = regex(rf"(?<![\w.-])(?:--)?{spelling}[\"']?\s*[:=]\s*[\"']?([\w.+-]+)")
+    holds = _spelled(native(item.key), r"[\"']?\s*[:=]\s*[\"']?([\w.+-]+)")
     words, now = [word or "" for word in launch.argv], launch.effective()
     own = {key for key, one in now.items() if native(key) == native(item.key) and one.value == item.value}
     spelled = [word.partition("=")[0].lstrip("+") in own for word in words]
     at = max((n for n, is_own in enumerate(spelled) if is_own), default=len(words))
-    follows = program is None or takes_option(program, item.key) is not True
+    alone = program is not None and takes_option(program, item.key) is True
     beside = {one.span.path for one in now.values() if one.span is not None and ":" in one.key}
     around = [(f"${key}", text) for key, text in launch.environment.items() if not {*text.split()} <= {*words}]
     for where, text in [*((word, word) for n, word in enumerate(words) if not spelled[n]), *around]:
         name = text.rpartition("=")[2]
-        if name.endswith(_CONFIGS) and (where[:1] == "$" or (follows and where in words[at:])):
+        if name.endswith(_CONFIGS) and (where[:1] == "$" or (where in words[at:] and not alone)):
             found = Files().candidates(name, script.documents[0].path.parent, launch.folder)
             with suppress(ScriptError, IndexError):
                 text = text if str(found[0]) in beside else load(found[0], "yaml").data.decode(errors="replace")
