@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from advisor.knowledge.schema import Knowledge, NewValue, Remedy
 from advisor.plan.situation import Situation
-from advisor.rules.tree import RuleValue
+from advisor.run.default_bits import OneValue
 from advisor.run.natives import Native, is_spelling, last_part, native
 from advisor.run.run import KnobSource, KnobValue
 from advisor.run.values import parse_value
@@ -80,7 +80,7 @@ def _means_another(name: str, value: KnobValue, knob: str, situation: Situation)
     """Whether the dialects turn this number under this name into another: fsdp_version 2 is no ZeRO stage 2."""
     settings = (each for one in situation.knowledge.frameworks for each in one.settings.items())
     facts = [fact for key, fact in settings if fact.knob == knob and last_part(key) == name]
-    told = [value if fact.to_knob is None else fact.to_knob.of(_OneValue(value)) for fact in facts]
+    told = [value if fact.to_knob is None else fact.to_knob.of(OneValue(value)) for fact in facts]
     return bool(told) and all(isinstance(one, (int, float)) and one != value for one in told)
 
 
@@ -98,21 +98,8 @@ def word_of(native: Native, knob: str, on: bool, situation: Situation) -> str | 
         for key, fact in framework.settings.items()
         if fact.knob == knob and last_part(key) == last_part(native.key) and fact.from_knob is not None
     )
-    words = (fact.from_knob.of(_OneValue(on)) for fact in facts if fact.from_knob is not None)
+    words = (fact.from_knob.of(OneValue(on)) for fact in facts if fact.from_knob is not None)
     return next((str(word) for word in words if isinstance(word, str)), None)
-
-
-class _OneValue:
-    """A scope in which `value` alone is known."""
-
-    def __init__(self, value: KnobValue) -> None:
-        self.known = value
-
-    def value(self, name: str) -> RuleValue | None:
-        """The value; None of any other name."""
-        return self.known if name == "value" else None
-
-    given = value
 
 
 def _read(text: str, rule: NewValue) -> KnobValue | None:

@@ -46,22 +46,10 @@ def _is_alone(editor: ShellEditor, wanted: EditRequest) -> bool:
 
 def _in_place(editor: ShellEditor, wanted: EditRequest, value: str, pieces: ShellValue) -> bool:
     found = target(pieces, editor.reading.data)
-    if found is None or found.place.doc != 0:
-        return False
     command, given = editor.launch.command, {one.word for one in editor.launch.found.wrapped.given}
-    others = [
-        use
-        for use in editor.reading.uses.of(found.place)
-        if use.label != "$" + wanted.key and not (use.number == command.number and use.field in given)
-    ]
-    if others:
-        return False
-    context = "plain" if found.quotes else found.place.context
-    new = within(value, context, own_word=True, alone=False)
-    if new is None:
-        return False
-    editor.write(found.place, encoded(new), wanted)
-    return True
+    uses = editor.reading.uses.of(found.place) if found is not None else []
+    own = (use.label == "$" + wanted.key or (use.number == command.number and use.field in given) for use in uses)
+    return all(own) and editor.replace_literal(pieces, value, wanted, False, own_word=True)
 
 
 def _add(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> None:
@@ -114,9 +102,7 @@ def _statement(editor: ShellEditor) -> int:
     if place is None:
         sources = command.text.deps(command.simple.start, command.simple.start + 1)
         place = sources[0] if sources else None
-    if place is None or place.doc != 0:
-        raise EditRefused(editor.elsewhere(place))
-    return place.start
+    return editor.in_script(place).start
 
 
 def _runtime(editor: ShellEditor, wanted: EditRequest, value: str | None) -> bool:

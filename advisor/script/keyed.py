@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from advisor.bash.text import line_at, line_starts
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean, clean_line
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.script.document import Document, Origin, ScriptError, Setting, Span, Value
 
@@ -152,8 +152,10 @@ def read_json_part(document: Document, at: int) -> tuple[Keyed, int]:
     return reader.keyed, max(reader.at, at + 1)
 
 
-class _JsonReader:
+class Scanner:
     """A recursive-descent scanner; `at` is the byte behind what was read."""
+
+    not_valid = mark("{file}, line {line}: not valid JSON, {problem}.")
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -163,8 +165,10 @@ class _JsonReader:
 
     def fail(self, at: int, problem: str) -> NoReturn:
         where = {"file": clean_line(str(self.document.path)), "line": self.document.line_of(min(at, len(self.data)))}
-        raise ScriptError(say("{file}, line {line}: not valid JSON, {problem}.", **where, problem=problem))
+        raise ScriptError(say(self.not_valid, **where, problem=problem))
 
+
+class _JsonReader(Scanner):
     def blank(self, at: int) -> int:
         found = _BLANK.match(self.data, max(at, self.at))
         return found.end() if found else at

@@ -15,7 +15,7 @@ from advisor.language import listed, say
 from advisor.regex import regex
 from advisor.script.arguments import DELETES, Argument
 from advisor.script.config_files import OPTIONS
-from advisor.script.document import ANEW, Changes, EditRefused, EditRequest, Value, comment_text, encoded, refused
+from advisor.script.document import ANEW, Changes, EditRequest, Value, comment_text, encoded, refused
 from advisor.script.literal import target
 from advisor.script.shell import ShellLaunch, ShellReading, setting_place
 
@@ -151,12 +151,14 @@ class ShellEditor:
             return False
         return self.replace_values(argument, wanted, value)
 
-    def replace_literal(self, pieces: ShellValue, value: str, wanted: EditRequest, alone: bool) -> bool:
+    def replace_literal(
+        self, pieces: ShellValue, value: str, wanted: EditRequest, alone: bool, *, own_word: bool = False
+    ) -> bool:
         found = target(pieces, self.reading.data)
         if found is None or found.place.doc != 0:
             return False
         start, end = found.place.start, found.place.end
-        own = any(word.doc == 0 and word.start <= start and end <= word.end for word in self.words)
+        own = own_word or any(word.doc == 0 and word.start <= start and end <= word.end for word in self.words)
         context = "plain" if found.quotes else found.place.context
         new = within(value, context, own_word=own, alone=alone and context == "plain")
         if new is None:
@@ -243,10 +245,9 @@ class ShellEditor:
             self.add_nested(text, low, high, wanted)
             return
         place = source.place(simple.last, simple.last, "plain")
-        if place is None or place.doc != 0:
-            if self.in_own_call(wanted, value):
-                return
-            raise EditRefused(self.elsewhere(place))
+        if (place is None or place.doc != 0) and self.in_own_call(wanted, value):
+            return
+        place = self.in_script(place)
         data = self.reading.data[0]
         start = place.start - (simple.last - simple.start)
         lead = b" "
@@ -347,12 +348,14 @@ class ShellEditor:
             raise refused("{key} is not the name of a setting.", key)
         return head + tail, len(encoded(head)), len(encoded(head + tail))
 
-    def elsewhere(self, place: ByteRange | None) -> str:
-        """Why a command that does not stand in the given script is not edited."""
+    def in_script(self, place: ByteRange | None) -> ByteRange:
+        """The place of a command. Raises EditRefused where that is not in the given script."""
         if place is None:
-            return say("The command stands in another file, a string; edit that one.")
-        file = clean_line(f"{self.reading.files.documents[place.doc].path}:{self.reading.span(place).line}")
-        return say("The command stands in another file, {file}; edit that one.", file=file)
+            raise refused("The command stands in another file, a string; edit that one.")
+        if place.doc != 0:
+            file = f"{self.reading.files.documents[place.doc].path}:{self.reading.span(place).line}"
+            raise refused("The command stands in another file, {file}; edit that one.", file=file)
+        return place
 
     def comment(self, wanted: EditRequest, offset: int) -> None:
         """One comment line above the statement that was edited."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from advisor.knowledge import load_knowledge
@@ -102,29 +103,11 @@ def test_an_unknown_program_gives_a_run_without_knobs_but_with_its_gpus() -> Non
 
 def test_ms_swift_counts_the_processes_of_the_environment_and_leaves_the_last_card_to_the_engine() -> None:
     env = {"NPROC_PER_NODE": "3", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
-    made = Launch(
-        0,
-        "swift rlhf",
-        (),
-        env,
-        tuple(
-            Setting(k, v, "command")
-            for k, v in {
-                "--rlhf_type": "grpo",
-                "--use_vllm": "true",
-                "--deepspeed": "zero3",
-                "--per_device_train_batch_size": "8",
-                "--num_generations": "8",
-            }.items()
-        ),
-    )
+    given = {"--rlhf_type": "grpo", "--use_vllm": "true", "--deepspeed": "zero3", "--num_generations": "8"}
+    made = launch("swift rlhf", env, **given, **{"--per_device_train_batch_size": "8"})
     run = built(made, gpus(4), libraries={"ms-swift": "3.1.1"}).run
-    assert (run.era, run.topology.actor_gpus, run.topology.rollout_gpus, run.topology.colocated) == (
-        "v3.1",
-        3,
-        1,
-        False,
-    )
+    cards = run.topology
+    assert (run.era, cards.actor_gpus, cards.rollout_gpus, cards.colocated) == ("v3.1", 3, 1, False)
     assert run.number("actor.zero_stage") == 3
 
 
@@ -154,17 +137,14 @@ def test_log_settings_fill_holes_and_never_overrule_the_script() -> None:
 
 
 def test_openrlhf_groups_are_apart_unless_colocated() -> None:
-    settings = {
-        "--actor_num_nodes": "4",
-        "--actor_num_gpus_per_node": "8",
-        "--vllm_num_engines": "4",
-        "--vllm_tensor_parallel_size": "8",
-    }
-    made = tuple(Setting(k, v, "command") for k, v in settings.items())
-    apart = built(Launch(0, "openrlhf.cli.train_ppo_ray", (), {}, made), gpus(8)).run.topology
+    actor = {"--actor_num_nodes": "4", "--actor_num_gpus_per_node": "8"}
+    engines = {"--vllm_num_engines": "4", "--vllm_tensor_parallel_size": "8"}
+    made = launch("openrlhf.cli.train_ppo_ray", **actor, **engines)
+    apart = built(made, gpus(8)).run.topology
     assert (apart.actor_gpus, apart.rollout_gpus, apart.colocated) == (32, 32, False)
     flag = Setting("--colocate_all_models", (), "command")
-    assert built(Launch(0, "openrlhf.cli.train_ppo_ray", (), {}, (*made, flag)), gpus(8)).run.topology.colocated
+    beside = msgspec.structs.replace(made, settings=(*made.settings, flag))
+    assert built(beside, gpus(8)).run.topology.colocated
 
 
 @each(
