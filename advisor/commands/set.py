@@ -18,9 +18,9 @@ from advisor.regex import regex
 _ELEMENT = regex(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
-    from advisor.knowledge.schema import Framework, Knowledge
+    from advisor.knowledge.schema import Knowledge
     from advisor.run.dialect import Recognised
-    from advisor.script.document import Document, EditRequest, Setting, Value
+    from advisor.script.document import Document, DocumentKind, EditRequest, Setting, Value
     from advisor.script.launch import Launch, Script
 
 
@@ -82,37 +82,33 @@ def _also(
     from advisor.script.edit import together
     from advisor.script.launch import one_training
 
-    asked, moved, others = {_underscored(f"--{key.lstrip('-')}") for key, _ in given}, set[int](), dict[str, str]()
+    asked, moved, others = {_name(key) for key, _ in given}, set[int](), dict[str, str]()
+    chosen = script.launches if index is None else [script.launches[index]]
     for launch, now in zip(script.launches, after.launches, strict=True):
+        gone = say("unknown") if now.not_found else say("not set")
         old, new = ({key: one.text for key, one in each.effective().items()} for each in (launch, now))
-        changed = {key: new.get(key, say("unknown") if now.not_found else say("not set")) for key in {**old, **new}}
-        changed = {key: text for key, text in changed.items() if old.get(key) != new.get(key)}
+        changed = {key: new.get(key, gone) for key in {**old, **new} if old.get(key) != new.get(key)}
         moved |= {launch.index} if changed else set()
-        others |= {key: text for key, text in changed.items() if _underscored(f"--{key.lstrip('-')}") not in asked}
-    if others:
-        told = (f"{clean_line(key, 80)}={clean_line(text, 40)}" for key, text in others.items())
+        others |= {key: text for key, text in changed.items() if _name(key) not in asked}
+    if told := [f"{clean_line(key, 80)}={clean_line(text, 40)}" for key, text in others.items()]:
         yield say("what follows from it: {keys}", keys=listed(told))
-    mine = script.launches[index] if index is not None else None
-    rounds = [one for one in together(script, mine.index) if one.index in moved] if mine is not None else []
-    if len(rounds) > 1 and mine is not None and mine.span is not None:
-        yield say("line {line} starts {count} launches that get it", line=mine.span.line, count=len(rounds))
-    for other in script.launches if mine is not None else ():
-        same, line = one_training(mine, other) if mine is not None else False, other.span.line if other.span else 0
+    for launch in script.launches if index is not None else ():
+        same, line = one_training(chosen[0], launch), launch.span.line if launch.span is not None else 0
+        rounds = {one.index for one in together(script, launch.index)} & moved if launch is chosen[0] else ()
+        if len(rounds) > 1:
+            yield say("line {line} starts {count} launches that get it", line=line, count=len(rounds))
         if same:
             yield say("line {line} is the same training on another machine, and gets it, too", line=line)
-        elif same is None and other.index not in moved:
+        if same is None and launch.index not in moved:
             yield say("line {line} may be the same training on another machine, and is as it was: see to it", line=line)
-    chosen = [mine] if mine is not None else script.launches
     for launch in chosen:
-        for own, one in launch.effective().items():
-            now_there = after.launches[launch.index].effective().get(own)
-            if now_there is None or _underscored(f"--{own.lstrip('-')}") not in asked:
-                continue
-            stood, stands, key = one.span, now_there.span, clean_line(own)
-            if not one.resolved and one.reason and now_there.resolved:
-                yield say("{key} no longer follows what it was given ({why}).", key=key, why=one.reason)
-            elif one.resolved and stood and stands and stood.start != stands.start:
-                names = {"key": key, "line": stood.line, "others": listed(map(clean_line, one.shared_with))}
+        there = after.launches[launch.index].effective()
+        for own, one in [(own, one) for own, one in launch.effective().items() if _name(own) in asked and own in there]:
+            stood, stands = one.span, there[own].span
+            if not one.resolved and one.reason and there[own].resolved:
+                yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=one.reason)
+            if one.resolved and stood and stands and stood.start != stands.start:
+                names = {"key": clean_line(own), "line": stood.line, "others": listed(map(clean_line, one.shared_with))}
                 if one.shared_with:
                     yield say("{key} is added where it wins: what stands in line {line} also decides {others}", **names)
                 elif one.origin == "command" and launch.argv and stood.path == stands.path:
@@ -131,12 +127,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not sign or not key.strip():
         raise Refusal(say("{given}: write it as KEY=VALUE", given=clean_line(text, 80)))
     return key.strip(), value
-
-
-def _bare_flags(framework: Framework | None) -> frozenset[str]:
-    """Options without a value, without their dashes."""
-    facts = framework.settings.items() if framework is not None and framework.syntax == "argparse" else ()
-    return frozenset(key for key, fact in facts if fact.type == "flag")
 
 
 def rewritten(
@@ -180,7 +170,7 @@ def rewritten(
         wanted = []
         for given_key, value in [(part, value) for key, value in pairs for part in _parts(now.launches[each], key)]:
             key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
-            if is_switch(now, each, key) and value.lower() in ("true", "false"):
+            if is_switch(now, each, key, recognised[each].framework) and value.lower() in ("true", "false"):
                 wanted.append(EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None))
                 continue
             one, found = _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere), None
@@ -255,14 +245,18 @@ def _found(launch: Launch, key: str) -> Setting | None:
     return found[-1] if found else None
 
 
+def _name(key: str) -> str:
+    return _underscored(f"--{key.lstrip('-')}")
+
+
 def _named(script: Script, index: int, wanted: Sequence[EditRequest]) -> list[Document]:
     """The files that new values name, which the launch would follow."""
     from advisor.script.files import Files
 
-    files, folder = Files(), script.launches[index].folder
-    for name in [one.value for one in wanted if isinstance(one.value, str)]:
-        if name.endswith((".json", ".yaml", ".yml")):
-            files.find(name, script.documents[0].path.parent, "json" if name.endswith("n") else "yaml", folder)
+    files = Files()
+    for name in [str(one.value) for one in wanted if str(one.value).endswith((".json", ".yaml", ".yml"))]:
+        kind: DocumentKind = "json" if name.endswith("n") else "yaml"
+        files.find(name, script.documents[0].path.parent, kind, script.launches[index].folder)
     return [one for one in files.documents if one.path not in {each.path for each in script.documents}]
 
 
@@ -296,8 +290,6 @@ def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, eve
     before = {key, f"--{key.lstrip('-')}", f"--{key.lstrip('-').replace('_', '-')}"} & launch.launcher.keys()
     if before:
         return EditRequest(before.pop(), value, kind="launcher")
-    if key.lstrip("-") in _bare_flags(recognised.framework) and value.lower() in ("true", "false"):
-        return EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None)
     return EditRequest(key, value, assigned=assigned, in_file=in_file)
 
 

@@ -70,8 +70,11 @@ def as_its_program_spells(script: Script, index: int, key: str) -> str:
     return next((name for name in names if name in there), names[0] if names else key)
 
 
-def is_switch(script: Script, index: int, key: str) -> bool:
+def is_switch(script: Script, index: int, key: str, framework: Framework | None) -> bool:
     """Whether an option of the launch's program takes no value."""
+    fact = framework.settings.get(native(key)) if framework is not None and framework.syntax == "argparse" else None
+    if fact is not None and fact.type == "flag" and native(key) not in map(native, script.launches[index].effective()):
+        return True
     program = program_of(script, index)
     return program is not None and takes_no_value(parsed(program.data), key)
 

@@ -20,7 +20,7 @@ from advisor.script.document import Changes, Document, EditRefused, EditRequest,
 from advisor.script.keyed_edit import KeyedEditor, refuse_unclear
 from advisor.script.keyed_file import read_keyed
 from advisor.script.launch import Launch, Script
-from advisor.script.proof import differences, for_mates, mates
+from advisor.script.proof import differences, mates
 from advisor.script.reader import FOLLOWED, in_memory
 from advisor.script.toml_edit import TomlEditor
 
@@ -64,7 +64,8 @@ def rewrite(
         elif document.kind == "shell":
             _shell(script, launch_index, wanted, changes, override)
             for other in mates(script, launch_index):
-                _shell(script, other, for_mates(wanted), changes, override)
+                rest = [one for one in wanted if not (one.in_file or one.key.startswith(FOLLOWED))]
+                _shell(script, other, [one for one in rest if one.kind == "setting"], changes, override)
         elif document.kind == "python":
             _python(script, document, wanted, changes)
         else:

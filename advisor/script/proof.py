@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import warnings
@@ -170,7 +169,7 @@ def _moved(
             if item.kind == "environment" and item.everywhere and before.get(item.key) != after.get(item.key)
         ]  # fmt: skip
         if old.index in mates(script, launch_index):
-            out += _compare(old, new, [*for_mates(wanted, files=True), *given])
+            out += _compare(old, new, [*(item for item in wanted if item.kind == "setting"), *given])
         elif rounds:
             out += _compare(old, new, ()) and _compare(old, new, [*_alike(old, target, wanted)])
         else:
@@ -181,12 +180,6 @@ def _moved(
 def mates(script: Script, launch_index: int) -> list[int]:
     """The launches that are the same training on other machines."""
     return [one.index for one in script.launches if one_training(script.launches[launch_index], one)]
-
-
-def for_mates(wanted: Sequence[EditRequest], files: bool = False) -> list[EditRequest]:
-    """What such launches get, too; `files`: with what the files say that all of them read."""
-    settings = (item for item in wanted if item.kind == "setting")
-    return [item for item in settings if files or not (item.in_file or item.key.startswith(FOLLOWED))]
 
 
 def _alike(other: Launch, target: Launch, wanted: Sequence[EditRequest]) -> Iterator[EditRequest]:
@@ -212,11 +205,9 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Di
     expected, followers = _expected(old, wanted)
     found = _values(new)
     asked = {_bare(item.key): item for item in wanted if item.kind == "setting"}
-    named = [item.key.lstrip("-").replace("-", "_") for item in wanted]
-    files = tuple(prefix for option, prefix in [*PREFIXES.items(), ("config_file", "accelerate:")] if option in named)
     for key in {**expected, **found}:
         before, after = expected.get(key, _UNSET), found.get(key, _UNSET)
-        follows = (key in followers and key not in asked) or _of_launcher(key, wanted) or key.startswith(files)
+        follows = (key in followers and key not in asked) or _of_launcher(key, wanted)
         follows = follows or (before == EMPTY and any(one.startswith(f"{key}.") for one in asked))  # no longer empty
         loose = not old.argv or (key in asked and asked[key].in_file)
         if not follows and not _same(before, after, loose=loose):
@@ -234,9 +225,13 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Di
 
 
 def _of_launcher(key: str, wanted: Sequence[EditRequest]) -> bool:
-    """Whether a setting is what an option of the launcher says: accelerate's file has it under the same name."""
-    told = {item.key.lstrip("-") for item in wanted if item.kind == "launcher"}
-    return key.startswith("accelerate:") and re.split(r"[.:]", key)[-1] in told
+    """Whether a setting is what the launcher's option says (accelerate's file has it under the same name), or stands in
+    the file that an option names.
+    """
+    named = {item.key.lstrip("-").replace("-", "_"): item.kind for item in wanted}
+    head, _, name = key.partition(":")
+    beside = {PREFIXES.get(option) for option in named} | ({"accelerate:"} if "config_file" in named else set())
+    return f"{head}:" in beside or (head == "accelerate" and named.get(name.rpartition(".")[2]) == "launcher")
 
 
 def _difference(name: str, expected: object, found: object, wanted: bool) -> Difference:
