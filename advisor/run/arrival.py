@@ -162,7 +162,9 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
             **told,
         )
     lines = script.documents[0].data.decode(errors="replace").splitlines()
-    if there := [n for n, line in enumerate(lines, 1) if _spelled(bare).search(line.partition("#")[0])]:
+    if script.documents[0].kind == "python" and (
+        there := [n for n, line in enumerate(lines, 1) if _spelled(bare).search(line.partition("#")[0])]
+    ):
         raise refused(
             "{key} stands in {places}, and nothing tells which command gets it: change it there by hand.",
             places=listed(f"{told['file']}:{n}" for n in there[:5]),
@@ -228,12 +230,14 @@ def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: D
     own = {key for key, one in now.items() if native(key) == native(item.key) and one.value == item.value}
     spelled = [word.partition("=")[0].lstrip("+") in own for word in words]
     at = max((n for n, is_own in enumerate(spelled) if is_own), default=len(words))
-    alone = program is not None and takes_option(program, item.key) is True
+    data = program.data.decode(errors="replace") if program is not None else ""
+    reads = re.search(rf"[\"']{re.escape(native(item.key))}[\"']", data) is not None  # cfg.get("lr", args.lr)
+    alone = program is not None and takes_option(program, item.key) is True and not reads
     beside = {one.span.path for one in now.values() if one.span is not None and ":" in one.key}
     around = [(f"${key}", text) for key, text in launch.environment.items() if not {*text.split()} <= {*words}]
     for where, text in [*((word, word) for n, word in enumerate(words) if not spelled[n]), *around]:
         name = text.rpartition("=")[2]
-        if name.endswith(_CONFIGS) and (where[:1] == "$" or (where in words[at:] and not alone)):
+        if name.endswith(_CONFIGS) and (where[:1] == "$" or ((reads or where in words[at:]) and not alone)):
             found = Files().candidates(name, script.documents[0].path.parent, launch.folder)
             with suppress(ScriptError, IndexError):
                 text = text if str(found[0]) in beside else load(found[0], "yaml").data.decode(errors="replace")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from advisor.bash.syntax import Assignment
-from advisor.bash.text import ByteRange, NotSet, OneWord, ShellValue, Varies, cut, joined, known
+from advisor.bash.text import ByteRange, NotSet, OneWord, ShellValue, Varies, cut, joined, known, sources
 from advisor.bash.words import Word
 from advisor.bash.wrapped import FILLERS
 from advisor.bash.writing import Site, is_safe, quote, within
@@ -247,6 +247,13 @@ class ShellEditor:
         place = source.place(simple.last, simple.last, "plain")
         if (place is None or place.doc != 0) and self.in_own_call(wanted, value):
             return
+        told = [argument for argument in self.launch.arguments if argument.key == key and argument.values]
+        own = [one for one in (sources(told[-1].values[0]) if told else ()) if one.doc == 0]
+        if own and (place is None or place.doc != 0):
+            others = listed([key, *self.reading.shared(own[0], self.launch, told[-1].fields)])
+            raise refused(
+                "Line {line} decides {keys}: change it by hand.", line=self.reading.span(own[0]).line, keys=others
+            )
         place = self.in_script(place)
         data = self.reading.data[0]
         start = place.start - (simple.last - simple.start)
