@@ -239,14 +239,14 @@ def _is_so(launch: Launch, wanted: EditRequest) -> bool:
 
 
 def _found(launch: Launch, key: str) -> Setting | None:
-    """The setting in force that goes by this key, with or without its dashes; `a[0].b` is `a.0.b`."""
-    names = {key.lstrip("-"), _ELEMENT.sub(r".\1", key), key.lstrip("-").replace("-", "_")}
-    found = [one for own, one in launch.effective().items() if names & {own.lstrip("-"), _underscored(own)}]
+    """The setting in force that goes by this key."""
+    found = [one for own, one in launch.effective().items() if _name(own) == _name(key)]
     return found[-1] if found else None
 
 
 def _name(key: str) -> str:
-    return _underscored(f"--{key.lstrip('-')}")
+    """A key in one spelling: without the dashes of an option or within, and `a[0].b` as `a.0.b`."""
+    return _ELEMENT.sub(r".\1", key.lstrip("-").replace("-", "_"))
 
 
 def _named(script: Script, index: int, wanted: Sequence[EditRequest]) -> list[Document]:
@@ -267,11 +267,6 @@ def _parts(launch: Launch, key: str) -> list[str]:
     found = {own: one for own, one in launch.effective().items() if own.endswith(f".{key}") and one.span is not None}
     alone = _has(launch, key) or launch.argv or len({one.span for one in found.values()}) != 1
     return [key] if alone else list(found)
-
-
-def _underscored(key: str) -> str:
-    """An option in kebab case as its field is called: two spellings of one name."""
-    return key.lstrip("-").replace("-", "_") if key.startswith("--") else key
 
 
 def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, everywhere: bool) -> EditRequest:

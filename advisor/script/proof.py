@@ -160,7 +160,7 @@ def _moved(
     if again.others != script.others:
         out.append(Difference(say("a command that is no launch changed")))
     out += [problem for item in wanted if item.kind == "job" for problem in _job_differences(again, item)]
-    target = script.launches[launch_index]
+    target, shared = script.launches[launch_index], mates(script, launch_index)
     for old, new in zip(script.launches, again.launches, strict=True):
         rounds = not alone and old.index != launch_index and old.span is not None and old.span == target.span
         before, after = old.environment, new.environment
@@ -168,7 +168,7 @@ def _moved(
             item for item in wanted
             if item.kind == "environment" and item.everywhere and before.get(item.key) != after.get(item.key)
         ]  # fmt: skip
-        if old.index in mates(script, launch_index):
+        if old.index in shared:
             out += _compare(old, new, [*(item for item in wanted if item.kind == "setting"), *given])
         elif rounds:
             out += _compare(old, new, ()) and _compare(old, new, [*_alike(old, target, wanted)])

@@ -247,13 +247,10 @@ class ShellEditor:
         place = source.place(simple.last, simple.last, "plain")
         if (place is None or place.doc != 0) and self.in_own_call(wanted, value):
             return
-        told = [argument for argument in self.launch.arguments if argument.key == key and argument.values]
-        own = [one for one in (sources(told[-1].values[0]) if told else ()) if one.doc == 0]
-        if own and (place is None or place.doc != 0):
-            others = listed([key, *self.reading.shared(own[0], self.launch, told[-1].fields)])
-            raise refused(
-                "Line {line} decides {keys}: change it by hand.", line=self.reading.span(own[0]).line, keys=others
-            )
+        here = [one for each in self.launch.arguments if each.key == key for v in each.values for one in sources(v)]
+        if own := [one for one in here if one.doc == 0 and (place is None or place.doc != 0)]:
+            line, keys = self.reading.span(own[0]).line, listed(self.reading.shared(own[0], self.launch, ()))
+            raise refused("Line {line} decides {keys}: change it by hand.", line=line, keys=keys)
         place = self.in_script(place)
         data = self.reading.data[0]
         start = place.start - (simple.last - simple.start)
