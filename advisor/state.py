@@ -71,9 +71,8 @@ from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
-from advisor.run.printed_sharing import printed_sharing
 from advisor.run.run import Knob, KnobValue, Run
-from advisor.run.unread import accelerates_own, unread_sharding
+from advisor.run.unread import accelerates_own, printed_sharing, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
 from advisor.words import GENERATING, PHASES, Full, speak_of, spoken_of_now

@@ -27,7 +27,7 @@ from advisor.run.unknown_keys import has_key, longer_names
 from advisor.script.config_files import read_config, unreadable
 from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting, refused
 from advisor.script.files import Files, load
-from advisor.script.keyed_file import read_keyed
+from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option

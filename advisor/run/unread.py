@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Mechanics, Sharding
+from advisor.knowledge.schema import Framework, Mechanics, Sharding
 from advisor.language import mark, say
 from advisor.run.natives import Natives, native
 from advisor.run.run import Knob, Unread
@@ -48,6 +48,11 @@ _DOUBTS: dict[str, str] = {
         "it. The frame {frame} is never there with it: answer the question on the file."
     ),
 }
+_STAGE_KEY = "zero_optimization.stage"
+_DEVICES = ("zero_optimization.offload_optimizer.device", "zero_optimization.offload_param.device")
+_DEEPSPEED = "deepspeed"
+"""The option that names the file, of every framework that has keys of one (transformers' training_args.py)."""
+_PRINTED = "the log"
 _OWN_FILE = "~/.cache/huggingface/accelerate/default_config.yaml"
 
 
@@ -165,3 +170,21 @@ def _doubt(unread: Unread) -> str:
     against = unread.told_by == "name" and unread.against
     said = _DOUBTS["against" if against else unread.told_by]
     return say(said, file=unread.file, key=unread.key, absent=unread.absent, **told)
+
+
+def printed_sharing(
+    framework: Framework | None, settings: Mapping[str, str], figures: Mapping[str, str]
+) -> dict[str, str]:
+    """DeepSpeed's stage and offload as its configuration in the log has them, under the framework's own keys.
+
+    `figures`: knobs that single lines show. {} where the log shows no stage, or the framework reads no such file.
+    """
+    if framework is None or not {_DEEPSPEED, f"{_DEEPSPEED}:{_STAGE_KEY}"} <= framework.settings.keys():
+        return {}
+    stage = settings.get(_STAGE_KEY, settings.get("zero_optimization_stage", figures.get("actor.zero_stage", "")))
+    if stage not in ("0", "1", "2", "3"):
+        return {}
+    told = {f"{_DEEPSPEED}:{key}": settings[key] for key in _DEVICES if key in settings}
+    if figures.get("actor.optimizer_offload") == "true":
+        told.setdefault(f"{_DEEPSPEED}:{_DEVICES[0]}", "cpu")
+    return {_DEEPSPEED: _PRINTED, f"{_DEEPSPEED}:{_STAGE_KEY}": stage, **told}

@@ -22,8 +22,7 @@ from advisor.regex import regex
 from advisor.script.arguments import read_arguments
 from advisor.script.document import Document, DocumentKind, ScriptError, Setting, effective
 from advisor.script.files import Files
-from advisor.script.keyed import KeyedEntry, empty_tables, read_yaml, settings_of
-from advisor.script.keyed_file import read_keyed
+from advisor.script.keyed import KeyedEntry, empty_tables, read_keyed, read_yaml, settings_of
 from advisor.script.launch import Launch, NotFound
 from advisor.script.launcher import is_other_work
 from advisor.script.pasted import keyed_lines

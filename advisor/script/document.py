@@ -62,6 +62,16 @@ class Document(Struct, frozen=True):
         """1-based line of a byte offset."""
         return self.data.count(b"\n", 0, offset) + 1
 
+    @property
+    def newline(self) -> bytes:
+        """How its lines end."""
+        return b"\r\n" if b"\r\n" in self.data else b"\n"
+
+    def line_end(self, offset: int) -> int:
+        """The end of the line of a byte, before what ends it."""
+        end = self.data.find(b"\n", offset)
+        return len(self.data) if end < 0 else end
+
 
 class Setting(Struct, frozen=True):
     """A key, the value the program would get, and the literal that decides it.

@@ -17,8 +17,8 @@ from advisor.language import mark, say, sentences
 from advisor.regex import regex
 from advisor.script.batch_lines import edit_job_option
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value, refused
+from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor, refuse_unclear
-from advisor.script.keyed_file import read_keyed
 from advisor.script.launch import Launch, Script
 from advisor.script.proof import differences, mates
 from advisor.script.reader import FOLLOWED, in_memory

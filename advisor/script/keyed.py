@@ -36,6 +36,15 @@ _MOST_NAMED = 50
 """Keys that are named as sharing a value; an alias can be used any number of times."""
 
 
+def read_keyed(document: Document) -> Keyed:
+    """A YAML, JSON or TOML document to the byte. Raises ScriptError."""
+    if document.kind == "toml":
+        from advisor.script.toml_file import read_toml  # few launches have one
+
+        return read_toml(document)
+    return read_json(document) if document.kind == "json" else read_yaml(document)
+
+
 class KeyedEntry(Struct, frozen=True):
     """A value at bytes `start:end` under a dotted `key`, whose own name stands at `name`. Quotes belong to the range.
 

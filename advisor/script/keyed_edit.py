@@ -144,7 +144,7 @@ class KeyedEditor:
             last = depth == len(names) - 1
             label = name if _plain_yaml(name, False) else json.dumps(name)
             lines.append(" " * (table.indent + 2 * depth) + f"{label}:" + (f" {shown}" if last else ""))
-        newline = "\r\n" if b"\r\n" in self.data else "\n"
+        newline = self.document.newline.decode()
         at = self.data.find(b"\n", table.end)
         text = encoded(newline.join(lines))
         if at < 0:
@@ -167,8 +167,7 @@ class KeyedEditor:
         else:
             at = table.end
             broken = self.data[:at].rfind(b"\n", table.start) >= 0 and self.is_json
-            newline = "\r\n" if b"\r\n" in self.data else "\n"
-            lead = "," + (newline + " " * table.indent if broken else " ")
+            lead = "," + (self.document.newline.decode() + " " * table.indent if broken else " ")
         new = encoded(lead + text)
         end = len(new) - (len(names) - 1)
         self.changes.replace(self.number, at, at, new, wanted.key, (end - len(encoded(shown)), end))
@@ -210,9 +209,7 @@ class KeyedEditor:
         """A short comment behind the edited line, or above it where there is no room; JSON has none."""
         if not wanted.comment or self.is_json:
             return
-        stop = self.data.find(b"\n", end)
-        stop = len(self.data) if stop < 0 else stop
-        rest = self.data[end:stop].rstrip(b"\r")
+        rest = self.data[end : self.document.line_end(end)].rstrip(b"\r")
         line = self.data.rfind(b"\n", 0, start) + 1
         if not rest.strip() and b"\n" not in self.data[start:end]:
             at = end + len(rest)
@@ -222,8 +219,8 @@ class KeyedEditor:
         blanks = indent[: len(indent) - len(indent.lstrip())]
         if any(entry.start < line <= entry.end for entry in self.keyed.entries):
             return  # the line begins inside a value, where a comment would become text
-        newline = b"\r\n" if b"\r\n" in self.data else b"\n"
-        self.changes.replace(self.number, line, line, blanks + b"# " + comment_text(wanted.comment) + newline)
+        text = blanks + b"# " + comment_text(wanted.comment) + self.document.newline
+        self.changes.replace(self.number, line, line, text)
 
 
 def refuse_unclear(keyed: Keyed, document: Document, keys: Sequence[str]) -> None:

@@ -256,7 +256,8 @@ def _taken(trainer: ast.Call, configs: list[ast.Call], bound: _Bound, values: Na
     """Which of the configs a trainer may get: the last one that is surely made before it, and what comes behind."""
     made = {id(call) for call in configs}
     out: set[int] = set()
-    for given in _own_config(trainer):
+    named = (keyword.value for keyword in trainer.keywords if keyword.arg in _OWN)
+    for given in (*named, *trainer.args):
         for call in bound.reached(given):
             if id(call) in made:
                 out.add(id(call))
@@ -330,7 +331,10 @@ def find_setup(tree: ast.Module, values: NameValues, chosen: int | None = None) 
     out.parts += [(called(call), call) for call in beside]
     if not out.configs and not out.trainer:
         once = ((name, value) for name, value in once_set(tree) if name.isidentifier())
-        out.numbers = [(name, value) for name, value in once if _is_number(value)]
+        out.numbers = [
+            (name, value) for name, value in once
+            if isinstance(value, ast.Constant) and isinstance(value.value, (bool, int, float))
+        ]  # fmt: skip
     out.lengths = [(f"{TOKENIZER}.{keyword.arg}", keyword) for call in made for keyword in _cuts(call)]
     return out
 
@@ -339,10 +343,6 @@ def _is_done(call: ast.Call, tree: ast.Module, values: NameValues) -> bool:
     """Whether a call surely runs where its function does, and is no function of the file's own."""
     own = any(node.name == called(call) for node in every(tree, ast.FunctionDef))
     return isinstance(call.func, ast.Attribute) and values.is_certain(call) and not own
-
-
-def _is_number(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and isinstance(value.value, (bool, int, float))
 
 
 def _cuts(call: ast.Call) -> Iterator[ast.keyword]:
@@ -389,11 +389,6 @@ def _handed_over(tree: ast.Module, calls: list[ast.Call]) -> Iterator[ast.expr]:
             yield from call.args[1:]
     for node in every(tree, ast.Dict):
         yield from (value for key, value in zip(node.keys, node.values, strict=True) if _PART.search(text(key)))
-
-
-def _own_config(trainer: ast.Call) -> Iterator[ast.expr]:
-    yield from (keyword.value for keyword in trainer.keywords if keyword.arg in _OWN)
-    yield from trainer.args
 
 
 def _model_load(calls: list[ast.Call], trainers: list[ast.Call], bound: _Bound) -> ast.Call | None:

@@ -7,14 +7,10 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 
 from advisor.script.python_tree import called, every
+from advisor.script.python_value import ARITHMETIC, ORDERED
 
-_SUMS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-}  # fmt: skip
 _COMPARES: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+    **ORDERED, ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
 _ENDS = ("exit", "_exit", "quit", "error", "fail")
 
@@ -108,7 +104,7 @@ def _number(node: ast.expr, values: Mapping[str, float], names: Mapping[str, ast
             return values.get(name)
         case ast.BinOp(left=left, op=op, right=right):
             a, b = (_number(one, values, names, depth + 1) for one in (left, right))
-            made = _SUMS.get(type(op))
+            made = ARITHMETIC.get(type(op))
             if a is None or b is None or made is None or (b == 0 and not isinstance(op, (ast.Add, ast.Sub, ast.Mult))):
                 return None
             return made(a, b)

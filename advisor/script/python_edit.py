@@ -26,7 +26,6 @@ class PythonEditor:
         self.reading = reading
         self.data = reading.document.data
         self.changes = changes
-        self.newline = b"\r\n" if b"\r\n" in self.data else b"\n"
 
     def setting(self, wanted: EditRequest) -> None:
         source = self.reading.find(wanted.key)
@@ -168,9 +167,9 @@ class PythonEditor:
         text = head + encoded(shown)
         note = b"  # " + comment_text(wanted.comment) if wanted.comment else b""
         if at < 0:
-            lead, at, tail = self.newline, len(self.data), b""
+            lead, at, tail = self.reading.document.newline, len(self.data), b""
         else:
-            lead, at, tail = b"", at + 1, self.newline
+            lead, at, tail = b"", at + 1, self.reading.document.newline
         low = len(lead) + len(head)
         self.changes.replace(0, at, at, lead + text + note + tail, wanted.key, (low, low + len(encoded(shown))))
 
@@ -179,8 +178,8 @@ class PythonEditor:
         lonely = not isinstance(holder, ast.ClassDef) or len(holder.body) == 1
         if lonely or not isinstance(node, (ast.AnnAssign, ast.Assign)):
             raise refused("{key} cannot be taken away without leaving a gap; do it by hand.", name)
-        start, end = self.reading.offset(node.lineno, 0), self.data.find(b"\n", self.reading.end(node))
-        end = len(self.data) if end < 0 else end + 1
+        start, behind = self.reading.offset(node.lineno, 0), self.reading.document.line_end(self.reading.end(node))
+        end = min(behind + 1, len(self.data))
         rest = self.data[self.reading.end(node) : end].strip()
         if self.data[start : self.reading.start(node)].strip() or (rest and not rest.startswith(b"#")):
             raise refused("{key} shares its line with others; take it away by hand.", name)
@@ -191,9 +190,7 @@ class PythonEditor:
         if not wanted.comment:
             return
         end = self.reading.end(node)
-        stop = self.data.find(b"\n", end)
-        stop = len(self.data) if stop < 0 else stop
-        rest = self.data[end:stop].rstrip(b"\r")
+        rest = self.data[end : self.reading.document.line_end(end)].rstrip(b"\r")
         if not rest.strip(b" \t,"):
             at = end + len(rest)
             self.changes.replace(0, at, at, b"  # " + comment_text(wanted.comment))
@@ -201,7 +198,9 @@ class PythonEditor:
         line = self.reading.offset(node.lineno, 0)  # type: ignore[attr-defined]
         indent = self.data[line : self.reading.start(node)]
         if not indent.strip():
-            self.changes.replace(0, line, line, indent + b"# " + comment_text(wanted.comment) + self.newline)
+            self.changes.replace(
+                0, line, line, indent + b"# " + comment_text(wanted.comment) + self.reading.document.newline
+            )
 
 
 def several_calls(tree: ast.Module, value: ast.expr) -> str | None:

@@ -204,10 +204,10 @@ def _argv(tree: ast.Module, key: str) -> Iterator[int]:
                 pass
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=held))) if ast.unparse(held) == "sys.argv":
                 pass
-            case ast.Call(args=[ast.List(elts=[_, *_]), *_]) if is_parsing(node):
-                yield node.lineno
-                continue
-            case ast.Call(keywords=[ast.keyword(arg="args", value=ast.List(elts=[_, *_]))]) if is_parsing(node):
+            case (
+                ast.Call(args=[ast.List(elts=[_, *_]), *_])
+                | ast.Call(keywords=[ast.keyword(arg="args", value=ast.List(elts=[_, *_]))])
+            ) if is_parsing(node):
                 yield node.lineno
                 continue
             case _:
@@ -225,24 +225,25 @@ def _aliases(node: ast.AST, given: set[str]) -> set[str]:
         before = len(holders)
         for each in sets:
             value = each.value.value if isinstance(each.value, ast.Subscript) else each.value
-            same = isinstance(value, ast.Call) and called(value) in (*_SAME, *_COPIES)
-            inner = value.args[0] if same and isinstance(value, ast.Call) and value.args else value
-            parsing = isinstance(value, ast.Call) and (is_parsing(value) or called(value) in _OF_COMMAND)
-            merged = (
-                isinstance(value, ast.Call)
-                and called(value) == "merge"
-                and any(
-                    is_one(one, holders) or (isinstance(one, ast.Call) and called(one) in _OF_COMMAND)
-                    for one in value.args
-                )
-            )
-            if parsing or merged or is_one(inner, holders):
+            held = _of_command(value, holders)
+            if isinstance(value, ast.Call) and called(value) in (*_SAME, *_COPIES):
+                held = held or is_one(next(iter(value.args), None), holders)
+            elif isinstance(value, ast.Call) and called(value) == "merge":
+                held = any(_of_command(one, holders) for one in value.args)
+            elif isinstance(value, ast.Call):
+                held = held or is_parsing(value)
+            if held:
                 target = each.targets[0]
                 items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
                 holders |= {ast.unparse(item) for item in items if isinstance(item, (ast.Name, ast.Attribute))}
         if len(holders) == before:
             break
     return holders
+
+
+def _of_command(node: ast.AST, holders: set[str]) -> bool:
+    """Whether an expression is what the command gave."""
+    return is_one(node, holders) or (isinstance(node, ast.Call) and called(node) in _OF_COMMAND)
 
 
 def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, bool]]:
@@ -324,9 +325,7 @@ def _only_where_unset(test: ast.expr, key: str) -> bool:
 def _merged(node: ast.AST, holders: set[str]) -> Iterator[int]:
     """Lines that merge something else over what the command gave."""
     for call in calls(node, "merge"):
-        of_command = [
-            is_one(one, holders) or (isinstance(one, ast.Call) and called(one) in _OF_COMMAND) for one in call.args
-        ]
+        of_command = [_of_command(one, holders) for one in call.args]
         if any(of_command) and not of_command[-1]:
             yield call.lineno
 

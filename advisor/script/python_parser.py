@@ -72,7 +72,8 @@ def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...]
             pass
         case ast.Call() if called(kind) in ("IntRange", "FloatRange"):
             ends = [*kind.args, *(k.value for k in kind.keywords if k.arg in ("min", "max"))]
-            low, high = [*(_constant(one) for one in ends), None, None][:2]
+            bounds = (one.value if isinstance(one, ast.Constant) else None for one in ends)
+            low, high = [*(one if isinstance(one, (int, float)) else None for one in bounds), None, None][:2]
             value_of = [_real(text) for text in texts]
             if any(
                 n is not None and ((low is not None and n < low) or (high is not None and n > high)) for n in value_of
@@ -172,10 +173,6 @@ def _behind_a_word(words: Sequence[str | None], mine: Sequence[int]) -> bool:
     ]  # fmt: skip
     program = next((at for at, word in enumerate(words) if word is not None and word.endswith(".py")), 0)
     return any(program < other < at for at in mine for other in loose)
-
-
-def _constant(node: ast.expr) -> float | None:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) else None
 
 
 def _real(text: str) -> float | None:

@@ -60,7 +60,7 @@ class TomlEditor(KeyedEditor):
             at = table.closer if table.empty else table.end
             self.changes.replace(self.number, at, at, new, wanted.key, (len(new) - len(encoded(shown)), len(new)))
             return
-        newline = b"\r\n" if b"\r\n" in self.data else b"\n"
+        newline = self.document.newline
         comment = b"# " + comment_text(wanted.comment) + newline if wanted.comment else b""
         line = comment + encoded(label + shown)
         at = self.data.find(b"\n", table.end)
@@ -74,7 +74,7 @@ class TomlEditor(KeyedEditor):
         self.changes.replace(self.number, at, at, line, wanted.key, (end - len(encoded(shown)), end))
 
     def _append(self, header: str, label: str, value: Value, wanted: EditRequest) -> None:
-        newline = b"\r\n" if b"\r\n" in self.data else b"\n"
+        newline = self.document.newline
         shown = encoded(self.text(value, "plain", False))
         comment = b"# " + comment_text(wanted.comment) + newline if wanted.comment else b""
         lead = newline if self.data.endswith(b"\n") else newline * 2

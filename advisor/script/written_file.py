@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from advisor.bash.text import ShellValue, cut, joined, line_at, line_starts
 from advisor.script.document import Changes, Document, EditRequest, Setting, Span, refused
-from advisor.script.keyed import settings_of
+from advisor.script.keyed import read_keyed, settings_of
 from advisor.script.keyed_edit import KeyedEditor
-from advisor.script.keyed_file import read_keyed
 from advisor.script.literal import target
 
 _EXPANDED = (b"$", b"`", b"\\")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from advisor.knowledge import load_knowledge
@@ -22,7 +21,7 @@ K = load_knowledge()
 A = "actor_rollout_ref."
 
 
-def launch(program: str, environment: dict[str, str] | None = None, /, **settings: str) -> Launch:
+def launch(program: str, environment: dict[str, str] | None = None, /, **settings: str | tuple[()]) -> Launch:
     made = tuple(Setting(key.replace("__", "."), value, "command") for key, value in settings.items())
     return Launch(0, program, (), environment or {}, made)
 
@@ -139,11 +138,10 @@ def test_log_settings_fill_holes_and_never_overrule_the_script() -> None:
 def test_openrlhf_groups_are_apart_unless_colocated() -> None:
     actor = {"--actor_num_nodes": "4", "--actor_num_gpus_per_node": "8"}
     engines = {"--vllm_num_engines": "4", "--vllm_tensor_parallel_size": "8"}
-    made = launch("openrlhf.cli.train_ppo_ray", **actor, **engines)
-    apart = built(made, gpus(8)).run.topology
+    given = {**actor, **engines}
+    apart = built(launch("openrlhf.cli.train_ppo_ray", **given), gpus(8)).run.topology
     assert (apart.actor_gpus, apart.rollout_gpus, apart.colocated) == (32, 32, False)
-    flag = Setting("--colocate_all_models", (), "command")
-    beside = msgspec.structs.replace(made, settings=(*made.settings, flag))
+    beside = launch("openrlhf.cli.train_ppo_ray", **given, **{"--colocate_all_models": ()})
     assert built(beside, gpus(8)).run.topology.colocated
 
 

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from advisor.run.resume import Resumption, cost_of_a_death, last_checkpoint, resumption_of
-from advisor.script.document import Setting
-from advisor.script.launch import Launch
 
-from .test_binding import K, built, gpus
+from .test_binding import K, built, gpus, launch
 
 HERE = Path("/run")
 VERL = {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": "1", "trainer.n_gpus_per_node": "8"}
@@ -20,8 +18,7 @@ OPENRLHF = {"--actor_num_gpus_per_node": "8", "--vllm_num_engines": "4", "--save
 
 
 def resumed(program: str, settings: dict[str, str | tuple[()]], start: Path = HERE, **libraries: str) -> Resumption:
-    made = tuple(Setting(key, value, "command") for key, value in settings.items())
-    return resumption_of(built(Launch(0, program, (), {}, made), gpus(8), libraries=libraries), start)
+    return resumption_of(built(launch(program, **settings), gpus(8), libraries=libraries), start)
 
 
 def verl(start: Path = HERE, version: str = "0.6.0", **settings: str) -> Resumption:

@@ -7,9 +7,6 @@ all settings of all launches, read again, say the same.
 from __future__ import annotations
 
 import re
-import sys
-import types
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
 from advisor.script.reader import read_again, read_script
+from tests.script.as_python import trained
 from tests.script.test_launched_as_changed import effective, launches
 
 RUN = "python3 -m verl.trainer.main_ppo"
@@ -216,35 +214,13 @@ REFUSED: dict[str, tuple[Form, str]] = {
 FOLLOWS = config("mb: 8\nactor:\n  mb: ${mb}\nref:\n  mb: ${mb}\n")
 
 
-@dataclass
-class _Config:
-    output_dir: str = "out"
-    batch_size: int = 1
-    lr: int = 0
-
-
 def run(file: Path) -> list[dict[str, Any]]:
     """What each launch gets, by bash, by Python with made-up classes, by YAML's loader."""
     if file.suffix == ".sh":
         return [dict(effective(arguments)) for arguments in launches(file.parent)]
     if file.suffix == ".yaml":
         return [dict(_flat("", yaml.safe_load(file.read_text())))]
-    got: list[dict[str, Any]] = []
-    trainer = type(
-        "GRPOTrainer",
-        (),
-        {"__init__": lambda self, model, args: got.append(dict(vars(args))), "train": lambda self: None},
-    )
-    module = types.ModuleType("trl")
-    module.__dict__.update(GRPOConfig=_Config, GRPOTrainer=trainer)
-    kept, sys.modules["trl"] = sys.modules.get("trl"), module
-    try:
-        exec(compile(file.read_text(), str(file), "exec"), {"__name__": "__main__"})
-    finally:
-        del sys.modules["trl"]
-        if kept is not None:
-            sys.modules["trl"] = kept
-    return got
+    return trained(file.read_text())
 
 
 def _flat(path: str, value: Any) -> list[tuple[str, Any]]:
