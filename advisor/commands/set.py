@@ -261,12 +261,13 @@ def _named(script: Script, index: int, wanted: Sequence[EditRequest]) -> list[Do
 
 
 def _parts(launch: Launch, key: str) -> list[str]:
-    """The keys that are meant: those of the calls of a file that all take what one literal says, where none is in force
-    under the key itself.
+    """The keys that are meant: those of several calls of a Python file that take what one literal says, where none is
+    in force under the key itself.
     """
-    found = {own: one for own, one in launch.effective().items() if own.endswith(f".{key}") and one.span is not None}
-    alone = _has(launch, key) or launch.argv or len({one.span for one in found.values()}) != 1
-    return [key] if alone else list(found)
+    found = {own: one.span for own, one in launch.effective().items() if own.endswith(f".{key}")}
+    one = next(iter(found.values()), None)
+    shared = one is not None and one.path.endswith(".py") and len(found) > 1 and {*found.values()} == {one}
+    return list(found) if shared and not _has(launch, key) else [key]
 
 
 def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, everywhere: bool) -> EditRequest:

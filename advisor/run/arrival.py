@@ -262,6 +262,8 @@ def refuse_idle(
         fact = framework.settings.get(key)
         own = program is not None and takes_option(program, key)
         if fact is not None and key not in there and not own and old.natives.is_idle(fact):
+            if longer := [one for one in there if one.endswith(f".{key}")]:
+                raise refused("{key} is no whole name here: {longer}?", key, longer=listed(longer[:3]))
             raise refused("{framework} does not read {key} in this training.", key, **told)
         if why := no_effect(new, key):
             idle.append(say("{key} has no effect here: {why}.", key=clean_line(key), why=why.rstrip(".")))
