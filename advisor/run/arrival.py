@@ -7,7 +7,9 @@ and what that does to the options afterwards, hydra's own config and sweeps, fil
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -16,6 +18,7 @@ from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Agreement, ConfigFile, Framework, ModelFact
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
+from advisor.regex import regex
 from advisor.run.build import RunInputs, build_run
 from advisor.run.constraints import newly_stopped, no_effect
 from advisor.run.dialect import Recognised
@@ -26,7 +29,6 @@ from advisor.script.document import Document, EditRefused, EditRequest, Rewrite,
 from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
-from advisor.script.python_commands import starts_command
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
@@ -39,6 +41,7 @@ _OPEN = ("+", "~", *FOLLOWED)
 DEEPEST = 150
 """Nodes within nodes of a Python file that is asked; the deepest of a sample of upstream's has 40 (judgement)."""
 _RUNS_SEVERAL = ("-m", "--multirun")
+_CONFIGS = (".py", ".yaml", ".yml", ".json", ".toml")
 _SWEEPS = "hydra.sweeper.params"
 
 
@@ -67,8 +70,11 @@ def as_its_program_spells(script: Script, index: int, key: str) -> str:
     return next((name for name in names if name in there), names[0] if names else key)
 
 
-def is_switch(script: Script, index: int, key: str) -> bool:
+def is_switch(script: Script, index: int, key: str, framework: Framework | None) -> bool:
     """Whether an option of the launch's program takes no value."""
+    fact = framework.settings.get(native(key)) if framework is not None and framework.syntax == "argparse" else None
+    if fact is not None and fact.type == "flag" and native(key) not in map(native, script.launches[index].effective()):
+        return True
     program = program_of(script, index)
     return program is not None and takes_no_value(parsed(program.data), key)
 
@@ -155,8 +161,15 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
             program=clean_line(launch.program) or told["file"],
             **told,
         )
-    if script.documents[0].kind == "python" and (line := starts_command(parsed(script.documents[0].data))) is not None:
-        raise refused("Line {line} of {file} starts a command: change {key} among its words.", line=line, **told)
+    lines = script.documents[0].data.decode(errors="replace").splitlines()
+    if script.documents[0].kind == "python" and (
+        there := [n for n, line in enumerate(lines, 1) if _spelled(bare).search(line.partition("#")[0])]
+    ):
+        raise refused(
+            "{key} stands in {places}, and nothing tells which command gets it: change it there by hand.",
+            places=listed(f"{told['file']}:{n}" for n in there[:5]),
+            **told,
+        )
     raise refused("{file} has no {key}, and nothing tells that its program reads one.", **told)
 
 
@@ -172,6 +185,8 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
         if item.key.startswith(FOLLOWED) or item.value is None:
             continue
         _refuse_swept(script, before, item, program)
+        if not recognised.own_program:
+            _refuse_rivals(script, launch, item, program)
         _refuse_type(framework, item)
         if program is None:
             continue
@@ -203,6 +218,33 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
         )
 
 
+def _spelled(key: str, behind: str = r"(?![\w-])") -> re.Pattern[str]:
+    """A key as a text holds it, with dashes or underscores."""
+    return regex(rf"(?<![\w.-])(?:--)?{'[-_]'.join(map(re.escape, re.split('[-_]', key)))}{behind}")
+
+
+def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: Document | None) -> None:
+    """Refuse a setting that another word or the environment holds, too, where the program may take it from there."""
+    holds = _spelled(native(item.key), r"[\"']?\s*[:=]\s*[\"']?([\w.+-]+)")
+    words, now = [word or "" for word in launch.argv], launch.effective()
+    own = {key for key, one in now.items() if native(key) == native(item.key) and one.value == item.value}
+    spelled = [word.partition("=")[0].lstrip("+") in own for word in words]
+    at = max((n for n, is_own in enumerate(spelled) if is_own), default=len(words))
+    data = program.data.decode(errors="replace") if program is not None else ""
+    reads = re.search(rf"[\"']{re.escape(native(item.key))}[\"']", data) is not None  # cfg.get("lr", args.lr)
+    alone = program is not None and takes_option(program, item.key) is True and not reads
+    beside = {one.span.path for one in now.values() if one.span is not None and ":" in one.key}
+    around = [(f"${key}", text) for key, text in launch.environment.items() if not {*text.split()} <= {*words}]
+    for where, text in [*((word, word) for n, word in enumerate(words) if not spelled[n]), *around]:
+        name = text.rpartition("=")[2]
+        if name.endswith(_CONFIGS) and (where[:1] == "$" or ((reads or where in words[at:]) and not alone)):
+            found = Files().candidates(name, script.documents[0].path.parent, launch.folder)
+            with suppress(ScriptError, IndexError):
+                text = text if str(found[0]) in beside else load(found[0], "yaml").data.decode(errors="replace")
+        if (told := holds.search(text)) is not None and told[1] != item.value:
+            raise refused("{where} holds {key}, too, and may win over it: change both by hand.", item.key, where=where)
+
+
 def refuse_idle(
     script: Script, after: Script, index: int, keys: Sequence[str], recognised: Recognised, models: Sequence[ModelFact]
 ) -> tuple[str, ...]:
@@ -220,6 +262,8 @@ def refuse_idle(
         fact = framework.settings.get(key)
         own = program is not None and takes_option(program, key)
         if fact is not None and key not in there and not own and old.natives.is_idle(fact):
+            if longer := [one for one in there if one.endswith(f".{key}")]:
+                raise refused("{key} is no whole name here: {longer}?", key, longer=listed(longer[:3]))
             raise refused("{framework} does not read {key} in this training.", key, **told)
         if why := no_effect(new, key):
             idle.append(say("{key} has no effect here: {why}.", key=clean_line(key), why=why.rstrip(".")))
@@ -348,6 +392,8 @@ def agreeing(
     for told, needed, _ in _disagreements(script, after, index, wanted, recognised, files):
         option = f"--{told.key.rpartition('.')[2]}"
         value = str(int(needed)) if needed is not None and needed == int(needed) else repr(needed)
+        if told.key.partition(":")[0] in {item.key.lstrip("-") for item in wanted}:
+            continue  # the file itself is another one: it may serve other runs
         if needed is not None and told.span is not None:
             out.append(EditRequest(told.key, value))
         elif needed is not None and option in launcher:
@@ -374,7 +420,7 @@ def _disagreements(
         old, new = (_beside(script, launch, fact) for launch in launches)
         for rule in fact.agrees:
             told, before = new.get(rule.key), old.get(rule.key)
-            if told is None or told.text == "auto" or asked.isdisjoint({*rule.of, told.key}):
+            if told is None or told.text == "auto" or asked.isdisjoint({*rule.of, told.key, fact.prefix.rstrip(":")}):
                 continue
             was, product = (_product(launch, rule, framework, era) for launch in launches)
             number = _number(told.text) if told.resolved else None

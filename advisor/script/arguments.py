@@ -25,6 +25,9 @@ DELETES = "~"
 ArgumentStyle = Literal["assignment", "option", "joined"]
 """`key=value`, `--key value`, `--key=value`."""
 
+_FILE = regex(r"\.(?:ya?ml|json|toml|py)\Z")
+_SCALAR = regex(r"(?:[-+.\deE]+|(?i:true|false))\Z")
+
 
 class Argument(Struct, frozen=True):
     """One setting among the arguments. `fields` are the words that make it, the key's first; `values` its values."""
@@ -103,6 +106,8 @@ def _option(fields: Sequence[CommandWord], texts: Sequence[str], at: int, mixed:
             break
         loose = all(piece.reason and not piece.quoted for piece in fields[end].pieces)
         if values and loose and fields[end].pieces:  # it may be more options, or nothing
+            break
+        if values and _FILE.search(texts[end]) and _SCALAR.match(texts[values[0]]):  # the program's own argument
             break
         values.append(end)
         end += 1

@@ -20,7 +20,7 @@ from advisor.script.document import Changes, Document, EditRefused, EditRequest,
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor, refuse_unclear
 from advisor.script.launch import Launch, Script
-from advisor.script.proof import differences
+from advisor.script.proof import differences, mates
 from advisor.script.reader import FOLLOWED, in_memory
 from advisor.script.toml_edit import TomlEditor
 
@@ -63,6 +63,9 @@ def rewrite(
             _embedded(script, wanted, changes)
         elif document.kind == "shell":
             _shell(script, launch_index, wanted, changes, override)
+            for other in mates(script, launch_index):
+                rest = [one for one in wanted if not (one.in_file or one.key.startswith(FOLLOWED))]
+                _shell(script, other, [one for one in rest if one.kind == "setting"], changes, override)
         elif document.kind == "python":
             _python(script, document, wanted, changes)
         else:
@@ -226,7 +229,8 @@ def _shell(
     simple = launch.command.simple
     for cut in (one for one in reading.cuts if simple.start <= one.start <= simple.end):
         changes.replace(0, *cut.mended(reading.data[0]))  # what counts as part of the command is made so
-    editor = ShellEditor(reading, launch, changes, override, wanted)
+    group = [n for other in mates(script, launch_index) for n in reading.launches[other].group]
+    editor = ShellEditor(reading, replace(launch, group=(*launch.group, *group)), changes, override, wanted)
     for item in wanted:
         if item.kind == "job":
             edit_job_option(script.documents[0], item, changes)

@@ -20,11 +20,6 @@ def _starting(tree: ast.Module) -> list[ast.Call]:
     return [call for call in calls(tree) if _STARTS.match(ast.unparse(call.func))]
 
 
-def starts_command(tree: ast.Module) -> int | None:
-    """The line of a Python file that starts a command, the first one; None where none does."""
-    return min((call.lineno for call in _starting(tree)), default=None)
-
-
 def command_settings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Option and value of the one training command that the file starts as a list of words."""
     starting, once = _starting(tree), dict(once_set(tree))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from advisor.bash.syntax import Assignment
-from advisor.bash.text import ByteRange, NotSet, OneWord, ShellValue, Varies, cut, joined, known
+from advisor.bash.text import ByteRange, NotSet, OneWord, ShellValue, Varies, cut, joined, known, sources
 from advisor.bash.words import Word
 from advisor.bash.wrapped import FILLERS
 from advisor.bash.writing import Site, is_safe, quote, within
@@ -244,7 +244,14 @@ class ShellEditor:
         if source.nested:
             self.add_nested(text, low, high, wanted)
             return
-        place = self.in_script(source.place(simple.last, simple.last, "plain"))
+        place = source.place(simple.last, simple.last, "plain")
+        if (place is None or place.doc != 0) and self.in_own_call(wanted, value):
+            return
+        here = [one for each in self.launch.arguments if each.key == key for v in each.values for one in sources(v)]
+        if own := [one for one in here if one.doc == 0 and (place is None or place.doc != 0)]:
+            line, keys = self.reading.span(own[0]).line, listed(self.reading.shared(own[0], self.launch, ()))
+            raise refused("Line {line} decides {keys}: change it by hand.", line=line, keys=keys)
+        place = self.in_script(place)
         data = self.reading.data[0]
         start = place.start - (simple.last - simple.start)
         lead = b" "
@@ -263,11 +270,12 @@ class ShellEditor:
         before = [argument.fields[-1] for argument in self.launch.arguments if argument.key == key]
         for index in range(len(self.launch.command.fields) - 1, max(before, default=0), -1):
             home = self.launch.command.fields[index].home
-            if home is None or home in self.words or home.doc != 0 or home.context != "plain":
+            if home is None or home in self.words or home.doc != 0 or home.context not in ("plain", "nested"):
                 continue
-            if self.reading.shared(home, self.launch, (index,)):
-                return False
             text, low, high = self.argument_text(marker, key, value, False, wanted.assigned)
+            plain = home.context == "plain" or all(map(is_safe, text.split(" ")))
+            if not plain or self.reading.shared(home, self.launch, (index,)):
+                return False
             self.changes.replace(0, home.end, home.end, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
             self.comment(wanted, home.start)
             return True
@@ -307,10 +315,10 @@ class ShellEditor:
         simple, source = self.launch.command.simple, self.launch.command.text
         word = simple.words[-1]  # one that is put together ends elsewhere than the command does
         begin = word.start if word.end == simple.last else simple.last - 1
-        place = source.place(begin, simple.last, "nested")
-        if place is not None and place.doc == 0:
+        home, place = source.home, source.place(begin, simple.last, "nested")
+        tail = source.place(simple.last - 1, simple.last, "nested")
+        if place is not None and place.doc == 0 and (home is None or home.start <= place.start < home.end):
             return place.end
-        home, tail = source.home, source.place(simple.last - 1, simple.last, "nested")
         if home is None or home.doc != 0:
             return None
         if tail is not None and tail.doc == 0 and home.start < tail.start and tail.end < home.end:
@@ -349,7 +357,7 @@ class ShellEditor:
         if place is None:
             raise refused("The command stands in another file, a string; edit that one.")
         if place.doc != 0:
-            file = self.reading.files.documents[place.doc].path
+            file = f"{self.reading.files.documents[place.doc].path}:{self.reading.span(place).line}"
             raise refused("The command stands in another file, {file}; edit that one.", file=file)
         return place
 

@@ -209,7 +209,7 @@ REFUSED: dict[str, tuple[Form, str]] = {
         r"may be among \*\*P\['a'\] already",
     ),
     "an array, run by sh": (bash(f"#!/usr/bin/env sh\nA=({MB}=8 a.b=1)\n{RUN} ${{A[@]}}\n"), "where it is dash"),
-    "cd before a script": (bash("cd sub && bash run2.sh\n"), r"stands in another file, .*run2\.sh; edit that one"),
+    "cd before a script": (bash("cd sub && bash run2.sh\n"), r"stands in another file, .*run2\.sh:1; edit that one"),
 }
 FOLLOWS = config("mb: 8\nactor:\n  mb: ${mb}\nref:\n  mb: ${mb}\n")
 
@@ -283,7 +283,7 @@ def test_what_follows_by_interpolation_moves_and_is_said(tmp_path: Path, capsys:
     assert after == dict.fromkeys(before, "2")
     file.write_text(text)
     assert main(["set", str(file), "mb=2", "-o", str(tmp_path / "out.yaml")]) == 0
-    assert "actor.mb, ref.mb follow by ${…}" in capsys.readouterr().err
+    assert "what follows from it: actor.mb=2, ref.mb=2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("first", [0, 1])
