@@ -18,7 +18,7 @@ from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge, load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
-from advisor.machine.batch import batch_memory, within
+from advisor.machine.batch import batch_memory, with_cards, within
 from advisor.machine.describe import as_many, described, from_log, merge
 from advisor.machine.gpu_spec import counts_cards, size_of
 from advisor.machine.inventory import BatchMemory, Machine
@@ -318,6 +318,8 @@ def machine_for(
     )
     if asked.gpus is not None and len(machine.gpus) == 1 and not counts_cards(asked.gpus):
         machine = as_many(machine, cards_counted(crash.counts) or seen)
+    if script is not None and script.documents and script.documents[0].kind == "shell":
+        machine = with_cards(machine, script.documents[0].data.decode(errors="replace"), knowledge.gpus)
     limit = asked_of_slurm(script)
     return within(machine, limit) if limit is not None else machine
 

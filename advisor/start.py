@@ -171,15 +171,18 @@ def _pasted(text: str) -> Path:
 
 
 def _written(state: State) -> SavedFix | None:
-    """The fix that was written in the run's own folder: another folder's says nothing of this run."""
+    """The fix that was written in the run's own folder: another folder's, or one that is newer than its log, says
+    nothing of this run."""
     from advisor.session_store import fixes_folder
 
     if not fixes_folder().is_dir():
         return None
     from advisor.saved_fix import waiting_fix
+    from advisor.watch.record_files import OUTPUT
 
-    script = state.asked.script
-    return waiting_fix({script.parent} if script is not None else {log.parent for log in state.asked.logs})
+    script, record = state.asked.script, state.asked.record
+    logs = state.asked.logs if record is None else (*state.asked.logs, record / OUTPUT)
+    return waiting_fix({script.parent} if script is not None else {log.parent for log in logs}, logs)
 
 
 def _keeper() -> SessionKeeper:

@@ -48,6 +48,7 @@ from advisor.machine.describe import named_versions, with_room
 from advisor.machine.inventory import Machine
 from advisor.machine.libraries import normalised
 from advisor.memory.attribution import attribute, told_by_size
+from advisor.memory.batches import NO_EVALUATION
 from advisor.memory.beside import own_engine
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
@@ -75,9 +76,8 @@ from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
-from advisor.run.printed_sharing import printed_sharing
 from advisor.run.run import Run
-from advisor.run.unread import accelerates_own, unread_sharding
+from advisor.run.unread import accelerates_own, printed_sharing, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
 from advisor.words import GENERATING, Full, speak_of, spoken_of_now
@@ -326,7 +326,8 @@ def state_of(
     done = replace(done, diagnosis=with_sharding(versioned, run.unread or standing, shardings, wanted=asks))
     predictor.died = _died(died_at, done.diagnosis, _said_place(crash, answers))
     of_tree = tree_answers(answers)
-    open_ = open_phase(done.diagnosis.path, knowledge.tree, done.facts, of_tree, done.cause.id)
+    evaluates = run.value("eval.on") not in NO_EVALUATION
+    open_ = open_phase(done.diagnosis.path, knowledge.tree, done.facts, of_tree, done.cause.id, evaluates=evaluates)
     situation = replace(_situation(predictor, faults, knowledge, done), ran_with=ran_with, vendor=vendor)
     situation = replace(situation, open_phase=open_ if crash.verdict != "not_oom" else None)
     if not asked.planned or done.cause.memory == "none":  # what is not a shortage gets no memory advice

@@ -203,8 +203,27 @@ def test_an_element_of_a_list_goes_by_either_spelling(tmp_path, capsys):
     assert cli.main(["set", str(file), "actors[7].mb=2", "-o", "-"]) == 2
 
 
-def test_settings_that_follow_are_named(tmp_path, capsys):
-    file = tmp_path / "a.yaml"
-    file.write_text("mb: 8\nactor:\n  mb: ${mb}\n")
-    assert cli.main(["set", str(file), "mb=2"]) == 0
-    assert "actor.mb follow" in capsys.readouterr().err
+_RANKED = "torchrun --nnodes 2 --node_rank {} train_dpo.py --batch_size 8 --beta 0.1{}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "changed"),
+    [
+        (_RANKED.format(0, " &") + f'ssh h2 "{_RANKED.format(1, "").strip()}"\n', "line 2 is the same training", 2),
+        (_RANKED.format(0, " --log a &") + _RANKED.format(1, " --log b"), "line 2 may be the same training", 1),
+        ("python train_dpo.py a.yaml --batch_size 8 b.yaml\n", "is added where it wins", 1),
+        ("export P='{\"batch_size\": 4}'\npython train_dpo.py --batch_size 8\n", "$P holds --batch_size, too", 0),
+        ("conda run -n trl --live-stream python train_dpo.py --batch_size 8\n", "written", 1),
+        ("bash -c 'cd . && bash inner.sh lr=1'\n", "written", 1),
+    ],
+)
+def test_what_else_holds_the_setting(tmp_path, capsys, text, told, changed):
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text("batch_size: 4\nlr: 1.0e-5\n")
+    (tmp_path / "inner.sh").write_text('python train_dpo.py batch_size=8 "$@"\n')
+    file = tmp_path / "run.sh"
+    file.write_text(text)
+    assert cli.main(["set", str(file), "batch_size=2", "--launch", "1"]) == (0 if changed else 2)
+    assert told in capsys.readouterr().err
+    written = tmp_path / "run.fits.sh"
+    assert (written.read_text().count("2") - text.count("2") if written.exists() else 0) == changed

@@ -168,6 +168,8 @@ class Parameters:
         if name == b"BASH_SOURCE":
             source = self.state.source
             return started(source or self.state.script, posixpath.basename(source) or self.state.known_end), ""
+        if name in self.state.slurm:
+            return (Piece(self.state.slurm[name]),), ""
         if name.startswith(b"SLURM_") and self.state.batch:
             why = say("${name} is set by Slurm", name=name.decode())
             return (unknown(Varies(why) if _DRAWN.fullmatch(name) else why),), ""

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.bash import dash
+from advisor.bash.batch_options import batch_variables
 from advisor.bash.conditions import Condition
 from advisor.bash.expand import Expander
 from advisor.bash.names import LONGEST_READ, assigned_names, known_end
@@ -141,7 +142,6 @@ class Shell(Struct):
         state.dash = sh and self.dash
 
     def expander(self, text: Text, state: ShellState) -> Expander:
-        """Expands words of a text in a state."""
         return Expander(text, state, self.substitute)
 
     def decide(self, condition: Condition) -> bool | None:
@@ -191,10 +191,10 @@ class Shell(Struct):
         self.uses += [Use(place, -1, -1, label) for place in places]
 
     def script(self, doc: int, data: bytes, state: ShellState) -> None:
-        """Follow a whole document."""
         self.run_by(b"", data, state)
         state.assigned |= assigned_names(data)
         state.batch = _BATCH.search(data) is not None
+        state.slurm = batch_variables(data.decode(errors="replace")) if state.batch else {}
         for given in _EXPORT.findall(data) if state.batch else ():
             state.exports |= {one.partition(b"=")[0] for one in given.split(b",")}
         state.known_end = b"" if state.batch else known_end(state.script, data)
@@ -340,12 +340,10 @@ class Shell(Struct):
         body = expander.heredoc(command)
         for redirect in command.redirects if body is None else ():
             if redirect.operator == b"<":
-                inside = self.shell_of_its_own(environment, expander.state)
-                self.run_by(dash.shell_of(fields), b"", inside)
+                inside = self.shell_of_its_own(environment, expander.state, dash.shell_of(fields))
                 self.follow(expander.value(redirect.target), inside)
         if body is not None:
-            inside = self.shell_of_its_own(environment, expander.state)
-            self.run_by(dash.shell_of(fields), b"", inside)
+            inside = self.shell_of_its_own(environment, expander.state, dash.shell_of(fields))
             words = [word.literal() if isinstance(word, Word) else None for word in command.words]
             if b"-s" in words:
                 given = [word for word in command.words[words.index(b"-s") + 1 :] if isinstance(word, Word)]
@@ -354,9 +352,7 @@ class Shell(Struct):
             self.nested(body, inside)
 
     def feed(self, body: ShellValue, shell: bytes, state: ShellState) -> None:
-        inside = self.shell_of_its_own(state.exported(), state)
-        self.run_by(shell, b"", inside)
-        self.nested(body, inside)
+        self.nested(body, self.shell_of_its_own(state.exported(), state, shell))
 
     def inner(self, found: LauncherMatch, fields: tuple[CommandWord, ...], inside: ShellState) -> None:
         """Shell text or a script file that a command runs in a shell of its own."""
@@ -373,21 +369,29 @@ class Shell(Struct):
             inside.name = fields[found.arguments].pieces
             self.follow(inside.name, inside, executed=not runner)
 
-    def shell_of_its_own(self, environment: Mapping[bytes, ShellValue], state: ShellState) -> ShellState:
-        """What a shell that a command starts knows: the environment, and files that were written."""
+    def shell_of_its_own(
+        self, environment: Mapping[bytes, ShellValue], state: ShellState, shell: bytes | None = None
+    ) -> ShellState:
+        """What a shell that a command starts knows: the environment, and files that were written. `shell`: its name."""
         variables = {name: Variable(value, None, True) for name, value in environment.items()}
         inside = ShellState(variables, files=dict(state.files), script=state.script, folder=state.folder)
         inside.dash, inside.given_on = state.dash, state.given_on
         inside.functions = {name: body for name, body in state.functions.items() if name in state.given_on}
         inside.lost, inside.changed, inside.doubted = state.lost, state.changed, state.doubted
         inside.assigned, inside.batch, inside.known_end = set(state.assigned), state.batch, state.known_end
+        inside.slurm = state.slurm
+        if shell is not None:
+            self.run_by(shell, b"", inside)
         return inside
 
     def nested(self, pieces: ShellValue, state: ShellState, home: ByteRange | None = None) -> Flow:
         """Run a string as shell text; `home` is the word that it comes from."""
         if self.depth > MAX_DEPTH:
             return Flow.NEXT
-        text = nested_text(pieces, home)
+        return self.inside(nested_text(pieces, home), state)
+
+    def inside(self, text: Text, state: ShellState) -> Flow:
+        """Follow a text that another one runs."""
         self.depth += 4
         try:
             return self.block(dash.accepted(parse(text.data), text.data, state), text, state)
@@ -428,16 +432,13 @@ class Shell(Struct):
         if not certain or state.path(name) in state.changed:
             self.overwritten(state, shown, say("What {file} holds when the script runs it is not certain.", file=shown))
         state.assigned |= assigned_names(data)
-        self.depth += 4
         outer, state.source = state.source, joined(path)
         try:
-            return self.block(dash.accepted(parse(data), data, state), document_text(doc, data), state)
+            return self.inside(document_text(doc, data), state)
         finally:
-            self.depth -= 4
             state.source = outer
 
     def call(self, name: bytes, command: Simple, fields: list[CommandWord], expander: Expander) -> Flow:
-        """Call a function of the script."""
         state = expander.state
         body, text = state.functions[name]
         if self.depth > MAX_DEPTH:
@@ -483,13 +484,11 @@ class Shell(Struct):
             return (unknown(say("a command nested too deeply")),)
         outer, self.capture = self.capture, []
         kept = len(self.commands), len(self.uses)
-        self.depth += 4
         try:
-            self.block(dash.accepted(parse(text.data), text.data, state), text, state.copy())
+            self.inside(text, state.copy())
             out = self.capture
         finally:
             self.capture = outer
-            self.depth -= 4
         if not any(c.found and c.found.trains for c in self.commands[kept[0] :]):
             del self.commands[kept[0] :]
             del self.uses[kept[1] :]

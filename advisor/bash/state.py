@@ -91,6 +91,8 @@ class ShellState(Struct):
     """The end of `$0` that is the same however the script is started; empty where Slurm runs a copy of it."""
     batch: bool = False
     """Whether Slurm runs the script: it holds #SBATCH lines."""
+    slurm: Mapping[bytes, bytes] = field(default_factory=dict)
+    """Variables that Slurm sets by those lines."""
     source: bytes = b""
     """Path of the file that is being sourced as a guess for `$BASH_SOURCE`; empty in the script itself."""
     folder: bytes = b""

@@ -243,7 +243,6 @@ HOLE = b"\x01"
 
 
 def document_text(doc: int, data: bytes) -> Text:
-    """The text of a whole document."""
     piece = Piece(data, ByteRange(doc, 0, len(data)))
     return Text(data, (Segment(0, piece),), starts=(0,))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 
 from advisor.bash import dash, syntax
@@ -322,22 +323,27 @@ class _Follower(Shell):
         else:
             expander = self.expander(text, state)
             items = [item for word in statement.words for item in expander.fields(word)]
-        before, outside = state.copy(), self.anew
-        if any(piece.reason or (b"*" in piece.text and not piece.quoted) for item in items for piece in item.pieces):
-            # one round stands for several
-            self.anew = {**outside, statement.name: None}
-        self.anew = {**self.anew, **self.tried_again(statement, text)}
-        try:
+        before = state.copy()
+        loose = (piece.reason or (b"*" in piece.text and not piece.quoted) for item in items for piece in item.pieces)
+        several: dict[bytes, ByteRange | None] = {statement.name: None} if any(loose) else {}  # in one round
+        with self.varying({**several, **self.tried_again(statement, text)}):
             for item in items[:_MAX_ROUNDS]:
                 state.assign(statement.name, item.pieces)
                 flow = self.block(statement.body, text, state)
                 if (ends := self.leaves(flow)) is not None:
                     return ends
-        finally:
-            self.anew = outside
         if len(items) > _MAX_ROUNDS:
             state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
+
+    @contextmanager
+    def varying(self, names: Mapping[bytes, ByteRange | None]) -> Iterator[None]:
+        """Follow the body of a loop that sets these names anew, each with where the loop stands."""
+        outside, self.anew = self.anew, {**self.anew, **names}
+        try:
+            yield
+        finally:
+            self.anew = outside
 
     def tried_again(self, statement: syntax.For, text: Text) -> dict[bytes, ByteRange | None]:
         """What the rounds of a loop set that ends once its command has done: `for …; do command && break; …; done`."""
@@ -363,9 +369,8 @@ class _Follower(Shell):
             return Flow.NEXT
         expander = self.expander(text, state)
         expander.arithmetic(spans[0])
-        before, outside = state.copy(), self.anew
-        self.anew = {**outside, **self.tried_again(statement, text)}
-        try:
+        before = state.copy()
+        with self.varying(self.tried_again(statement, text)):
             for _ in range(_MAX_ROUNDS):
                 going = expander.arithmetic(spans[1])
                 if not going.reason and going.text == b"0":
@@ -376,21 +381,14 @@ class _Follower(Shell):
                 if going.reason:
                     break
                 expander.arithmetic(spans[2])
-        finally:
-            self.anew = outside
         state.become(merge(before, state, say(_TOO_LONG)))
         return Flow.NEXT
 
     def repeat(self, statement: syntax.While, text: Text, state: ShellState) -> Flow:
         """`while` and `until`: rounds while the condition is decided, one round where it is not."""
-        outside = self.anew
         start, end = statement.start, statement.end
-        place = text.place(start, end, "plain")
-        self.anew = {**outside, **dict.fromkeys(set_in_rounds(text.data[start:end]), place)}
-        try:
+        with self.varying(dict.fromkeys(set_in_rounds(text.data[start:end]), text.place(start, end, "plain"))):
             return self.rounds(statement, text, state)
-        finally:
-            self.anew = outside
 
     def rounds(self, statement: syntax.While, text: Text, state: ShellState) -> Flow:
         first = state.copy()

@@ -18,9 +18,9 @@ from advisor.regex import regex
 _ELEMENT = regex(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
-    from advisor.knowledge.schema import Framework, Knowledge
+    from advisor.knowledge.schema import Knowledge
     from advisor.run.dialect import Recognised
-    from advisor.script.document import Document, EditRequest, Setting, Value
+    from advisor.script.document import Document, DocumentKind, EditRequest, Setting, Value
     from advisor.script.launch import Launch, Script
 
 
@@ -80,32 +80,40 @@ def _also(
 ) -> Iterator[str]:
     """What else comes with the change: settings that follow, other rounds, a command made whole, another file."""
     from advisor.script.edit import together
+    from advisor.script.launch import one_training
 
-    if moved := _followers(script, given):
-        yield say("{keys} follow by ${{…}}", keys=listed(moved))
-    if index is not None and (span := script.launches[index].span) is not None:
-        rounds = [one.index for one in together(script, index)]
-        moved_too = [one for one in rounds if script.launches[one].settings != after.launches[one].settings]
-        if len(moved_too) > 1:
-            yield say("line {line} starts {count} launches that get it", line=span.line, count=len(moved_too))
-    changed = script.launches if index is None else [script.launches[index]]
-    keys = {key for key, _ in given}
-    for launch in changed:
-        open_before = {one.key: one.reason for one in launch.settings if one.effective and not one.resolved}
-        for own, why in open_before.items():
-            now = after.launches[launch.index].effective().get(own)
-            if why and own.lstrip("-") in keys and now is not None and now.resolved:
-                yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=why)
-        for own, one in launch.effective().items():
-            now = after.launches[launch.index].effective().get(own)
-            stood, stands = one.span, now.span if now is not None else None
-            if own.lstrip("-") in keys and one.resolved and stood and stands and stood.start != stands.start:
+    asked, moved, others = {_name(key) for key, _ in given}, set[int](), dict[str, str]()
+    chosen = script.launches if index is None else [script.launches[index]]
+    for launch, now in zip(script.launches, after.launches, strict=True):
+        gone = say("unknown") if now.not_found else say("not set")
+        old, new = ({key: one.text for key, one in each.effective().items()} for each in (launch, now))
+        changed = {key: new.get(key, gone) for key in {**old, **new} if old.get(key) != new.get(key)}
+        moved |= {launch.index} if changed else set()
+        others |= {key: text for key, text in changed.items() if _name(key) not in asked}
+    if told := [f"{clean_line(key, 80)}={clean_line(text, 40)}" for key, text in others.items()]:
+        yield say("what follows from it: {keys}", keys=listed(told))
+    for launch in script.launches if index is not None else ():
+        same, line = one_training(chosen[0], launch), launch.span.line if launch.span is not None else 0
+        rounds = {one.index for one in together(script, launch.index)} & moved if launch is chosen[0] else ()
+        if len(rounds) > 1:
+            yield say("line {line} starts {count} launches that get it", line=line, count=len(rounds))
+        if same:
+            yield say("line {line} is the same training on another machine, and gets it, too", line=line)
+        if same is None and launch.index not in moved:
+            yield say("line {line} may be the same training on another machine, and is as it was: see to it", line=line)
+    for launch in chosen:
+        there = after.launches[launch.index].effective()
+        for own, one in [(own, one) for own, one in launch.effective().items() if _name(own) in asked and own in there]:
+            stood, stands = one.span, there[own].span
+            if not one.resolved and one.reason and there[own].resolved:
+                yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=one.reason)
+            if one.resolved and stood and stands and stood.start != stands.start:
                 names = {"key": clean_line(own), "line": stood.line, "others": listed(map(clean_line, one.shared_with))}
                 if one.shared_with:
                     yield say("{key} is added where it wins: what stands in line {line} also decides {others}", **names)
-                elif one.origin == "command" and launch.argv:
+                elif one.origin == "command" and launch.argv and stood.path == stands.path:
                     yield say("{key} is added where it wins: words behind line {line} may hold it, too", **names)
-    mended = [cut for launch in changed for cut in launch.cuts if cut not in launch.lost]
+    mended = [cut for launch in chosen for cut in launch.cuts if cut not in launch.lost]
     if mended and written is script.documents[0]:
         yield from dict.fromkeys(mended)
         yield say("the change makes the command whole: what stands below comes into force")
@@ -114,24 +122,11 @@ def _also(
         yield say("{script} reads {file}: the new file takes effect in its place", **names)
 
 
-def _followers(script: Script, given: Sequence[tuple[str, str]]) -> list[str]:
-    """Settings that take the value of one that was set."""
-    keys = {key for key, _ in given}
-    found = (s for launch in script.launches for s in launch.settings if keys & {*s.follows} and s.key not in keys)
-    return list(dict.fromkeys(clean_line(setting.key, 80) for setting in found if setting.effective))
-
-
 def _pair(text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
         raise Refusal(say("{given}: write it as KEY=VALUE", given=clean_line(text, 80)))
     return key.strip(), value
-
-
-def _bare_flags(framework: Framework | None) -> frozenset[str]:
-    """Options without a value, without their dashes."""
-    facts = framework.settings.items() if framework is not None and framework.syntax == "argparse" else ()
-    return frozenset(key for key, fact in facts if fact.type == "flag")
 
 
 def rewritten(
@@ -157,7 +152,7 @@ def rewritten(
         refuse_unlike,
         refuse_unread,
     )
-    from advisor.script.document import EditRequest
+    from advisor.script.document import EditRefused, EditRequest
     from advisor.script.edit import rewrite
     from advisor.script.reader import read_again
 
@@ -173,9 +168,9 @@ def rewritten(
     now, notes = script, list[str]()
     for each, pairs in _by_launch(script, given, chosen).items():
         wanted = []
-        for given_key, value in pairs:
+        for given_key, value in [(part, value) for key, value in pairs for part in _parts(now.launches[each], key)]:
             key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
-            if is_switch(now, each, key) and value.lower() in ("true", "false"):
+            if is_switch(now, each, key, recognised[each].framework) and value.lower() in ("true", "false"):
                 wanted.append(EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None))
                 continue
             one, found = _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere), None
@@ -183,12 +178,21 @@ def rewritten(
                 refuse_unread(now, each, key, recognised[each], knowledge.config_files)
             wanted.append(in_its_file(now, each, one, found, recognised[each].framework))
         new = [one for one in wanted if not _is_so(now.launches[each], one)]
-        done = rewrite(now, each, new, alone=not everywhere)
-        before, now = now, read_again(now, done) if done else now
-        if along := agreeing(before, now, each, new, recognised[each], knowledge.config_files):
-            new += along
-            now = read_again(before, rewrite(before, each, new, alone=not everywhere))
-        refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
+        now = replace(now, documents=(*now.documents, *_named(now, each, new)))
+        before = now
+        for override in (False, True):  # a word of its own wins over files that are named behind the first
+            done = rewrite(before, each, new, alone=not everywhere, override=override)
+            now = read_again(before, done) if done else before
+            if along := agreeing(before, now, each, new, recognised[each], knowledge.config_files):
+                new += along
+                now = read_again(before, rewrite(before, each, new, alone=not everywhere, override=override))
+            try:
+                refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
+                break
+            except EditRefused:
+                if override or not before.launches[each].argv:
+                    raise
+        notes += [one.note for one in now.launches[each].not_found if one not in script.launches[each].not_found]
         keys = [one.key for one in new if one.kind == "setting"]
         notes += refuse_idle(before, now, each, keys, recognised[each], knowledge.models)
     return replace(now, notes=(*now.notes, *notes))
@@ -235,15 +239,35 @@ def _is_so(launch: Launch, wanted: EditRequest) -> bool:
 
 
 def _found(launch: Launch, key: str) -> Setting | None:
-    """The setting in force that goes by this key, with or without its dashes; `a[0].b` is `a.0.b`."""
-    names = {key.lstrip("-"), _ELEMENT.sub(r".\1", key), key.lstrip("-").replace("-", "_")}
-    found = [one for own, one in launch.effective().items() if names & {own.lstrip("-"), _underscored(own)}]
+    """The setting in force that goes by this key."""
+    found = [one for own, one in launch.effective().items() if _name(own) == _name(key)]
     return found[-1] if found else None
 
 
-def _underscored(key: str) -> str:
-    """An option in kebab case as its field is called: two spellings of one name."""
-    return key.lstrip("-").replace("-", "_") if key.startswith("--") else key
+def _name(key: str) -> str:
+    """A key in one spelling: without the dashes of an option or within, and `a[0].b` as `a.0.b`."""
+    return _ELEMENT.sub(r".\1", key.lstrip("-").replace("-", "_"))
+
+
+def _named(script: Script, index: int, wanted: Sequence[EditRequest]) -> list[Document]:
+    """The files that new values name, which the launch would follow."""
+    from advisor.script.files import Files
+
+    files = Files()
+    for name in [str(one.value) for one in wanted if str(one.value).endswith((".json", ".yaml", ".yml"))]:
+        kind: DocumentKind = "json" if name.endswith("n") else "yaml"
+        files.find(name, script.documents[0].path.parent, kind, script.launches[index].folder)
+    return [one for one in files.documents if one.path not in {each.path for each in script.documents}]
+
+
+def _parts(launch: Launch, key: str) -> list[str]:
+    """The keys that are meant: those of several calls of a Python file that take what one literal says, where none is
+    in force under the key itself.
+    """
+    found = {own: one.span for own, one in launch.effective().items() if own.endswith(f".{key}")}
+    one = next(iter(found.values()), None)
+    shared = one is not None and one.path.endswith(".py") and len(found) > 1 and {*found.values()} == {one}
+    return list(found) if shared and not _has(launch, key) else [key]
 
 
 def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, everywhere: bool) -> EditRequest:
@@ -262,8 +286,6 @@ def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, eve
     before = {key, f"--{key.lstrip('-')}", f"--{key.lstrip('-').replace('_', '-')}"} & launch.launcher.keys()
     if before:
         return EditRequest(before.pop(), value, kind="launcher")
-    if key.lstrip("-") in _bare_flags(recognised.framework) and value.lower() in ("true", "false"):
-        return EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None)
     return EditRequest(key, value, assigned=assigned, in_file=in_file)
 
 

@@ -103,7 +103,8 @@ def _by_columns(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     log shows a part: a key belongs to the one before it that stands further to the left."""
     open_rows: dict[str, list[tuple[int, str, str | None]]] = {}
     for line in lines:
-        if (row := list(_row(line.text))) and (row[-1][2] is not None or len(row) > 1 or line.text[:1].isspace()):
+        within = line.text[:1].isspace() or line.text.startswith("{")
+        if (row := list(_row(line.text))) and (row[-1][2] is not None or len(row) > 1 or within):
             open_rows.setdefault(line.process, []).extend(row)
         elif not line.text[:1].isspace():
             yield from _nested(open_rows.pop(line.process, ()))

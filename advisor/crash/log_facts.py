@@ -12,7 +12,8 @@ from advisor.crash.lines import LogLine
 from advisor.crash.literals import first_match, lines_with
 from advisor.crash.patterns import FieldValue
 from advisor.crash.phase import phase_of_texts
-from advisor.crash.verdict import host_percent
+from advisor.crash.tracebacks import Trace
+from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, host_percent, is_pinning
 from advisor.knowledge.schema import (
     CountName,
     EngineFigure,
@@ -105,6 +106,8 @@ _PHASES: dict[ReadingKind, Phase] = {
     "still_used": "weight_sync",
 }
 _PART_OF_A_MESSAGE = "torch-process-list"
+_NEAR_LINES = 30
+"""Lines before a failed pinning on which the tensor may be printed."""
 _MOST = 2_000
 """Readings given of all logs together; beyond that they are evenly thinned, and the last is kept."""
 
@@ -352,3 +355,20 @@ def gpu_total(placed: Sequence[LogFind]) -> int | None:
     """Bytes of the first card of which a line tells how many it has."""
     totals = (one.find.fields.get("total_bytes") for one in placed if one.memory == "gpu")
     return next((total for total in totals if isinstance(total, int)), None)
+
+
+def fields_beside(judgement: Judgement, trace: Trace, placed: Sequence[LogFind]) -> dict[str, FieldValue]:
+    """What other lines show of the cause: the size of a tensor that could not be pinned, printed just before; what the
+    allocator's last warning printed of the same request, where the message is cut; the reading that makes a kill a
+    shortage."""
+    cause, reading, fields = judgement.cause, judgement.witness, dict[str, FieldValue]()
+    if cause is None:
+        return fields
+    if is_pinning(trace) and (size := printed_tensor_bytes(cause.find.before[-_NEAR_LINES:])) is not None:
+        fields["tried_bytes"] = size
+    tried = cause.find.fields.get("tried_bytes")
+    before = [one for one in placed if one.id == ALLOCATOR_WARNING and one.find.offset < cause.find.offset]
+    asked = before[-1].find.fields.get("tried_bytes") if before and before[-1].log == cause.log else None
+    if isinstance(tried, int) and isinstance(asked, int) and abs(asked - tried) <= tried // 100:
+        fields |= before[-1].find.fields
+    return fields if reading is None else {**fields, **reading.find.fields, "witness_line": reading.number}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from advisor.crash.account import memory_near
 from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in, settings_in_blocks
 from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, stopped_without_a_word
@@ -21,6 +22,7 @@ from advisor.crash.log_facts import (
     dated_in,
     engine_figures_in,
     engine_processes,
+    fields_beside,
     frameworks_in,
     gpu_names_in,
     gpu_total,
@@ -31,7 +33,6 @@ from advisor.crash.log_facts import (
     listed_users,
     listed_versions,
     platform_in,
-    printed_tensor_bytes,
     project_in,
     ranks_by_batch,
     readings_in,
@@ -66,22 +67,19 @@ from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.training_bar import training_bar
 from advisor.crash.unclear import why_unclear
 from advisor.crash.verdict import (
-    ADVICE,
-    ALLOCATOR_WARNING,
     KILL_TOLD,
     KILLS,
-    MET,
     SAID,
     TOLD,
     Judgement,
+    chosen,
     in_phase,
-    is_pinning,
     memory_by_frames,
 )
 from advisor.crash.worded_sizes import with_worded
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import clauses, listed, mark, say
-from advisor.machine.ram_words import ram_in_sentences, ram_listed
+from advisor.machine.ram_words import ram_of_page
 from advisor.redact import redact
 from advisor.regex import regex
 from advisor.script.sentences import words_in
@@ -104,8 +102,6 @@ _RAISED = regex(r"\s*[\w.]*(?:Error|Exception|Interrupt|Exit)\b")
 """The line that ends a traceback."""
 _SAME_STEP = 1
 """Step counts after a save that may still be of the step that saved."""
-_NEAR_LINES = 30
-"""Lines before a failed pinning on which the tensor may be printed."""
 _FACT_CHARACTERS = 2_000_000
 """Characters of the kept lines in which facts are looked for."""
 _PROGRESS_CHARACTERS = 400
@@ -165,11 +161,7 @@ def read_ends(
 
 
 def read_text(
-    text: str,
-    name: str,
-    signatures: Signatures,
-    frames: Sequence[FrameRule] = (),
-    progress: Sequence[Progress] = (),
+    text: str, name: str, signatures: Signatures, frames: Sequence[FrameRule] = (), progress: Sequence[Progress] = ()
 ) -> Crash:
     """The same for a log already in memory."""
     return _read([text_source(text, name)], signatures, frames, progress)
@@ -188,7 +180,7 @@ def with_page(crash: Crash, text: str, signatures: Signatures) -> Crash:
         libraries={**listed_versions(lines, spelled), **crash.libraries},
         gpu_names=crash.gpu_names or gpu_names_in(text),
         counts={**counts_in(text, signatures.counts), **crash.counts},
-        host_total_bytes=crash.host_total_bytes or _ram_told([line.text for line in lines]),
+        host_total_bytes=crash.host_total_bytes or ram_of_page([line.text for line in lines]),
     )
 
 
@@ -250,8 +242,8 @@ class _CrashReader:
         if not any(one.role in FAILURES for one in self.placed):
             self.placed = self._ordered([*marks, *cut_finds(ready, self.lines)])
         said = frozenset(at for at, name in enumerate(self.names) if name == SAID_IN)
-        short = len(self.text) <= A_PAGE
-        self.page = [at for at in self._every_line() if short or at[0] in said]  # what a person may have written
+        # what a person may have written
+        self.page = [at for at in self._every_line() if len(self.text) <= A_PAGE or at[0] in said]
         self.said = [line.text for log in said for line in self.lines[log]]
         runs = runs_in(self.lines, [source.changed for source in sources], said)
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
@@ -259,20 +251,11 @@ class _CrashReader:
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(with_worded(find))) for i, log in enumerate(self.logs) for find in log.finds]
         covered = {(one.log, line) for one in finds for line in _lines_of_cause(one.find)}
-        more = {one.place[:2] for one in marks if one.id in TOLD}  # says more than the words alone on that line
-        finds = [one for one in finds if not (one.id in SAID and one.place[:2] in more)]
-        known = {one.place[:2] for one in finds if one.id not in SAID}
-        told = {one.place[:2] for one in finds if one.id not in (*SAID, ADVICE)}
-        finds += [
-            replace(one, find=with_worded(one.find)) for one in marks
-            if one.role in _JUDGED
-            and not (_is_shortage(one) and one.place[:2] in covered)
-            and not (one.id in SAID and one.place[:2] in (told if one.id in MET else known))
-        ]  # fmt: skip
+        finds = chosen(finds, [one for one in marks if one.role in _JUDGED and not (
+            _is_shortage(one) and one.place[:2] in covered)])  # fmt: skip
+        # several logs tell their order only by time, one by position
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
-        if stamped:  # several logs tell their order only by time; one log by position
-            return sorted(finds, key=lambda one: (one.find.first.stamp or "~", one.place))
-        return sorted(finds, key=lambda one: one.place)
+        return sorted(finds, key=lambda one: (one.find.first.stamp or "~" if stamped else "", one.place))
 
     def crash(self) -> Crash:
         judgement, cause = self.run.judgement, self.run.judgement.cause
@@ -297,10 +280,12 @@ class _CrashReader:
         evidence = self._evidence(judgement, users, rows, last)
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
-            fields = {**_pinned(cause, trace), **_warned(cause, self.run.placed), **_witnessed(judgement)}
-            fields |= {**evidence[0].fields, **self._engines(cause), **self._on_card(cause, memory)}
+            if memory == "unknown" and cause.id in TOLD and (words := self.signatures.statements):
+                memory = memory_near(cause.find.text, self._plain(), words.account)
+            fields = {**fields_beside(judgement, trace, self.run.placed), **evidence[0].fields}
+            fields |= {**self._engines(cause), **self._on_card(cause, memory)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
-        every = (line for _, line in self._every_line())
+        every = [line for _, line in self._every_line()]
         unclear_because, settle_by = why_unclear(judgement, trace, every, last, self.rules)
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
         marks = self.signatures
@@ -311,15 +296,15 @@ class _CrashReader:
         settings = settings_in(printed)
         blocks = settings_in_blocks(written)
         lists = dict(listed_settings(printed))
-        own_list = settings.keys() <= blocks.keys() & lists.keys()  # a person's, in parts of names
-        settings = {} if own_list else {**blocks, **settings}
+        # a list of the same names is a person's, in parts of names
+        settings = {} if settings.keys() <= blocks.keys() & lists.keys() else {**blocks, **settings}
         person = list(dict.fromkeys((*self.said, *lines_in_person(written))))
         in_person = "\n".join(person)
-        page = "\n".join(line.printed for _, line in self.page)
-        stated = statements_in(page, marks.statements) | holder_said(in_person, marks.statements)
-        spelled = marks.statements.libraries if marks.statements is not None else {}
-        versions = listed_versions((line for _, line in self._every_line()), spelled)
-        met = {**versions, **libraries_in(self.text, marks.versions)}
+        stated = statements_in("\n".join(line.printed for _, line in self.page), marks.statements) | holder_said(
+            in_person, marks.statements
+        )
+        spelled = marks.statements.libraries if marks.statements else {}
+        met = {**listed_versions(every, spelled), **libraries_in(self.text, marks.versions)}
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -340,7 +325,7 @@ class _CrashReader:
             model_config=model_config_in(printed),
             counts={**ranks_by_batch(self.text, settings), **counts_in(self.text, marks.counts)},
             platform=platform_in(self.text, marks.platforms),
-            host_total_bytes=host_total(self.placed) or _ram_told([line.text for line in written]),
+            host_total_bytes=host_total(self.placed) or ram_of_page([line.text for line in written]),
             host_filled=host_filled(self.run.placed),
             frameworks=self.frameworks,
             project=project_in(self.text, marks.projects),
@@ -570,31 +555,3 @@ def _progress_evidence(last: ProgressLine, file: str) -> Evidence:
     line, phase = last
     text = redact(line.printed)[-_PROGRESS_CHARACTERS:]
     return Evidence("training-step", "progress", file, line.number, text, "none", phase, {}, line.process)
-
-
-def _pinned(cause: LogFind, trace: Trace) -> dict[str, FieldValue]:
-    """The size of a tensor that could not be pinned, where the program printed it just before."""
-    size = printed_tensor_bytes(cause.find.before[-_NEAR_LINES:]) if is_pinning(trace) else None
-    return {"tried_bytes": size} if size is not None else {}
-
-
-def _warned(cause: LogFind, placed: Sequence[LogFind]) -> dict[str, FieldValue]:
-    """What the allocator's last warning before a message printed of the same request, where the message is cut."""
-    tried = cause.find.fields.get("tried_bytes")
-    before = [one for one in placed if one.id == ALLOCATOR_WARNING and one.find.offset < cause.find.offset]
-    if not before or before[-1].log != cause.log or not isinstance(tried, int):
-        return {}
-    fields = before[-1].find.fields
-    asked = fields.get("tried_bytes")
-    return dict(fields) if isinstance(asked, int) and abs(asked - tried) <= tried // 100 else {}
-
-
-def _witnessed(judgement: Judgement) -> dict[str, FieldValue]:
-    """What the reading that makes a kill a shortage showed."""
-    reading = judgement.witness
-    return {**reading.find.fields, "witness_line": reading.number} if reading is not None else {}
-
-
-def _ram_told(lines: Sequence[str]) -> int | None:
-    """RAM of a node as a page tells it: in the rows of `free`, else in sentences."""
-    return ram_listed(lines) or ram_in_sentences(lines)

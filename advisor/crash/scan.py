@@ -17,6 +17,7 @@ import ahocorasick_rs
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.crash.account import told_in
 from advisor.crash.finds import AFTER, BEFORE, FAILURES, ContextStore, Find, FindStore, LogFind
 from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, LogLine, glued_bar, without_codes
 from advisor.crash.literals import Searcher
@@ -290,7 +291,8 @@ class _Scan:
 class _UnanchoredSignatures:
     """Signatures without anchors, and the literals that show which of them a line may match."""
 
-    def __init__(self, every: Sequence[Ready]) -> None:
+    def __init__(self, catalogue: Catalogue) -> None:
+        every, self.words = catalogue.ready, catalogue.signatures.statements
         entries = [ready for ready in every if not ready.signature.anchors]
         self.always = [entry for entry in entries if not entry.signature.within]
         self._literals = [(literal, entry) for entry in entries for literal in entry.signature.within]
@@ -305,6 +307,11 @@ class _UnanchoredSignatures:
         shape = _shape(text.rstrip())
         return any(sample.startswith(shape) for sample in self._shortages)
 
+    def tells(self, signature: Signature, line: LogLine) -> bool:
+        """Whether a line tells what an entry of plain words stands for; of another entry nothing is asked."""
+        told = told_in(line.text, self.words.account, line.number) if signature.account and self.words else None
+        return not signature.account or (told is not None and told[0] == signature.memory)
+
     def of(self, text: str) -> Sequence[Ready]:
         """The entries to test on a line, in their order."""
         hits = frozenset(index for index, _, _ in self._search.find_matches_as_indexes(text, overlapping=True))
@@ -318,7 +325,7 @@ class _UnanchoredSignatures:
 
 @lru_cache(maxsize=1)
 def _unanchored(catalogue: Catalogue) -> _UnanchoredSignatures:
-    return _UnanchoredSignatures(catalogue.ready)
+    return _UnanchoredSignatures(catalogue)
 
 
 @lru_cache(maxsize=1)
@@ -377,7 +384,8 @@ def _unanchored_in(entries: _UnanchoredSignatures, lines: Sequence[LogLine]) -> 
             if ordinary and line.number < last - _LAST_LINES:
                 continue
             match = entry.regex.search(line.text)
-            if match is not None and not (entry.signature.id in ENDS and entries.may_be_cut(line.text)):
+            cut = entry.signature.id in ENDS and entries.may_be_cut(line.text)
+            if match is not None and not cut and entries.tells(entry.signature, line):
                 yield _find(replace(entry.signature, role="warning") if ordinary else entry.signature, match, line)
 
 

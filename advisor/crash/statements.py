@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
+from advisor.crash.account import SENTENCE, told_in
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import StatementWords
 from advisor.language import say
@@ -17,13 +18,14 @@ A_PAGE = 32_000
 """Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
 A_NOTE = 400
 """Characters up to which every sentence is about the failure (judgement)."""
-_SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 IN_VAIN = "in_vain."
 _FAILS = regex(
     r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory"
     r"|\b(?:crash|die[sd]?\b|dying|abort|kill|fail|error|happen|occur|stops?\b)"
     r"|报错|崩|挂了|挂掉|被杀|溢出|失败"
 )
+_WRAPPED = regex(r"(?<=[a-z,`*])\n(?=[a-z`*])")
+"""A line break inside a sentence."""
 _FUNCTION = regex(r"(?<![\w./=-])(?:\w+(?:\.|::))*(_?[a-z]\w*_\w+)(?:\(\))?(?![\w./(\[-]|\s*=)", re.ASCII)
 """A function as people name one: not a path, an option, or what is set to a value."""
 _QUOTED = 80
@@ -83,7 +85,7 @@ def holder_said(text: str, words: StatementWords | None) -> frozenset[str]:
     if words is None or len(text) > A_PAGE:
         return frozenset()
     told: dict[str, str] = {}
-    for found in _SENTENCE.finditer(text):
+    for found in SENTENCE.finditer(text):
         said = ((holder, re.search(named, found[0])) for holder, named in words.holders.items())
         for holder, one in ((name, one) for name, one in said if one and not _DOUBTS.search(found[0])):
             told.setdefault(holder, one[0])
@@ -96,20 +98,21 @@ def runs_told(text: str, words: StatementWords | None) -> dict[str, int]:
     told: dict[str, int] = {}
     if words is None or not words.numbered or len(text) > A_PAGE:
         return told
-    for found in _SENTENCE.finditer(text):
-        filled = [memory for memory, named in words.filled.items() if re.search(named, found[0])]
+    for found in SENTENCE.finditer(text):
+        filled = told_in(found[0], words.account)
         counts = {int(next(filter(None, one.groups()))) for one in re.finditer(words.numbered, found[0])}
-        if len(filled) == 1 and len(counts) == 1:
+        if filled and filled[0] != "unknown" and len(counts) == 1:
             told.setdefault(filled[0], counts.pop())
     return told if len(told) > 1 and len(set(told.values())) > 1 else {}
 
 
 def _told(text: str, words: StatementWords) -> Iterator[str]:
-    for found in _SENTENCE.finditer(text):
+    for found in SENTENCE.finditer(text):
         sentence = found[0]
         rose = _rose(sentence, words)
         if rose or re.search(words.grows, sentence):
-            places = [place for place, named in words.places.items() if re.search(named, sentence)]
+            named = words.account.memories
+            places = [place for place in ("gpu", "host") if re.search(named[place], sentence)]
             yield f"grows.{places[0]}" if len(places) == 1 else "grows"
             yield "steps"
         if re.search(words.steps, sentence):
@@ -125,6 +128,11 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         if re.search(words.in_vain, sentence):
             tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
             yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
+        elif not _DOUBTS.search(sentence) and re.search(words.helped, sentence):
+            quoted = clean_line(sentence.strip(), _QUOTED)
+            yield from (
+                f"{FACT}helped.{lever} {quoted}" for lever, one in words.switches.items() if re.search(one, sentence)
+            )
         if _FAILS.search(sentence):
             yield from (f"{BEHIND}{phase}" for phase, named in words.behind.items() if re.search(named, sentence))
         if not _DOUBTS.search(sentence):
@@ -201,14 +209,16 @@ def phase_said(
     if words is None or len(text) > A_PAGE:
         return "unknown", ""
     every = note and len(text) <= A_NOTE
-    sentences = [found[0] for found in _SENTENCE.finditer(text) if every or _FAILS.search(found[0])]
-    told = {phase: found[0] for one in sentences for phase, named in words.phases.items()
-            if (found := re.search(named, one)) and not _is_over(one, words.behind.get(phase))}  # fmt: skip
-    told = told or {phase: found[0] for one in sentences for phase, named in words.passes.items()
-                    if (found := re.search(named, one))}  # fmt: skip
+    prose = (found[0] for found in SENTENCE.finditer(_WRAPPED.sub(" ", text)))
+    sentences = [one for one in prose if every or _FAILS.search(one)]
+    moments = {phase: words.moment.replace("{what}", names) for phase, names in words.moments.items()}
+    told: dict[Phase, str] = {}
+    for named in (words.phases, moments):
+        told = told or {phase: found[0] for one in sentences for phase, how in named.items()
+                        if (found := re.search(how, one)) and not _is_over(one, words.behind.get(phase))}  # fmt: skip
     if not told:
-        named = ((of_function(found[1]), found[1]) for one in sentences for found in _FUNCTION.finditer(one))
-        told = {phase: name for phase, name in named if phase != "unknown"}
+        called = ((of_function(found[1]), found[1]) for one in sentences for found in _FUNCTION.finditer(one))
+        told = {phase: name for phase, name in called if phase != "unknown"}
     if len(told) != 1:
         return "unknown", ""
     ((phase, quoted),) = told.items()

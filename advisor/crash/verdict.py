@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from advisor.crash.finds import FAILURES, WRAPPER, LogFind
 from advisor.crash.holders import contradicts
 from advisor.crash.tracebacks import TRACEBACK, Trace
+from advisor.crash.worded_sizes import with_worded
 from advisor.knowledge.schema import Signature
 from advisor.regex import regex
 from advisor.words import Memory, Phase, Verdict
@@ -28,8 +29,6 @@ ENDED_BY_SCHEDULER = "time-limit"
 ALLOCATOR_WARNING = "torch-oom-warned"
 KILL_TOLD = "kill-told"
 """A person's words that a process was killed."""
-FULL_TOLD = "host-full-told"
-"""A person's words that host RAM was full when it was killed."""
 KILLS = frozenset(
     ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare", KILL_TOLD)
 )
@@ -37,9 +36,7 @@ KILLS = frozenset(
 GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
 """Ray's text for a worker that went away: the same three guesses each time."""
 ADVICE = "oom-advice"
-MET = ("oom-met-gpu", "oom-met")
-"""A sentence that tells what happened, whatever advice stands on its line."""
-TOLD = ("oom-told-gpu", "oom-told-host", "oom-zh-host", "oom-zh-gpu", "oom-met-gpu", "oom-told", "oom-met", "oom-zh")
+TOLD = ("oom-told-gpu", "oom-told-host", "oom-told-shm", "oom-told")
 """A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
 SAID = frozenset(("oom-words", "oom-said", *TOLD))
 """Words that memory ran out, in which nothing tells the memory."""
@@ -79,6 +76,18 @@ class Judgement(Struct, frozen=True):
     """What makes a killed process a shortage: a reading of nearly full memory just before."""
 
 
+def chosen(finds: Sequence[LogFind], marks: Iterable[LogFind]) -> list[LogFind]:
+    """The finds, and the marks that add to what stands on their line: a sentence tells more than its bare words, and
+    whatever else a line bears tells more than either, but for advice and a kill."""
+    marks = list(marks)
+    told = {one.place[:2] for one in marks if one.id in TOLD}
+    kept = [one for one in finds if not (one.id in SAID and one.place[:2] in told)]
+    known = {one.place[:2]: one for one in kept if one.id not in SAID}
+    own = {one.place[:2] for one in kept if one.id not in (*SAID, *KILLS, ADVICE)}
+    kept += [one for one in marks if one.id not in SAID or one.place[:2] not in (own if one.id in TOLD else known)]
+    return [replace(one, find=with_worded(one.find)) for one in kept]
+
+
 def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequence[LogFind] = ()) -> Judgement:
     """Decide from finds in order of time. `finished`: the log shows a run's end; `going`: several steps were done.
 
@@ -109,8 +118,6 @@ def _with_witness(judgement: Judgement, readings: Sequence[LogFind]) -> Judgemen
     if judgement.verdict != "unclear" or kill is None or kill.id not in KILLS:
         return judgement
     told = kill.id == KILL_TOLD  # nobody writes in the order in which it happened
-    if (full := next((one for one in readings if one.id == FULL_TOLD), None)) is not None:
-        return Judgement("oom", "host", kill, witness=full)
     before = [one for one in readings if one.log == kill.log and (told or one.place < kill.place)]
     last = next((one for one in reversed(before) if host_percent(one) is not None), None)
     if last is None or (host_percent(last) or 0.0) < NEARLY_FULL:

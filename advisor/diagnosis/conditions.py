@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.language import clauses
 from advisor.rules.expression import Expression
-from advisor.rules.tree import Call, Joint, Name, Node, Not, RuleValue, joined, truth, walk
+from advisor.rules.tree import Call, Joint, Name, Node, Not, RuleValue, joined, names_in, truth
 
 
 class FactScope:
@@ -56,8 +56,7 @@ def _witness(node: Node, scope: FactScope) -> Fact:
     """The fact behind a part that holds: of `or` the first that does, of `and` the first part."""
     if isinstance(node, Joint):
         return _witness(next(part for part in node.parts if truth(part.of(scope)) is True), scope)
-    names = dict.fromkeys(part.name for part in walk(node) if isinstance(part, Name))
-    known = [scope.facts[name] for name in names if name in scope.facts]
+    known = [scope.facts[name] for name in names_in(node) if name in scope.facts]
     if isinstance(node, Not) and isinstance(node.part, Call) and not known:
         return Fact(True, "script", "")  # that nobody knows something is no reason that anybody need read
     if len(known) == 1 and not (isinstance(node, Not) and not isinstance(node.part, Name)):

@@ -15,7 +15,8 @@ from advisor.units import show_bytes
 COURSE_ENOUGH = 4
 """Readings of one moment in one process before they tell a course."""
 RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
-"""A course grows that rises by RISEN in all and at RISING of its readings; one within LEVEL does not (judgement)."""
+"""A course grows that rises by RISEN in all, at RISING of its readings and to its end; one within LEVEL does not
+(judgement)."""
 FILLS, LITTLE = 0.5, 0.35
 """Parts of a card: what a step adds above the first, to less than the second, is its pass (judgement)."""
 SLEEPS = 3
@@ -108,14 +109,20 @@ def peak_facts(crash: Crash, card: int | None) -> dict[str, Fact]:
 def left_facts(crash: Crash) -> dict[str, Fact]:
     """sleep.left: what stayed in use when the engine slept; sleep.left_grows: more of it after each step."""
     left = [one for one in crash.readings if one.kind == "still_used"]
-    if not left:
+    if not left or crash.memory == "host":  # it lay on a card
         return {}
     sizes = listed(show_bytes(one.bytes) for one in (left[0], *left[1:][1 - SLEEPS :]))
     because = say("after the engine slept {sizes} stayed in use (line {line})", sizes=sizes, line=left[-1].line)
     facts = {"sleep.left": Fact(left[-1].bytes, "log", because)}
     rises = all(later.bytes >= earlier.bytes for earlier, later in pairwise(left))
-    grows = len(left) >= SLEEPS and rises and left[-1].bytes > (1 + FILLS) * left[0].bytes
+    grows = len(left) >= SLEEPS and rises and left[-1].bytes > (1 + FILLS) * left[0].bytes and _to_the_end(left)
     return {**facts, "sleep.left_grows": Fact(True, "log", because)} if grows else facts
+
+
+def _to_the_end(course: Sequence[Reading]) -> bool:
+    """Whether the later half rises, too: what is full after the first step and stays so does not grow."""
+    first, middle, last = (course[at].bytes for at in (0, len(course) // 2, -1))
+    return last - middle > RISEN * (last - first)
 
 
 def rising_course(readings: Sequence[Reading], kind: ReadingKind) -> list[Reading] | None:
@@ -156,6 +163,6 @@ def _course(course: Sequence[Reading]) -> bool | None:
         return None
     pairs = [*pairwise(course)]
     rises = sum(later.bytes >= earlier.bytes for earlier, later in pairs)
-    if last >= first * (1 + RISEN) and rises >= len(pairs) * RISING:
+    if last >= first * (1 + RISEN) and rises >= len(pairs) * RISING and _to_the_end(course):
         return True
     return False if abs(last - first) <= first * LEVEL else None

@@ -69,9 +69,10 @@ class OpenPhase(Struct, frozen=True):
 
 
 def open_phase(
-    path: tuple[QuestionStep, ...], tree: Tree, facts: Facts, answers: Mapping[str, str], taken: str
+    path: tuple[QuestionStep, ...], tree: Tree, facts: Facts, answers: Mapping[str, str], taken: str, *, evaluates: bool
 ) -> OpenPhase | None:
-    """The two likeliest phases, where it is open or guessed which it was. `taken`: the cause that is told."""
+    """The two likeliest phases, where it is open or guessed which it was. `taken`: the cause that is told; `evaluates`:
+    whether training may."""
     step = next((one for one in path if one.question == PHASE and (one.answer == UNKNOWN or one.guess)), None)
     if step is None or path[-1].is_a_fact("log"):
         return None
@@ -82,6 +83,7 @@ def open_phase(
     usual = ("actor_update", *(one for one in ELSEWHERE[stepped] if rolls is True or one not in OF_ENGINES))
     order = [one for choice in step.choices for one in PHASES if one == choice.id] if step.guess else usual
     here = next((one for one in (step.answer, "actor_update", *named) if one in named and named[one].id == taken), "")
+    order = [one for one in order if evaluates or one != "validation"]
     other = next((one for one in order if one in named and named[one].id != taken), None)
     guess = next((one for one in PHASES if one == here), None)
     return OpenPhase(guess, other, named[other], step.guess) if guess is not None and other is not None else None

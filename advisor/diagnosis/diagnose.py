@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
+from advisor.crash.verdict import TOLD as WRITTEN
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
 from advisor.diagnosis.allocation import allocation_facts, allocation_of, heads, in_order, led, narrower
 from advisor.diagnosis.cases import MatchedCase, match_cases
@@ -23,6 +24,7 @@ from advisor.knowledge.schema import Cause, Knowledge, Tree
 from advisor.language import say, sentences
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger
+from advisor.memory.ledger import certainty
 from advisor.regex import regex
 from advisor.words import MEMORIES, PHASES, Basis, Memory, Phase
 
@@ -99,12 +101,13 @@ def diagnose(
     if made is not None and heads(cause.id, made):
         title, explains = say("No room for {what}", what=made.title), " ".join(made.says.split())
     path = tuple(_with_command(_suspecting(step, worries, facts), known.crash) for step in walked.steps)
+    memory = _memory(facts, walked, known.crash)
     diagnosis = Diagnosis(
         cause=cause.id,
         title=title,
         explains=explains,
-        basis=_basis(walked, known.ledger),
-        memory=_memory(facts, walked, known.crash),
+        basis=_basis(walked, known.ledger, known.crash, memory, _phase(facts)),
+        memory=memory,
         phase=_phase(facts),
         path=path,
         ruled_out=ruled_out(knowledge.tree, cause.id, facts),
@@ -169,10 +172,14 @@ def _walked(
     return walk_likeliest(facts, known.crash, known.ledger, lambda assumed: walk(tree, assumed, answers, proved))
 
 
-def _basis(walked: Walk, ledger: Ledger) -> Basis:
-    """measured: the log answered all · computed: script or machine helped · estimated: one is open, guessed, said."""
+def _basis(walked: Walk, ledger: Ledger, crash: Crash, memory: Memory, phase: Phase) -> Basis:
+    """measured: the log answered all · computed: script or machine helped · estimated: one is open, guessed, said, or
+    the sum that answers it is."""
+    if crash.signature in WRITTEN:
+        return "estimated"
     sources = {step.source for step in walked.steps}
-    if "script" in sources and (ledger.doubts or (ledger.gpu and ledger.basis == "estimated")):
+    sure = certainty(ledger, "host" if memory == "host" else "gpu", phase) if ledger.gpu else "computed"
+    if "script" in sources and (ledger.doubts or sure == "estimated"):
         return "estimated"
     if sources & {"unknown", "user"} or not sources or any(step.guess for step in walked.steps):
         return "estimated"

@@ -118,11 +118,12 @@ def _whole_copies(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
     yield sentences(
         (
             say(
-                "A whole copy of the model ({parameters} parameters) is {whole} in bf16, {fp32} in fp32: {each}, a "
-                "gather to save or merge it holds one once, and all states, offloaded, are {states}.",
+                "A whole copy of the model ({parameters} parameters) is {whole} in bf16, {fp32} in fp32: {each}, "
+                "and a gather to save or merge it holds one once.",
                 **told,
                 each=each,
             ),
+            "" if run.trains_adapters else say("All states, offloaded, are {states}.", **told),
             say("A node has {ram}.", **told) if ram else "",
             _unpacked(run),
         )

@@ -29,7 +29,9 @@ _PEFT = regex(r"(?:^|/)peft/(?:peft_model|tuners/)")
 """Code that only runs where peft wraps the model (huggingface/peft src/peft/peft_model.py, tuners)."""
 _MAKES_ADAPTERS = regex(r"(?m)^(?!\s*#).{0,200}\b(?:get_peft_model|mark_only_lora_as_trainable)\b")
 _MAY_MAKE = regex(r"\b(?:use|enable|with|is)_(?:q?lora|peft)\b|\bargs\.(?:q?lora|peft)")
-_NAMES_THE_RUN = regex(r"(?:output|run|exp|experiment|project|job|save|ckpt|checkpoint|log|config)(?:_|$)")
+_NAMES_THE_RUN = regex(
+    r"(?:adapter|peft|tuner|tuning|output|run|exp|experiment|project|job|save|ckpt|checkpoint|log|config)(?:_|$)"
+)
 """Settings by whose value people name a run."""
 _LOADS = regex(r"\.from_pretrained\((?![^()]*(?:dtype|load_in_|quantization_config|kw\w*\b|args\b))[^()]*\)")
 """A call that names neither a type nor a packing, as a source line shows it whole."""
@@ -44,9 +46,10 @@ def model_facts(run: Run) -> dict[str, Fact]:
     """Facts by name; what neither the model, its name nor a setting tells is left out."""
     facts: dict[str, Fact] = {}
     named, model = stated(run, _PICTURES), say("the model {name}", name=run.model_name)
-    if run.model is not None and (run.model.basis == "computed" or run.model.vision_parameters or not named):
-        facts["images"] = Fact(run.model.vision_parameters > 0, "script", model)
-    elif named or sees_by_name(run.model_name):
+    sees = run.model.vision_parameters > 0 if run.model is not None else None
+    if sees is False and (named == "" or (run.model is not None and run.model.basis == "computed")):
+        facts["images"] = Fact(False, "script", model)
+    elif named or sees_by_name(run.model_name):  # many that can see are trained on text alone
         facts["images"] = Fact(True, "script", named or model)
     if run.unlimited_pictures:
         facts["pictures.unlimited"] = Fact(True, "script", say("nothing limits the pixels of a picture"))

@@ -13,6 +13,7 @@ from advisor.diagnosis.tree import AnswerError, not_an_answer
 from advisor.knowledge.schema import Era, Framework, Question, Sharding, Tree
 from advisor.language import say
 from advisor.run.dialect import Recognised, told_era
+from advisor.run.model_read import letters
 from advisor.run.run import Unread
 
 VERSION, SHARDING, WAS = "version", "sharding", "was"
@@ -38,15 +39,11 @@ def as_spelled(tree: Tree, answers: Mapping[str, str]) -> dict[str, str]:
 def _as_spelled(question: Question, given: str) -> str:
     if given in question.answers or given == UNKNOWN:
         return given
-    known = {_letters(word): key for key, answer in question.answers.items() for word in (answer.title, key)}
-    found = known.get(_letters(given))
-    if found is None and question.id in FRAMEWORKS and not get_close_matches(_letters(given), known, cutoff=_NEAR):
+    known = {letters(word): key for key, answer in question.answers.items() for word in (answer.title, key)}
+    found = known.get(letters(given))
+    if found is None and question.id in FRAMEWORKS and not get_close_matches(letters(given), known, cutoff=_NEAR):
         return "other"
     return found or given
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def with_answered_framework(

@@ -11,7 +11,7 @@ from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean_line
 from advisor.regex import regex
 
-_STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-met", "oom-zh", "oom-advice"})
+_STATED = frozenset({"oom-words", "oom-said", "oom-told", "oom-advice"})
 """Signatures of plain words, which tell no memory."""
 _KILLS = frozenset({"killed-9", "exit-137", "bash-killed", "dataloader-killed", "kill-told"})
 """Signatures of a SIGKILL of which nobody says who sent it."""
@@ -25,11 +25,6 @@ _OTHER_HAND = regex(
 _OF_HOST = regex(
     r"(?i)kill|\b137\b|(?<!\w)-9\b|\b(?:RAM|host|cpu|swap|workers?|pod|slurm|cgroup|container)\b|cannot allocate|内存"
 )
-_UNSAID = regex(
-    r"(?i)(?:\b(?:if|avoid\w*|prevent\w*|without|no|not|never|may|might|can|could|would|handl\w+|catch\w*|in case)\b"
-    r"|\b(?:risk|possible)\b|如果|若|避免|防止|可能)[^.!?;]{0,40}?(?:\bout[- ]of[- ]memory|OutOfMemory|\bOOM)"
-)
-"""Words of a shortage that is feared, not met."""
 _METRICS = regex(r"^[^#\n]*\b(compute_metrics\w*)\s*[=(](?!\s*None)", re.MULTILINE)
 _REDUCED = regex(r"\bpreprocess_logits_for_metrics\s*=(?!\s*None)")
 
@@ -67,10 +62,8 @@ def stated_facts(crash: Crash) -> dict[str, Fact]:
         return {"killed.likely": Fact(True, "log", "")}
     if crash.verdict == "unclear" and crash.frames and (first is None or first.signature in _CUT_BEHIND):
         return {"raised.cut": Fact(True, "log", crash.unclear_because)}
-    open_ = crash.verdict != "not_oom" and crash.memory == "unknown"
+    open_ = crash.verdict == "oom" and crash.memory == "unknown"
     if first is None or not open_ or any(one.signature not in _STATED for one in crash.evidence):
         return {}
     lines = [one.text for one in crash.evidence]
-    if any(_OF_HOST.search(line) for line in lines) or all(_UNSAID.search(line) for line in lines):
-        return {}
-    return {"stated.card": Fact(True, "log", "", (0,))}
+    return {} if any(_OF_HOST.search(line) for line in lines) else {"stated.card": Fact(True, "log", "", (0,))}

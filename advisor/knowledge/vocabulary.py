@@ -50,7 +50,7 @@ FACTS = frozenset({
     "nothing_given", "numa.bound",
     "one_process", "optimizer.card_share", "other.full", "own_launcher", "own_loop", "pass.small",
     "periodic", "phase", "phase.guessed", "pictures.unlimited", "platform", "project",
-    "predicts_words", "prequantised", "ran", "ran_before", "ran_with", "runs_tools",
+    "predicts_words", "prequantised", "helped.allocator", "ran", "ran.older", "ran_before", "ran_with", "runs_tools",
     "ray", "resumed", "resumes", "resumes.only", "right_after", "rolls_out", "rows.equal", "rows.short", "rows_of_text",
     "samples.bind", "saves.sharded", "second_step", "sharded",
     "samples.in_pass", "save.due", "save.first", "scores.logits", "shm.roomy", "signature", "sleep", "sleep.left",

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 
+from advisor.bash.batch_options import batch_options, cards_of_node, counted, gpus_of_node
 from advisor.bash.limits import started_under
 from advisor.hostile import clean_line
+from advisor.machine.gpu_spec import KnownGpu, left_open, of_size, parse_gpus
 from advisor.machine.inventory import BatchMemory, Machine
 from advisor.regex import regex
 
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = regex(r"(\d{1,9})([KMGT]?)B?", re.IGNORECASE)
 """Megabytes where nothing else is said (sbatch(1), --mem)."""
-_COUNT = regex(r"(?:gpu:)?(?:[\w.-]+:)?(\d{1,4})(?:\([^)]*\))?")
-"""4, gpu:4, gpu:a100:4 and a100:4 (sbatch(1), --gres and --gpus-per-node)."""
-_SHORT = {"-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
 
 
 def batch_memory(script: str, file: str = "") -> BatchMemory | None:
     """The limit that the script's own #SBATCH lines set; None where they set none, or all of a node (`--mem=0`)."""
-    found_at = {name: (value, line) for name, value, line in _options(script)}
+    found_at = {name: (value, line) for name, value, line in batch_options(script)}
     asked = {name: value for name, (value, _) in found_at.items()}
-    for name, each_of in (("--mem", None), ("--mem-per-gpu", _gpus), ("--mem-per-cpu", _cpus)):
+    for name, each_of in (("--mem", None), ("--mem-per-gpu", gpus_of_node), ("--mem-per-cpu", _cpus)):
         found = _SIZE.fullmatch(asked.get(name, ""))
         if found is None:
             continue
@@ -69,40 +67,26 @@ def within(machine: Machine, asked: BatchMemory) -> Machine:
     return replace(machine, host=host, sources=sources, asked_memory=asked)
 
 
-def _options(script: str) -> Iterator[tuple[str, str, int]]:
-    """(name, value, line) in the lines before the first command: Slurm reads no others."""
-    for number, line in enumerate(script.splitlines(), 1):
-        if line.strip() and not line.startswith("#"):
-            return
-        if not re.match(r"#SBATCH\s", line):
-            continue
-        try:
-            words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
-        except ValueError:
-            continue
-        for word, following in zip(words, [*words[1:], ""], strict=True):
-            if word.startswith("--"):
-                name, is_joined, value = word.partition("=")
-                yield name, value if is_joined else following, number
-            elif word[:2] in _SHORT:
-                yield _SHORT[word[:2]], word[2:] or following, number
-
-
-def _gpus(asked: dict[str, str]) -> int | None:
-    """GPUs of a node."""
-    told = asked.get("--gpus-per-node") or asked.get("--gres")
-    if told is None and asked.get("--nodes", "1") == "1":
-        told = asked.get("--gpus")
-    return _counted(told)
-
-
 def _cpus(asked: dict[str, str]) -> int | None:
     """Processors of a node; of one task a node where nothing else is said."""
     tasks = asked.get("--ntasks-per-node") or (asked.get("--ntasks") if asked.get("--nodes", "1") == "1" else None)
-    each, count = _counted(asked.get("--cpus-per-task")), _counted(tasks or "1")
+    each, count = counted(asked.get("--cpus-per-task")), counted(tasks or "1")
     return each * count if each and count else None
 
 
-def _counted(told: str | None) -> int | None:
-    found = _COUNT.fullmatch(told) if told else None
-    return int(found[1]) if found else None
+def with_cards(machine: Machine, script: str, known: Sequence[KnownGpu]) -> Machine:
+    """The machine with the GPUs of a node that the script asks Slurm for, where nothing but a log speaks of any; of a
+    kind that has two sizes, of unknown size unless the log tells it."""
+    told = cards_of_node(script) if machine.sources.get("gpus", "log") == "log" else ""
+    try:
+        cards = parse_gpus(told, known) if told else ()
+    except ValueError:
+        cards = parse_gpus(told.partition("x")[0], known)  # a kind of GPU that is the cluster's own word
+    if not cards:
+        return machine
+    size = machine.gpu_bytes
+    sized = [of_size(card, size, known) if size else card for card in cards]
+    gpus = tuple(left_open(card, known) if card.problem and card.total_bytes else card for card in sized)
+    open_ones = dict.fromkeys(card.problem for card in gpus if card.problem and not size)
+    sources = {**machine.sources, "gpus": "script"}
+    return replace(machine, gpus=gpus, more_gpus=False, sources=sources, problems=(*machine.problems, *open_ones))

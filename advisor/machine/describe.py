@@ -88,6 +88,9 @@ def described(
         else (_flag("--gpus", lambda: parse_gpus(told, facts)), "") if named
         else _flag("--gpus", lambda: cards_named(told, facts))
     )  # fmt: skip
+    unknown = [card for card in cards if not (card.vendor or card.problem)]
+    if (named or _PLAIN_COUNT.match(told)) and (strangers := unsized(unknown)):
+        raise ValueError(say("{flag}: {error}", flag="--gpus", error=strangers[0]))
     if nodes and nodes > 1 and len(cards) > MOST_OF_A_NODE and len(cards) % nodes == 0:
         cards = cards[: len(cards) // nodes]  # those of all nodes were named
     own = any(_alike(card.total_bytes, ram.total) for card in cards)

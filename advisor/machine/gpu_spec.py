@@ -333,6 +333,13 @@ def of_size(card: Gpu, size: int, gpus: Sequence[KnownGpu]) -> Gpu:
     return _known(card.index, min(near, key=lambda one: abs(one.total_bytes - size)))
 
 
+def left_open(card: Gpu, gpus: Sequence[KnownGpu]) -> Gpu:
+    """The card without the size that was assumed, for its name may mean several."""
+    chip = card.name.split("-")[0]
+    names = say(" or ").join(sorted(one.name for one in _candidates(chip, gpus)))
+    return replace(card, name=chip, total_bytes=None, problem=say(_SEVERAL, name=chip, names=names))
+
+
 def roomier(card: Gpu, needed: int, gpus: Sequence[KnownGpu]) -> Gpu:
     """The card whose size was assumed, of those that its name may mean the smallest that has more than `needed` bytes;
     as it is where it has that, or none has."""

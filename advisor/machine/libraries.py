@@ -80,7 +80,7 @@ def read_libraries(site_dirs: Sequence[Path]) -> dict[str, str]:
 def _distributions(site: Path) -> Iterator[_Installed]:
     """Every distribution of one site directory, by the names of its entries; contents are not read yet."""
     try:
-        entries = sorted(site.iterdir())
+        entries = sorted(site.iterdir(), key=lambda entry: entry.name)
     except OSError:
         return
     for entry in entries:

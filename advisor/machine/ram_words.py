@@ -110,3 +110,8 @@ def _sizes(text: str) -> Iterator[tuple[str, int]]:
                 size = parse_size(one["number"].replace(",", "") + one["unit"])
                 if size:
                     yield clause, size
+
+
+def ram_of_page(lines: Iterable[str]) -> int | None:
+    """RAM of a node as a page tells it: in the rows of `free`, else in sentences."""
+    return ram_listed(lines) or ram_in_sentences(lines)

@@ -191,11 +191,14 @@ def scoring_pass(run: Run, assumed: Assumptions) -> Pass:
     return _pass(run, assumed, "log-prob", unpadded, micro, caps, budget if dynamic else None)
 
 
+NO_EVALUATION = (False, 0, 0.0, "", "no", "none")
+"""Values of the knob eval.on with which training never evaluates."""
+
+
 def evaluation_pass(run: Run, assumed: Assumptions) -> Pass | None:
     """The pass of Hugging Face trainers that scores an evaluation batch; None where nothing is evaluated."""
     micro = _rows_of(run, run.number("eval.micro_batch"))
-    off = run.value("eval.on") in (None, False, 0, 0.0, "", "no", "none")
-    if not micro or (off and not evaluates_only(run)):
+    if not micro or (run.value("eval.on") in (None, *NO_EVALUATION) and not evaluates_only(run)):
         return None
     return _pass(run, assumed, "evaluation", without_padding(run, "actor"), micro, [], None)
 

@@ -25,7 +25,7 @@ FitVerdict = Literal["fits", "may_not_fit", "does_not_fit", "cannot_be_said"]
 Standing = Literal["fits", "over", "engine", "lived_through", "set_aside"]
 """Of one phase; "engine": its rollout engine cannot start, whatever room there is beside it."""
 Room = Literal["fits", "unsure", "tight", "over", "passed", "engine"]
-"""What a phase leaves of its place: "tight" eats into the margin, "unsure" hangs on what nothing explains."""
+"""What a phase leaves of its place: "tight" eats into the margin, of "unsure" the verdict says what it hangs on."""
 Reason = Literal[
     "over",
     "engine",
@@ -195,8 +195,9 @@ def standing(now: PhaseSum, capacity: int, walls: Walls) -> Standing:
 def room_of(now: PhaseSum, capacity: int | None, fit: Fit, margin: float) -> Room | None:
     """What a phase leaves of its place, as the verdict judges it; None where the capacity is not known."""
     where = (now.place, now.phase)
+    doubted = any((one.place, one.phase) == where for one in fit.findings)  # the verdict names this very phase
     if where in fit.lived_through:
-        return None if capacity is None and not cannot_start(now) else "passed"
+        return None if capacity is None and not cannot_start(now) else "unsure" if doubted else "passed"
     if cannot_start(now):
         return "engine"
     if capacity is None:
@@ -205,8 +206,12 @@ def room_of(now: PhaseSum, capacity: int | None, fit: Fit, margin: float) -> Roo
         return "unsure"
     if now.expected > capacity * (1 - margin):
         return "over" if now.expected >= capacity else "tight"
-    doubted = any((one.place, one.phase) == where for one in fit.findings)  # the verdict names this very phase
-    return "unsure" if doubted or now.of("unexplained") > capacity * margin else "fits"  # it may grow as well as stay
+    return "unsure" if doubted or _over_if_it_grows(now, capacity) else "fits"
+
+
+def _over_if_it_grows(now: PhaseSum, capacity: int) -> bool:
+    """Whether what nothing explains, which may grow as well as stay, would be too much at twice its size."""
+    return now.expected + now.of("unexplained") > capacity
 
 
 def unfit(ledger: Ledger, place: Place, walls: Walls) -> list[Phase] | None:
@@ -260,6 +265,8 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
             elif stands == "fits" and _highest(now, walls) > capacity and not _lived(now, walls):
                 found = _finding("high", now, capacity, walls, run)
                 perhaps.append(replace(found, reason="lengths") if found.rows else found)
+            elif stands == "fits" and _over_if_it_grows(now, capacity) and not _lived(now, walls):
+                perhaps.append(FitFinding("unexplained", place, now.phase, short=now.of("unexplained")))
     wrong = {one.place for one in unknown if one.reason == "contradicted"}  # whose sums are not the run's
     against = [one for one in against if one.place not in wrong]
     against.sort(key=lambda one: (one.reason != "engine", _came_later(one, walls), -one.short))

@@ -13,6 +13,7 @@ _CLAUSES: dict[str, tuple[str, ...]] = {
         mark("{phase} leaves only {size} of each card free"),
         mark("{phase} leaves only {size} of each node free"),
     ),
+    "full": (mark("{phase} leaves nothing of each card free"), mark("{phase} leaves nothing of each node free")),
     "over": (mark("{size} too much on each card in {phase}"), mark("{size} too much on each node in {phase}")),
     "engine": (mark("the rollout engine cannot start: its share of each card is {size} short"),),
     "no cache": (mark("the rollout engine cannot start: its share of each card leaves no room for its KV cache"),),
@@ -85,7 +86,8 @@ def finding_clause(finding: FitFinding) -> str:
     """A finding in one clause."""
     one, size, kind = finding, finding.short, str(finding.reason)
     if kind == "over":
-        kind, size = ("tight" if one.expected <= one.capacity else kind), abs(one.capacity - one.expected)
+        kind, size = ("tight" if one.expected < one.capacity else kind), abs(one.capacity - one.expected)
+        kind = kind if size else "full"
     elif kind == "engine":
         kind = kind if one.short else "no cache"
     elif kind not in _CLAUSES:

@@ -17,7 +17,7 @@ from advisor.memory.host import host_cells
 from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
 from advisor.run.run import Run
 from advisor.run.stated import evaluates_only
-from advisor.words import NOW_AND_THEN, PHASES, Phase, weakest
+from advisor.words import NOW_AND_THEN, PHASES, Basis, Phase, weakest
 
 COUNTED = owners_of("states", "models", "engine", "batch")
 """Owners that settings tell; what leaks or was measured beyond them is the crash's own."""
@@ -67,6 +67,19 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
     if run.uncounted:
         assumed += (say("not counted, though it moves GPU memory: {keys}", keys=listed(run.uncounted)),)
     return Ledger(capacity, limit, gpu, host, basis, assumed, doubts=doubts)
+
+
+def certainty(ledger: Ledger, place: Place, phase: Phase, before: Ledger | None = None) -> Basis:
+    """How sure a phase's sum is, or with `before` what differs from there: as the least sure of what settings decide in
+    it."""
+    now, then = (
+        {(one.owner, one.expected, one.low, one.high): one.basis for one in found.cells if one.owner in COUNTED}
+        if each is not None and (found := each.phase(place, phase)) is not None
+        else {}
+        for each in (ledger, before)
+    )
+    every = {**then, **now}
+    return weakest(ledger.basis, *(every[key] for key in now.keys() ^ then.keys()))
 
 
 def _on_cpu(inputs: Inputs, phase: Phase) -> list[Cell]:

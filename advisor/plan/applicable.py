@@ -36,7 +36,7 @@ _WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length"
 def barred(remedy: Remedy, situation: Situation) -> Barred | None:
     """Why the remedy is no step for this run; None where it is one. Every list of steps asks this. A number that the
     launch shows and that can still be made smaller was only a step on the way."""
-    if stands(remedy, situation):
+    if stands(remedy, situation) or lever_of(remedy) in situation.helped:
         return "in force"
     if lever_of(remedy) not in situation.in_vain & _WHOLLY_TRIED:
         return None
@@ -147,7 +147,8 @@ def usual(remedy: Remedy, situation: Situation) -> bool:
     and what is to be switched off, only where it names them; what makes states smaller only where all weights are
     trained.
     """
-    if remedy.relieves == "states" and remedy.id != QUANTIZE and _true("lora", situation):
+    of_base = remedy.id == QUANTIZE or (remedy.kind == "manual" and remedy.phases == ("model_load",))
+    if remedy.relieves == "states" and not of_base and _true("lora", situation):
         return False  # what they train is small, and so are its moments
     role, _, name = (remedy.knob or "").partition(".")
     launch = situation.predictor.inputs.launch
@@ -186,15 +187,19 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     return "seen" if True in told or shown else "unseen"
 
 
-def at_engine_start(remedy: Remedy, situation: Situation) -> bool:
-    """Whether the remedy can move anything where an engine starts: no pass of the trainer has run, no moment was made
-    but by DeepSpeed, and beside an engine on cards of its own the trainer holds nothing.
+def beside_engine(remedy: Remedy, situation: Situation) -> bool:
+    """Whether the remedy can move anything where an engine starts or generates: where it has cards of its own the
+    trainer holds nothing there; at its start no pass of the trainer has run, no moment was made but by DeepSpeed.
     """
     of_trainer = remedy.relieves in ("pass", "states") and not (remedy.knob or "").startswith(OF_ROLLOUTS)
-    if situation.phase != "rollout_init" or not of_trainer:
+    if situation.phase not in ("rollout_init", "rollout_generate") or not of_trainer:
         return True
     run = situation.now.run
-    apart = _true("engine.apart", situation) or (run.framework != "unknown" and not run.topology.colocated)
+    apart = _true("engine.apart", situation) or (
+        run.framework != "unknown" and has_engine(run) and not run.topology.colocated
+    )
+    if situation.phase == "rollout_generate":
+        return not apart
     made = remedy.lever not in ("optimizer", "") or _true("by_deepspeed", situation)
     return remedy.relieves == "states" and made and not apart
 

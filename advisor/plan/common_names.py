@@ -6,9 +6,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from advisor.knowledge.schema import Knowledge, NewValue, Remedy
+from advisor.knowledge.schema import Framework, NewValue, Remedy
 from advisor.plan.situation import Situation
-from advisor.rules.tree import RuleValue
+from advisor.run.default_bits import OneValue
 from advisor.run.natives import Native, is_spelling, last_part, native
 from advisor.run.run import KnobSource, KnobValue
 from advisor.run.values import parse_value
@@ -37,10 +37,7 @@ MOST_NAMES = 2
 
 def names_of(knob: str, situation: Situation) -> list[str]:
     """What the dialects call a knob, the commonest first; only names of several words, which are not used for else."""
-    tables, knob = situation.predictor.inputs.tables, _trained(knob)
-    counted = tables.once("names of settings", lambda: _counted(situation.knowledge))
-    mine = [(name, by) for name, by in counted.items() if "_" in name and knob in by and _means(by) == knob]
-    names = [name for name, by in sorted(mine, key=lambda each: -each[1][knob])]
+    names = _called(situation.knowledge.frameworks).get(_trained(knob), [])
     own = situation.facts.get("own_loop")
     if own is None or own.value is not True:
         return names
@@ -59,6 +56,8 @@ def stated_by_name(remedy: Remedy, situation: Situation) -> Native | None:
         *((one.key, one.text, one) for one in set_here.values() if one.resolved),
         *((key, text, None) for key, text in inputs.log_settings.items() if key not in own_names),
     ]
+    if not stated:
+        return None
     role, names = remedy.knob.partition(".")[0], frozenset(names_of(remedy.knob, situation))
     known = next((one for one in situation.knowledge.knobs if one.id == _trained(remedy.knob)), None)
     pattern = "|".join(filter(None, (known.spelled, known.by_word))) if known is not None else ""
@@ -82,7 +81,7 @@ def _means_another(name: str, value: KnobValue, knob: str, situation: Situation)
     """Whether the dialects turn this number under this name into another: fsdp_version 2 is no ZeRO stage 2."""
     settings = (each for one in situation.knowledge.frameworks for each in one.settings.items())
     facts = [fact for key, fact in settings if fact.knob == knob and last_part(key) == name]
-    told = [value if fact.to_knob is None else fact.to_knob.of(_OneValue(value)) for fact in facts]
+    told = [value if fact.to_knob is None else fact.to_knob.of(OneValue(value)) for fact in facts]
     return bool(told) and all(isinstance(one, (int, float)) and one != value for one in told)
 
 
@@ -100,21 +99,8 @@ def word_of(native: Native, knob: str, on: bool, situation: Situation) -> str | 
         for key, fact in framework.settings.items()
         if fact.knob == knob and last_part(key) == last_part(native.key) and fact.from_knob is not None
     )
-    words = (fact.from_knob.of(_OneValue(on)) for fact in facts if fact.from_knob is not None)
+    words = (fact.from_knob.of(OneValue(on)) for fact in facts if fact.from_knob is not None)
     return next((str(word) for word in words if isinstance(word, str)), None)
-
-
-class _OneValue:
-    """A scope in which `value` alone is known."""
-
-    def __init__(self, value: KnobValue) -> None:
-        self.known = value
-
-    def value(self, name: str) -> RuleValue | None:
-        """The value; None of any other name."""
-        return self.known if name == "value" else None
-
-    given = value
 
 
 def _read(text: str, rule: NewValue) -> KnobValue | None:
@@ -137,17 +123,23 @@ def _trained(knob: str) -> str:
     return f"actor.{rest}" if role in ROLES and dot else knob
 
 
-def _counted(knowledge: Knowledge) -> Mapping[str, Counter[str]]:
-    """Name → knob → how many dialects mean it."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
-    for framework in knowledge.frameworks:
-        meant = {(last_part(key), _trained(fact.knob)) for key, fact in framework.settings.items() if fact.knob}
-        for name, knob in sorted(meant):  # the same names in every run
-            found[name][knob] += 1
-    return found
+_last: list[tuple[tuple[Framework, ...], Mapping[str, list[str]]]] = []
+"""The dialects asked for last, and what they call each knob: counting all of them is a fifth of a plan."""
 
 
-def _means(by: Counter[str]) -> str:
-    """The knob that most dialects mean by a name; "" where they do not agree."""
-    knob, count = by.most_common(1)[0]
-    return knob if count >= AGREED * by.total() else ""
+def _called(dialects: tuple[Framework, ...]) -> Mapping[str, list[str]]:
+    """Knob → the names of several words by which most of the dialects that have them mean it, the commonest first."""
+    if not _last or _last[0][0] is not dialects:
+        counted: dict[str, Counter[str]] = defaultdict(Counter)
+        for framework in dialects:
+            meant = {(last_part(key), _trained(fact.knob)) for key, fact in framework.settings.items() if fact.knob}
+            for name, knob in sorted(meant):  # the same names in every run
+                counted[name][knob] += 1
+        called: dict[str, list[str]] = defaultdict(list)
+        for name, by in counted.items():
+            knob, count = by.most_common(1)[0]
+            if "_" in name and count >= AGREED * by.total():
+                called[knob].append(name)
+        ordered = {knob: sorted(names, key=lambda name: -counted[name][knob]) for knob, names in called.items()}
+        _last[:] = [(dialects, ordered)]
+    return _last[0][1]

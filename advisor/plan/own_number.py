@@ -23,6 +23,8 @@ from advisor.run.values import parse_value
 
 DIGITS = 12
 """As many as any number of a setting has."""
+SMALL = 65
+"""Below it every whole number is tried: what must divide a batch is seldom a power of two alone."""
 AROUND = 8
 """How many times smaller or larger than present and planned number those are that are tried."""
 
@@ -121,7 +123,7 @@ def _around(change: Change) -> list[str]:
     own = [text for text in (change.new, change.old) if text is not None and _number(text)]
     if _is_share(change):
         return [*own, *(f"{hundredths / 100:g}" for hundredths in range(5, 100, 5))]
-    powers = [2**power * factor for power in range(31) for factor in (1, 1.5)]
+    powers = [*range(1, SMALL), *(2**power * factor for power in range(31) for factor in (1, 1.5))]
     near = (v for v in powers if ends[0] / AROUND <= v <= max(ends) * AROUND and v == int(v))
     return [*own, *(f"{int(v)}" for v in near)]
 

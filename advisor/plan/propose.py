@@ -12,7 +12,7 @@ from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Case, NewValue, Remedy, SettingFact
 from advisor.language import say, spoken
 from advisor.memory.cells import Place
-from advisor.memory.ledger import difference
+from advisor.memory.ledger import certainty, difference
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.options import Option, moved_along, options
 from advisor.plan.plan import NotProposed
@@ -136,7 +136,7 @@ def taking(option: Option, remedy: Remedy, situation: Situation, base: Overrides
         {} if situation.uncounted else difference(before.ledger, after.ledger, situation.place),
         elsewhere,
         option.fits,
-        _basis(option),
+        _basis(option, before, situation),
         0 if situation.uncounted else max(_spilled(before, after, other), beyond_a_card(elsewhere, situation)),
         option.documented.text if option.documented is not None else "",
         (*remedy.caveats, *option.caveats, *(fact.caveat for fact in option.facts if fact.caveat)),
@@ -236,9 +236,9 @@ def _left_over(option: Option, situation: Situation) -> int:
     return found.expected if found is not None else 0
 
 
-def _basis(option: Option) -> Basis:
+def _basis(option: Option, before: Prediction, situation: Situation) -> Basis:
     if option.documented is not None and not option.fits:
         return "documented"
     if option.outcome.ledger.missing or (option.present is not None and option.present.source == "assumed"):
         return "estimated"
-    return option.outcome.ledger.basis
+    return certainty(option.outcome.ledger, situation.place, situation.fullest, before.ledger)

@@ -39,12 +39,39 @@ def back_steps(situation: Situation) -> list[PlanStep]:
     versions that ran, where nobody names one.
 
     A default is switched on where the count sees it hold memory in the phase that died; a version is the user's to
-    change.
+    change. First what the report itself proves to help.
     """
+    return [*_kept(situation), *_back_to(situation)]
+
+
+def _kept(situation: Situation) -> list[PlanStep]:
+    """What made the run go on by the report, whoever wonders whether there is another way."""
+    told = listed(sorted(set(situation.helped.values())))
+    kept = PlanStep(
+        id="keep-what-helped",
+        rank=0,
+        title=say("Keep that with which it goes on"),
+        kind="manual",
+        tier="free",
+        changes=(),
+        results="unchanged",
+        basis="documented",
+        saves={},
+        place=situation.place,
+        why=sentences([say("It is proved here: {told}.", told=told), say("What follows is for more room.")]),
+        costs=say("nothing"),
+        group="keep-what-helped",
+        decides=situation.fullest,
+    )
+    return [kept] if told else []
+
+
+def _back_to(situation: Situation) -> list[PlanStep]:
+    """The way back to what ran, where it is told or something ran out since."""
     if not situation.ran_with:
         named = (RESTORE,) if updated(situation) else (LOOK, RESTORE) if _same_as_before(situation) else ()
-        fitting = (one for one in situation.remedies if all_hold(one.applies_when, situation.facts) is not None)
-        by_id = {one.id: one for one in fitting if one.id in named}
+        known = [one for one in situation.remedies if one.id in named]
+        by_id = {one.id: one for one in known if all_hold(one.applies_when, situation.facts) is not None}
         return [advice_step(by_id[name], situation) for name in named if name in by_id]
     then = _then(situation)
     changed = sorted(_changed_defaults(situation, then), key=lambda one: -one.saves.get(situation.fullest, 0))
@@ -55,8 +82,9 @@ def back_steps(situation: Situation) -> list[PlanStep]:
 
 
 def updated(situation: Situation) -> bool:
-    """Whether somebody says that libraries were updated since it ran; with which versions nobody says."""
-    if "updated" in situation.facts:
+    """Whether somebody says that libraries were updated since it ran, or that something older ran; with which versions
+    nobody says."""
+    if situation.facts.keys() & {"updated", "ran.older"}:
         return True
     told = situation.facts.get("answer.ever_ran")
     return told is not None and told.value == "versions"

@@ -15,8 +15,8 @@ from advisor.memory.predict import Overrides
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.applicable import (
     applies,
-    at_engine_start,
     barred,
+    beside_engine,
     fitting,
     in_a_later_version,
     may_apply,
@@ -410,7 +410,7 @@ def _concerns(remedy: Remedy, situation: Situation) -> bool:
         return False  # room for it cannot be made, only a smaller tensor
     if not situation.reaches(remedy) or (remedy.relieves in ("pass", "rows") and weights_beyond(situation)):
         return False
-    if not at_engine_start(remedy, situation):
+    if not beside_engine(remedy, situation):
         return False
     anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
     anywhere = anywhere or situation.may_have_saved(remedy)

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from advisor.knowledge.key_space import key_space
-from advisor.knowledge.schema import Framework, Scalar
+from advisor.knowledge.schema import Framework
 from advisor.language import say, sentences
 from advisor.run.build import BuiltRun
 from advisor.run.natives import RunScope
+from advisor.run.resume import spelled
 from advisor.script.launch import Launch
 
 
@@ -40,14 +41,10 @@ def trial_of(built: BuiltRun, launch: Launch | None) -> Trial | None:
     for one in framework.worst_first:
         if (one.eras and natives.era not in one.eras) or (one.when is not None and one.when.holds(scope) is not True):
             continue
-        settings = {key: _text(value) for key, value in one.set.items()}
+        settings = {key: spelled(value) for key, value in one.set.items()}
         written = _written(settings, framework, natives.era, launch)
         return Trial(settings, written, " ".join(one.says.split()), one.source)
     return None
-
-
-def _text(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _written(settings: Mapping[str, str], framework: Framework, era: str, launch: Launch | None) -> str:

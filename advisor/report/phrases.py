@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Crash, Evidence, stopped
-from advisor.crash.verdict import FULL_TOLD, KILL_TOLD, TOLD
+from advisor.crash.verdict import KILL_TOLD, TOLD
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, mark, say, sentences
@@ -130,8 +130,8 @@ def verdict(state: State) -> str:
         return sentence(state.diagnosis.title)
     if crash.verdict == "oom":
         ran_out = _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
-        worded = crash.signature in (*TOLD, KILL_TOLD) or any(one.signature == FULL_TOLD for one in crash.evidence)
-        told = say("So somebody wrote; the line of the process itself is not here.") if worded else ""
+        written = crash.signature in (*TOLD, KILL_TOLD)
+        told = say("So somebody wrote; no line of the log proves it.") if written else ""
         return sentences((ran_out, told))
     if state.diagnosis.memory == "none" and _told(state) and (crash.verdict != "not_oom" or crash.is_well):
         return sentences((say("No memory was short."), _by_you(state)))
@@ -140,10 +140,10 @@ def verdict(state: State) -> str:
     if crash.is_well:
         return say("Nothing in the log failed as far as it goes; if the run is dead, it was stopped without a word.")
     if crash.verdict == "not_oom":
-        return say("This is not a shortage of memory.")
+        return sentences((say("This is not a shortage of memory."), _written(crash)))
     told = state.diagnosis.memory if told_of_memory(state) or killed_likely(state) else "unknown"
     if told == "host" and "memory" not in state.answers and state.answers.get("killer") != "kernel":
-        return _killed(state.diagnosis.phase)
+        return sentences((_killed(state.diagnosis.phase), _written(crash)))
     if told != "unknown":
         ran_out = say("{memory} ran out.", memory=MEMORY_TITLES[told])
         if state.diagnosis.phase != "unknown":
@@ -156,6 +156,12 @@ def verdict(state: State) -> str:
     if not crash.evidence:
         return say("Nothing in the log proves a crash for want of memory.")
     return say("The log does not prove whether memory ran out.")
+
+
+def _written(crash: Crash) -> str:
+    """What somebody wrote of a shortage, beside a failure that the log proves; "" where nobody did."""
+    told = next((one for one in crash.evidence if one.signature in TOLD and not one.runs_ago), None)
+    return say("That memory ran out somebody wrote (line {line}); no line proves it.", line=told.line) if told else ""
 
 
 def _killed(phase: Phase) -> str:
@@ -345,7 +351,7 @@ def fits_words(plan: Plan) -> str:
     """What the plan promises, in a sentence or two; a caution of the plan's own follows."""
     promise = _PROMISES[plan.fit.verdict]
     if (beside := plan.fit.fits_beside) is not None:
-        promise = _ONE_SIDE[beside]
+        promise = _ONE_SIDE[beside] if not plan.fit.doubted else _PROMISES["may_not_fit"]
     return sentences((promise.format(margin=plan.margin), sentence(plan.shortfall)))
 
 

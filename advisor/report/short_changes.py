@@ -49,7 +49,10 @@ _ONE_SIDE: Sayings[Place] = Sayings(
 )
 """The same where the size of one place is all that is not known."""
 _ENOUGH: Sayings[Place] = Sayings({"gpu": "With these host RAM suffices.", "host": "With these the cards suffice."})
-"""The same where the changes move nothing to that place."""
+_MAY_DO: Sayings[Place] = Sayings(
+    {"gpu": "With these host RAM may suffice; that is not certain.", "host": "With these the cards may suffice."}
+)
+"""The same where the changes move nothing to that place, and where what is counted stands in doubt."""
 
 
 class Most(Struct, frozen=True):
@@ -173,6 +176,8 @@ def _promise(state: State) -> str:
     beside = plan.fit.fits_beside
     if beside is None or plan.before is None or plan.after is None:
         return _PROMISES[plan.fit.verdict]
+    if plan.fit.doubted:
+        return _MAY_DO[beside]
     return (_ONE_SIDE if peak_rises(plan.before, plan.after, beside) else _ENOUGH)[beside]
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.language import say
 from advisor.rules.parser import ExpressionError, parse
-from advisor.rules.tree import Branch, Constant, Name, RuleValue, Scope, truth, walk
+from advisor.rules.tree import Branch, Constant, RuleValue, Scope, names_in, truth
 
 _COMPILED = "\0"
 """Between an expression and its tree in compiled knowledge; no file has it (see hostile.clean)."""
@@ -18,13 +18,12 @@ _COMPILED = "\0"
 class Expression:
     """One expression of a knowledge file: its text, and its tree, parsed when the knowledge is compiled."""
 
-    __slots__ = ("_compiled", "_names", "_tree", "text")
+    __slots__ = ("_compiled", "_tree", "text")
 
     def __init__(self, source: str) -> None:
         self.text, _, self._compiled = source.partition(_COMPILED)
         """As the file has it."""
         self._tree = None if self._compiled else parse(source)
-        self._names: tuple[str, ...] | None = None
 
     @property
     def tree(self) -> Branch:
@@ -45,9 +44,7 @@ class Expression:
 
     def names(self) -> tuple[str, ...]:
         """Every name in it, in order, once."""
-        if self._names is None:
-            self._names = tuple(dict.fromkeys(node.name for node in walk(self.tree) if isinstance(node, Name)))
-        return self._names
+        return names_in(self.tree)
 
     def __str__(self) -> str:
         return str(self.tree)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -262,6 +263,12 @@ def walk(node: Node) -> Iterator[Node]:
                 left.append(part)
             elif isinstance(part, tuple):
                 left += [one for one in reversed(part) if isinstance(one, Node)]
+
+
+@lru_cache(maxsize=4096)
+def names_in(node: Node) -> tuple[str, ...]:
+    """Every name in the node, in order, once."""
+    return tuple(dict.fromkeys(part.name for part in walk(node) if isinstance(part, Name)))
 
 
 def joined(word: Literal["and", "or"], tree: Node) -> tuple[Node, ...]:

@@ -18,32 +18,24 @@ def no_place(recognised: Recognised, launch: Launch | None) -> str:
     framework = recognised.framework
     if framework is None or launch is None:
         return ""
+    told = {"framework": framework.title}
     if file := elsewhere(framework, launch):
+        told["file"] = file
         return say(
-            "{framework} reads its settings from a Python file, not the command line: give {file} instead",
-            framework=framework.title,
-            file=file,
+            "{framework} reads its settings from a Python file, not the command line: give {file} instead", **told
         )
     if recognised.told_by == "log":
-        return say(
-            "only the log speaks of {framework}; whether this command reads its settings is not known",
-            framework=framework.title,
-        )
+        return say("only the log speaks of {framework}; whether this command reads its settings is not known", **told)
     own = [setting for setting in launch.settings if setting.origin == "command" and setting.key not in _CHOOSES_A_FILE]
     if beside_file(recognised, launch) == "nothing":
         if any(one.origin != "command" and one.span is not None for one in launch.settings):
             return ""  # it is written into that file
-        return say(
-            "beside a config file this version of {framework} reads nothing: change it there", framework=framework.title
-        )
+        return say("beside a config file this version of {framework} reads nothing: change it there", **told)
     options = [setting.key.startswith("-") for setting in own]
     if own and framework.syntax in ("hydra", "dotlist") and all(options):
-        return say("this command takes --options, {framework} takes key=value", framework=framework.title)
+        return say("this command takes --options, {framework} takes key=value", **told)
     if own and framework.syntax == "argparse" and not any(options):
-        return say("this command takes key=value, {framework} takes --options", framework=framework.title)
+        return say("this command takes key=value, {framework} takes --options", **told)
     if own and framework.syntax == "argparse" and not recognised.own_program and not knows_keys(framework, launch):
-        return say(
-            "the program has options of its own; whether it takes those of {framework} is not known",
-            framework=framework.title,
-        )
+        return say("the program has options of its own; whether it takes those of {framework} is not known", **told)
     return ""

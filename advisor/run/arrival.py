@@ -7,7 +7,9 @@ and what that does to the options afterwards, hydra's own config and sweeps, fil
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -16,21 +18,22 @@ from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Agreement, ConfigFile, Framework, ModelFact
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
+from advisor.regex import regex
 from advisor.run.build import RunInputs, build_run
 from advisor.run.constraints import newly_stopped, no_effect
 from advisor.run.dialect import Recognised
 from advisor.run.natives import default_of, native
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.script.config_files import read_config, unreadable
-from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting
+from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting, refused
 from advisor.script.files import Files, load
-from advisor.script.keyed_file import read_keyed
+from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
-from advisor.script.python_commands import starts_command
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
 from advisor.script.python_parser import refuses, spellings, takes_no_value
+from advisor.script.python_tree import every
 from advisor.script.reader import FOLLOWED, module_file, read_again
 
 _OPEN = ("+", "~", *FOLLOWED)
@@ -38,6 +41,7 @@ _OPEN = ("+", "~", *FOLLOWED)
 DEEPEST = 150
 """Nodes within nodes of a Python file that is asked; the deepest of a sample of upstream's has 40 (judgement)."""
 _RUNS_SEVERAL = ("-m", "--multirun")
+_CONFIGS = (".py", ".yaml", ".yml", ".json", ".toml")
 _SWEEPS = "hydra.sweeper.params"
 
 
@@ -53,7 +57,6 @@ def program_of(script: Script, index: int) -> Document | None:
 
 
 def _depth(tree: ast.AST) -> int:
-    """How deep the nodes of a tree are nested."""
     level, depth = [tree], 0
     while level:
         level, depth = [child for node in level for child in ast.iter_child_nodes(node)], depth + 1
@@ -67,8 +70,11 @@ def as_its_program_spells(script: Script, index: int, key: str) -> str:
     return next((name for name in names if name in there), names[0] if names else key)
 
 
-def is_switch(script: Script, index: int, key: str) -> bool:
+def is_switch(script: Script, index: int, key: str, framework: Framework | None) -> bool:
     """Whether an option of the launch's program takes no value."""
+    fact = framework.settings.get(native(key)) if framework is not None and framework.syntax == "argparse" else None
+    if fact is not None and fact.type == "flag" and native(key) not in map(native, script.launches[index].effective()):
+        return True
     program = program_of(script, index)
     return program is not None and takes_no_value(parsed(program.data), key)
 
@@ -88,8 +94,11 @@ def in_its_file(
     if found is not None and found.origin == "file" and launch.argv and framework is None:
         rivals = {one.span.path for one in launch.settings if one.key == found.key and one.span is not None}
         if len(rivals) > 1:
-            told = {"key": clean_line(wanted.key), "files": listed(clean_line(one) for one in sorted(rivals))}
-            raise EditRefused(say("{key} stands in {files}, and nothing tells which of them wins.", **told))
+            raise refused(
+                "{key} stands in {files}, and nothing tells which of them wins.",
+                wanted.key,
+                files=listed(sorted(rivals)),
+            )
         return replace(wanted, in_file=True)  # how its command would take it nobody knows
     named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
     if program is not None and _of_hydra(program):
@@ -102,11 +111,12 @@ def in_its_file(
     bare = wanted.key.lstrip("-")
     longer = [one for one in launch.effective() if one.lstrip("-").replace("-", "_").endswith(f".{bare}")]
     if longer:
-        raise EditRefused(
-            say("{key} is no whole name here: {longer}?", key=clean_line(bare), longer=listed(longer[:3]))
-        )
-    names = {"script": clean_line(str(script.documents[0].path)), "file": clean_line(str(program.path))}
-    raise EditRefused(say("{script} runs {file}: that file has the settings and is the one to change.", **names))
+        raise refused("{key} is no whole name here: {longer}?", bare, longer=listed(longer[:3]))
+    raise refused(
+        "{script} runs {file}: that file has the settings and is the one to change.",
+        script=script.documents[0].path,
+        file=program.path,
+    )
 
 
 def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, files: Sequence[ConfigFile]) -> None:
@@ -116,10 +126,10 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
         return
     told = {"key": clean_line(key), "file": clean_line(str(script.documents[0].path))}
     if longer := longer_names(framework, launch, bare):
-        raise EditRefused(say("{key} is no whole name here: {longer}?", longer=listed(longer), **told))
+        raise refused("{key} is no whole name here: {longer}?", longer=listed(longer), **told)
     if not launch.argv and (other := _of_another(script.documents[0], files)) is not None:
-        raise EditRefused(
-            say("{file} is read by {program}, which takes no {key}: set it in the command.", program=other, **told)
+        raise refused(
+            "{file} is read by {program}, which takes no {key}: set it in the command.", program=other, **told
         )
     known = framework is not None and has_key(framework, bare)
     space = key_space(framework.framework) if framework is not None else None
@@ -134,30 +144,33 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
             return
         meant = [one for one in sorted(keys or ()) if one.endswith(f".{bare}")]
         if meant:
-            raise EditRefused(say("{key} is no whole name here: {longer}?", longer=listed(meant[:3]), **told))
+            raise refused("{key} is no whole name here: {longer}?", longer=listed(meant[:3]), **told)
         if known and keys is None and "." in bare:
             return
         if keys is not None:
-            what = clean_line(program.path.name)
-            raise EditRefused(
-                say(
-                    "The config of {program} has no {key}, and hydra stops at it: +{key} adds one.",
-                    program=what,
-                    **told,
-                )
+            raise refused(
+                "The config of {program} has no {key}, and hydra stops at it: +{key} adds one.",
+                program=program.path.name,
+                **told,
             )
     elif known or (program is not None and takes_option(program, key)):
         return
     if launch.argv:
-        what = clean_line(launch.program) or told["file"]
-        raise EditRefused(
-            say("Nothing tells that {program} takes {key}: add it by hand if it does.", program=what, **told)
+        raise refused(
+            "Nothing tells that {program} takes {key}: add it by hand if it does.",
+            program=clean_line(launch.program) or told["file"],
+            **told,
         )
-    if script.documents[0].kind == "python" and (line := starts_command(parsed(script.documents[0].data))) is not None:
-        raise EditRefused(
-            say("Line {line} of {file} starts a command: change {key} among its words.", line=line, **told)
+    lines = script.documents[0].data.decode(errors="replace").splitlines()
+    if script.documents[0].kind == "python" and (
+        there := [n for n, line in enumerate(lines, 1) if _spelled(bare).search(line.partition("#")[0])]
+    ):
+        raise refused(
+            "{key} stands in {places}, and nothing tells which command gets it: change it there by hand.",
+            places=listed(f"{told['file']}:{n}" for n in there[:5]),
+            **told,
         )
-    raise EditRefused(say("{file} has no {key}, and nothing tells that its program reads one.", **told))
+    raise refused("{file} has no {key}, and nothing tells that its program reads one.", **told)
 
 
 def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[EditRequest], recognised: Recognised,
@@ -172,6 +185,8 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
         if item.key.startswith(FOLLOWED) or item.value is None:
             continue
         _refuse_swept(script, before, item, program)
+        if not recognised.own_program:
+            _refuse_rivals(script, launch, item, program)
         _refuse_type(framework, item)
         if program is None:
             continue
@@ -180,8 +195,12 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
             raise EditRefused(why)
         numbers = [_options_of(one) for one in (before, launch)]
         if (line := stopped_by(parsed(program.data), native(item.key).replace("-", "_"), *numbers)) is not None:
-            told = {"key": clean_line(item.key), "line": line, "file": clean_line(program.path.name)}
-            raise EditRefused(say("Line {line} of {file} stops the run with this {key}: change both by hand.", **told))
+            raise refused(
+                "Line {line} of {file} stops the run with this {key}: change both by hand.",
+                item.key,
+                line=line,
+                file=program.path.name,
+            )
         package = framework.package if framework is not None else ""
         later = None if recognised.own_program else changed_later(program.path, native(item.key), {package})
         if later is not None and not (later.any_key and _in_file(before, launch, item.key)):  # it loads that file
@@ -191,8 +210,39 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
             _refuse_replaced(script, before, item.key, fact)
     for fixed, _, rule in _disagreements(script, after, index, settings, recognised, files):
         shown = fixed.text if fixed.resolved else say("unknown")
-        names = {"fixed": clean_line(fixed.key), "value": clean_line(shown), "key": listed(map(clean_line, rule.of))}
-        raise EditRefused(say('{fixed} is {value}, which {key} must agree with: write "auto" there first.', **names))
+        raise refused(
+            '{fixed} is {value}, which {key} must agree with: write "auto" there first.',
+            fixed=fixed.key,
+            value=shown,
+            key=listed(rule.of),
+        )
+
+
+def _spelled(key: str, behind: str = r"(?![\w-])") -> re.Pattern[str]:
+    """A key as a text holds it, with dashes or underscores."""
+    return regex(rf"(?<![\w.-])(?:--)?{'[-_]'.join(map(re.escape, re.split('[-_]', key)))}{behind}")
+
+
+def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: Document | None) -> None:
+    """Refuse a setting that another word or the environment holds, too, where the program may take it from there."""
+    holds = _spelled(native(item.key), r"[\"']?\s*[:=]\s*[\"']?([\w.+-]+)")
+    words, now = [word or "" for word in launch.argv], launch.effective()
+    own = {key for key, one in now.items() if native(key) == native(item.key) and one.value == item.value}
+    spelled = [word.partition("=")[0].lstrip("+") in own for word in words]
+    at = max((n for n, is_own in enumerate(spelled) if is_own), default=len(words))
+    data = program.data.decode(errors="replace") if program is not None else ""
+    reads = re.search(rf"[\"']{re.escape(native(item.key))}[\"']", data) is not None  # cfg.get("lr", args.lr)
+    alone = program is not None and takes_option(program, item.key) is True and not reads
+    beside = {one.span.path for one in now.values() if one.span is not None and ":" in one.key}
+    around = [(f"${key}", text) for key, text in launch.environment.items() if not {*text.split()} <= {*words}]
+    for where, text in [*((word, word) for n, word in enumerate(words) if not spelled[n]), *around]:
+        name = text.rpartition("=")[2]
+        if name.endswith(_CONFIGS) and (where[:1] == "$" or ((reads or where in words[at:]) and not alone)):
+            found = Files().candidates(name, script.documents[0].path.parent, launch.folder)
+            with suppress(ScriptError, IndexError):
+                text = text if str(found[0]) in beside else load(found[0], "yaml").data.decode(errors="replace")
+        if (told := holds.search(text)) is not None and told[1] != item.value:
+            raise refused("{where} holds {key}, too, and may win over it: change both by hand.", item.key, where=where)
 
 
 def refuse_idle(
@@ -212,11 +262,13 @@ def refuse_idle(
         fact = framework.settings.get(key)
         own = program is not None and takes_option(program, key)
         if fact is not None and key not in there and not own and old.natives.is_idle(fact):
-            raise EditRefused(say("{framework} does not read {key} in this training.", key=clean_line(key), **told))
+            if longer := [one for one in there if one.endswith(f".{key}")]:
+                raise refused("{key} is no whole name here: {longer}?", key, longer=listed(longer[:3]))
+            raise refused("{framework} does not read {key} in this training.", key, **told)
         if why := no_effect(new, key):
             idle.append(say("{key} has no effect here: {why}.", key=clean_line(key), why=why.rstrip(".")))
     if stops := newly_stopped(old, new, [native(key) for key in keys]):
-        raise EditRefused(say("{framework} would stop: {why}. Change both together.", why=stops[0].rstrip("."), **told))
+        raise refused("{framework} would stop: {why}. Change both together.", why=stops[0].rstrip("."), **told)
     return tuple(idle)
 
 
@@ -240,7 +292,6 @@ def why_unread(
 
 
 def _options_of(launch: Launch) -> dict[str, float]:
-    """The options of a launch that are numbers."""
     found = {native(key).replace("-", "_"): _number(setting.text) for key, setting in launch.effective().items()}
     return {key: number for key, number in found.items() if number is not None}
 
@@ -267,7 +318,7 @@ def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:
 def _of_hydra(program: Document) -> ast.Call | None:
     """The call of `hydra.main` by which a program gets its config."""
     tree = parsed(program.data)
-    decorators = (d for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) for d in n.decorator_list)
+    decorators = (d for n in every(tree, ast.FunctionDef) for d in n.decorator_list)
     return next((d for d in decorators if isinstance(d, ast.Call) and ast.unparse(d.func).endswith("hydra.main")), None)
 
 
@@ -317,7 +368,7 @@ def _refuse_swept(script: Script, launch: Launch, item: EditRequest, program: Do
     bare = native(item.key)
     here = f"{_SWEEPS}.{bare}" in swept or bare in swept.get(_SWEEPS, "").replace("{", " ").replace(":", " ").split()
     if several and here:
-        raise EditRefused(say("{key} takes several values, one for each run: change it by hand.", key=clean_line(bare)))
+        raise refused("{key} takes several values, one for each run: change it by hand.", bare)
 
 
 def _refuse_type(framework: Framework | None, item: EditRequest) -> None:
@@ -325,8 +376,7 @@ def _refuse_type(framework: Framework | None, item: EditRequest) -> None:
     fact = framework.settings.get(native(item.key)) if framework is not None else None
     number = _number(item.value)
     if fact is not None and fact.type == "int" and number is not None and number != int(number):
-        told = {"key": clean_line(item.key), "value": clean_line(str(item.value))}
-        raise EditRefused(say("{key} takes a whole number, which {value} is not.", **told))
+        raise refused("{key} takes a whole number, which {value} is not.", item.key, value=item.value)
 
 
 def agreeing(
@@ -342,6 +392,8 @@ def agreeing(
     for told, needed, _ in _disagreements(script, after, index, wanted, recognised, files):
         option = f"--{told.key.rpartition('.')[2]}"
         value = str(int(needed)) if needed is not None and needed == int(needed) else repr(needed)
+        if told.key.partition(":")[0] in {item.key.lstrip("-") for item in wanted}:
+            continue  # the file itself is another one: it may serve other runs
         if needed is not None and told.span is not None:
             out.append(EditRequest(told.key, value))
         elif needed is not None and option in launcher:
@@ -368,7 +420,7 @@ def _disagreements(
         old, new = (_beside(script, launch, fact) for launch in launches)
         for rule in fact.agrees:
             told, before = new.get(rule.key), old.get(rule.key)
-            if told is None or told.text == "auto" or asked.isdisjoint({*rule.of, told.key}):
+            if told is None or told.text == "auto" or asked.isdisjoint({*rule.of, told.key, fact.prefix.rstrip(":")}):
                 continue
             was, product = (_product(launch, rule, framework, era) for launch in launches)
             number = _number(told.text) if told.resolved else None
@@ -386,9 +438,7 @@ def _refuse_replaced(script: Script, launch: Launch, key: str, fact: ConfigFile)
     names = {native(key).replace("-", "_")}
     for told, one in _beside(script, launch, fact).items() if fact.replaces else ():
         if told.startswith(f"{fact.replaces}.") and one.text.lstrip("-").replace("-", "_") in names:
-            raise EditRefused(
-                say("{program} replaces {key} itself ({told}).", program=fact.program, key=clean_line(key), told=told)
-            )
+            raise refused("{program} replaces {key} itself ({told}).", key, program=fact.program, told=told)
 
 
 def _beside(script: Script, launch: Launch, fact: ConfigFile) -> Mapping[str, Setting]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import DefaultWhen, Framework, Scalar, SettingFact
+from advisor.knowledge.schema import DefaultWhen, Framework, Idle, Scalar, SettingFact
 from advisor.regex import regex
 from advisor.rules.functions import version_in
 from advisor.run.natives import (
@@ -18,6 +18,7 @@ from advisor.run.natives import (
     EnvironmentPrefix,
     Native,
     Natives,
+    RunScope,
     default_of,
     fact_in,
     in_era,
@@ -73,7 +74,22 @@ def bind_natives(
     follow = tables.once(("followers", *which), lambda: [key for key, known in rows.items() if _follows(known)])
     for key in [*follow, *overrides]:
         values[key] = tables.same(_followed(values[key], values))
-    return Natives(framework, era, values, program, config_alone, launcher or {}, libraries or {}, carried=carried)
+    bound = Natives(framework, era, values, program, config_alone, launcher or {}, libraries or {}, carried=carried)
+    may_be = tables.once(("forced", *which), lambda: [key for key, known in rows.items() if _forcing(known.fact)])
+    for one in may_be:
+        values[one] = tables.same(_forced(values[one], bound))
+    return bound
+
+
+def _forcing(fact: SettingFact | None) -> list[Idle]:
+    return [idle for idle in fact.no_effect_when if idle.forced is not None] if fact is not None else []
+
+
+def _forced(known: Native, bound: Natives) -> Native:
+    """A key with the value that another setting forces, in place of its own; a rule sees what one before forced."""
+    here = (idle for idle in _forcing(known.fact) if not idle.eras or bound.era in idle.eras)
+    found = next((idle for idle in here if idle.when and idle.when.holds(RunScope(bound)) is True), None)
+    return known if found is None else _native(known.key, str(found.forced), known.source, known.fact, known.setting)
 
 
 def _stated(

@@ -38,11 +38,12 @@ def to_knob(value: KnobValue, rule: Expression | None, scope: RunScope) -> Conve
         return Converted(value)
     scope = scope.with_own(value=value)
     tree, switch = _chosen(rule.tree, scope)
-    if _calculates(tree):
+    nodes = [*walk_tree(tree)]
+    if any(isinstance(node, Sum) for node in nodes):
         if as_number(value) is None:
             return Converted(value)
         made = tree.of(scope)
-        return Converted(made, "" if made is None else f"{_told(tree, scope)} = {made}", _speaks_of_samples(tree))
+        return Converted(made, "" if made is None else f"{_told(tree, scope)} = {made}", Name("samples") in nodes)
     made = tree.of(scope)
     if switch and as_number(value) is not None and made != value and made is not None:
         return Converted(made, say("{value:g} becomes {to:g} with {key}", value=value, to=made, key=switch))
@@ -50,15 +51,7 @@ def to_knob(value: KnobValue, rule: Expression | None, scope: RunScope) -> Conve
 
 
 @lru_cache(maxsize=1024)
-def _calculates(tree: Node) -> bool:
-    return any(isinstance(node, Sum) for node in walk_tree(tree))
-
-
 @lru_cache(maxsize=1024)
-def _speaks_of_samples(tree: Node) -> bool:
-    return Name("samples") in walk_tree(tree)
-
-
 def _chosen(tree: Node, scope: RunScope) -> tuple[Node, str]:
     """The branch that holds here, and the switch that chose it; "" where the value or the era did."""
     switch = ""

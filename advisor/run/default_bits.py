@@ -12,7 +12,7 @@ from advisor.run.run import Run
 _BITS = "actor.quantized_bits"
 
 
-class _Alone:
+class OneValue:
     """A scope in which `value` alone is known."""
 
     def __init__(self, known: RuleValue) -> None:
@@ -43,6 +43,6 @@ def _defaults(run: Run, knob: str) -> Iterator[RuleValue]:
     framework = next((one for one in load_knowledge().frameworks if one.framework == run.framework), None)
     for fact in framework.settings.values() if framework is not None and not run.settings else ():
         if fact.knob == knob and (default := default_of(fact, run.era)) is not None:
-            value = default if fact.to_knob is None else fact.to_knob.of(_Alone(default))
+            value = default if fact.to_knob is None else fact.to_knob.of(OneValue(default))
             if value is not None:
                 yield value

@@ -44,13 +44,14 @@ def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFa
 def fuller_name(said: str, stated: str, models: Sequence[ModelFact]) -> str:
     """The model's name as it is known best: what the user calls it, but for the launch's own words where they go on
     from that ("Qwen2.5-coder", in "/models/Qwen2.5-Coder-32B-Instruct") and only they tell its size."""
-    goes_on = said != stated and _letters(said) in _letters(stated)
+    goes_on = said != stated and letters(said) in letters(stated)
     return (
         stated if said and goes_on and not find_shape(said, models) and find_shape(stated, models) else said or stated
     )
 
 
-def _letters(name: str) -> str:
+def letters(name: str) -> str:
+    """A name by which it is found, however it is joined and written."""
     return "".join(filter(str.isalnum, name.casefold()))
 
 

@@ -246,14 +246,11 @@ class RunScope:
             setting = self.natives.carrier(SAMPLES)
             samples = as_number(setting.value) if setting is not None else None
             return int(samples or 1)
-        if name == "era":
-            return self.natives.era
-        if name == "program":
-            return self.natives.program
+        if name in ("era", "program", "rolls_out"):
+            own: str | bool = getattr(self.natives, name)
+            return own
         if name == "config_alone":
             return self.natives.config_alone or None
-        if name == "rolls_out":
-            return self.natives.rolls_out
         if name == "algorithm":
             return self.algorithm or self.natives.algorithm or None
         if name.startswith(LibraryPrefix):

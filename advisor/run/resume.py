@@ -62,14 +62,14 @@ class Resumption(Struct, frozen=True):
         if self.way is None:
             return {}
         wanted = {} if self.saves else dict(self.way.saves)
-        return {key: _spelled(value) for key, value in wanted.items()}
+        return {key: spelled(value) for key, value in wanted.items()}
 
     def settings_from(self, checkpoint: Checkpoint | None) -> dict[str, str]:
         """What a new start has to set to begin at that checkpoint; {} where it does so by itself, or none is there."""
         if self.way is None or self.by_itself:
             return {}
         places = {"checkpoint": checkpoint.path if checkpoint else "", "folder": self.folder or ""}
-        texts = {key: _spelled(value) for key, value in self.way.resumes.items()}
+        texts = {key: spelled(value) for key, value in self.way.resumes.items()}
         named = any("{" in text for text in texts.values())
         return {} if named and checkpoint is None else {key: text.format(**places) for key, text in texts.items()}
 
@@ -96,7 +96,7 @@ def keys_to_resume(built: BuiltRun) -> str:
     if known.way is None:
         return ""
     places = {"checkpoint": "CHECKPOINT", "folder": known.folder or "FOLDER"}  # as a manual writes what is to be put in
-    again = {} if known.by_itself else {k: _spelled(v).format(**places) for k, v in known.way.resumes.items()}
+    again = {} if known.by_itself else {k: spelled(v).format(**places) for k, v in known.way.resumes.items()}
     return _written({**known.needed(), **again})
 
 
@@ -151,7 +151,8 @@ def _shown_in(program: Path | None, pattern: str) -> bool:
         return False
 
 
-def _spelled(value: Scalar) -> str:
+def spelled(value: Scalar) -> str:
+    """A value as a command or a config file has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

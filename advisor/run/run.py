@@ -242,7 +242,6 @@ class Run(Struct, frozen=True):
 
     @property
     def recipe(self) -> RecipeFact:
-        """What the method needs."""
         return recipe_of(self.algorithm)
 
     @property
@@ -252,5 +251,4 @@ class Run(Struct, frozen=True):
 
     @property
     def has_reference(self) -> bool:
-        """A frozen reference policy is built."""
         return self.is_on("reference.present", self.recipe.reference)

@@ -78,7 +78,6 @@ def read_by_name(natives: Natives) -> dict[str, str]:
 
 
 def by_name_note(read: Mapping[str, str]) -> tuple[str, ...]:
-    """One sentence on them."""
     if not read:
         return ()
     told = [say("{key} as {meant}", key=clean_line(key, 100), meant=meant) for key, meant in read.items()]
@@ -102,7 +101,6 @@ def known_share(framework: Framework, launch: Launch) -> float | None:
 
 
 def unknown_note(keys: Collection[UnknownKey]) -> tuple[str, ...]:
-    """One sentence on them."""
     if not keys:
         return ()
     first = sorted(keys, key=lambda one: not one.meant)[:MOST_NAMED]

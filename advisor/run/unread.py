@@ -8,8 +8,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from advisor.knowledge.schema import Mechanics, Sharding
-from advisor.language import say
+from advisor.knowledge.schema import Framework, Mechanics, Sharding
+from advisor.language import mark, say
 from advisor.run.natives import Natives, native
 from advisor.run.run import Knob, Unread
 from advisor.script.launch import Launch, NotFound
@@ -28,6 +28,31 @@ _SAYS_IT = (
     "--deepspeed_config_file",
 )
 """Options of accelerate that say how it shards."""
+_WHY: dict[str, str] = {
+    "user": mark("{choice}, as you said"),
+    "option": mark("{choice}, by {key}"),
+    "sums": mark("{choice}, by the sizes of the log"),
+    "name": mark("{choice}, by the name of {file}"),
+    "nothing": mark("{choice}, by the name of {file}"),
+}
+_DOUBTS: dict[str, str] = {
+    "user": mark("The file {file} ({key}) {absent}; as you said, memory is counted for {choice}."),
+    "option": mark("The file {file} ({key}) {absent}; memory is counted for {choice}, without what else it may set."),
+    "nothing": mark(
+        "The file {file} ({key}) {absent}, so how the states are sharded is not known: answer the question on it, the "
+        "sums may be far off."
+    ),
+    "name": mark("The file {file} ({key}) {absent}; by its name, memory is counted for {choice}, a guess."),
+    "against": mark(
+        "The file {file} ({key}) {absent}; by its name, memory is counted for {choice}, though the log speaks against "
+        "it. The frame {frame} is never there with it: answer the question on the file."
+    ),
+}
+_STAGE_KEY = "zero_optimization.stage"
+_DEVICES = ("zero_optimization.offload_optimizer.device", "zero_optimization.offload_param.device")
+_DEEPSPEED = "deepspeed"
+"""The option that names the file, of every framework that has keys of one (transformers' training_args.py)."""
+_PRINTED = "the log"
 _OWN_FILE = "~/.cache/huggingface/accelerate/default_config.yaml"
 
 
@@ -100,7 +125,7 @@ def taken(
     if _told(STAGE, knobs, natives, unread):
         return None, {}
     source: Literal["user", "assumed"] = "user" if unread.told_by == "user" else "assumed"
-    note = _why(unread)
+    note = say(_WHY[unread.told_by], choice=unread.title, file=unread.file, key=unread.key)
     return unread, {
         name: Knob(name, value, source, note=note)
         for name, value in unread.knobs.items()
@@ -115,17 +140,6 @@ def with_settings(natives: Natives, unread: Unread | None) -> Natives:
     unset = {key: natives.values[key] for key in marks if key in natives.values and not natives.values[key].given}
     told = {key: replace(one, text=marks[key], value=marks[key], source="assumed") for key, one in unset.items()}
     return replace(natives, values={**natives.values, **told}) if told else natives
-
-
-def _why(unread: Unread) -> str:
-    told = {"choice": unread.title, "file": unread.file, "key": unread.key}
-    if unread.told_by == "user":
-        return say("{choice}, as you said", **told)
-    if unread.told_by == "option":
-        return say("{choice}, by {key}", **told)
-    if unread.told_by == "sums":
-        return say("{choice}, by the sizes of the log", **told)
-    return say("{choice}, by the name of {file}", **told)
 
 
 def _told(name: str, knobs: Mapping[str, Knob], natives: Natives, unread: Unread) -> bool:
@@ -152,30 +166,25 @@ def doubts_of(missing: Sequence[NotFound], unread: Unread | None) -> tuple[str, 
 
 
 def _doubt(unread: Unread) -> str:
-    told = {
-        "file": unread.file,
-        "key": unread.key,
-        "choice": unread.title,
-        "frame": unread.against,
-        "absent": unread.absent,
-    }
-    if unread.told_by == "user":
-        return say("The file {file} ({key}) {absent}; as you said, memory is counted for {choice}.", **told)
-    if unread.told_by == "option":
-        return say(
-            "The file {file} ({key}) {absent}; memory is counted for {choice}, without what else it may set.",
-            **told,
-        )
-    if unread.told_by == "nothing":
-        return say(
-            "The file {file} ({key}) {absent}, so how the states are sharded is not known: answer the question on "
-            "it, the sums may be far off.",
-            **told,
-        )
-    if unread.against:
-        return say(
-            "The file {file} ({key}) {absent}; by its name, memory is counted for {choice}, though the log speaks "
-            "against it. The frame {frame} is never there with it: answer the question on the file.",
-            **told,
-        )
-    return say("The file {file} ({key}) {absent}; by its name, memory is counted for {choice}, a guess.", **told)
+    told = {"choice": unread.title, "frame": unread.against}
+    against = unread.told_by == "name" and unread.against
+    said = _DOUBTS["against" if against else unread.told_by]
+    return say(said, file=unread.file, key=unread.key, absent=unread.absent, **told)
+
+
+def printed_sharing(
+    framework: Framework | None, settings: Mapping[str, str], figures: Mapping[str, str]
+) -> dict[str, str]:
+    """DeepSpeed's stage and offload as its configuration in the log has them, under the framework's own keys.
+
+    `figures`: knobs that single lines show. {} where the log shows no stage, or the framework reads no such file.
+    """
+    if framework is None or not {_DEEPSPEED, f"{_DEEPSPEED}:{_STAGE_KEY}"} <= framework.settings.keys():
+        return {}
+    stage = settings.get(_STAGE_KEY, settings.get("zero_optimization_stage", figures.get("actor.zero_stage", "")))
+    if stage not in ("0", "1", "2", "3"):
+        return {}
+    told = {f"{_DEEPSPEED}:{key}": settings[key] for key in _DEVICES if key in settings}
+    if figures.get("actor.optimizer_offload") == "true":
+        told.setdefault(f"{_DEEPSPEED}:{_DEVICES[0]}", "cpu")
+    return {_DEEPSPEED: _PRINTED, f"{_DEEPSPEED}:{_STAGE_KEY}": stage, **told}

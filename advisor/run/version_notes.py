@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Framework
-from advisor.language import listed, say
+from advisor.language import listed, mark, say
 from advisor.rules.functions import release_of
 from advisor.run.dialect import ASSUMED_BY, MOST_NAMED, Recognised, absent
 from advisor.run.natives import in_era, native
 from advisor.script.launch import Launch
+
+_ASSUMED: dict[str, str] = {
+    "libraries": mark(
+        "Nothing tells the version of {framework}: by the versions of its libraries, {era} is assumed. --lib "
+        "{package}=VERSION settles which settings and defaults hold."
+    ),
+    "dates": mark(
+        "Nothing tells the version of {framework}: by the log's age ({day} at the latest) {era} is assumed. --lib "
+        "{package}=VERSION settles which settings and defaults hold."
+    ),
+    "nothing": mark(
+        "Nothing tells the version of {framework}: {era} is assumed. --lib {package}=VERSION settles which settings "
+        "and defaults hold."
+    ),
+}
 
 
 def title_of(recognised: Recognised) -> str:
@@ -110,27 +125,4 @@ def _assumed(recognised: Recognised) -> tuple[str, ...]:
     if framework is None or len(framework.eras) < 2 or recognised.era_told_by not in ASSUMED_BY:
         return ()
     told = {"framework": framework.title, "era": recognised.era, "package": framework.package}
-    if recognised.era_told_by == "libraries":
-        return (
-            say(
-                "Nothing tells the version of {framework}: by the versions of its libraries, {era} is assumed. --lib "
-                "{package}=VERSION settles which settings and defaults hold.",
-                **told,
-            ),
-        )
-    if recognised.era_told_by == "dates":
-        return (
-            say(
-                "Nothing tells the version of {framework}: by the log's age ({day} at the latest) {era} is assumed. "
-                "--lib {package}=VERSION settles which settings and defaults hold.",
-                **told,
-                day=recognised.dated,
-            ),
-        )
-    return (
-        say(
-            "Nothing tells the version of {framework}: {era} is assumed. --lib {package}=VERSION settles which "
-            "settings and defaults hold.",
-            **told,
-        ),
-    )
+    return (say(_ASSUMED[recognised.era_told_by], day=recognised.dated, **told),)

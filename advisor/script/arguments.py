@@ -25,6 +25,9 @@ DELETES = "~"
 ArgumentStyle = Literal["assignment", "option", "joined"]
 """`key=value`, `--key value`, `--key=value`."""
 
+_FILE = regex(r"\.(?:ya?ml|json|toml|py)\Z")
+_SCALAR = regex(r"(?:[-+.\deE]+|(?i:true|false))\Z")
+
 
 class Argument(Struct, frozen=True):
     """One setting among the arguments. `fields` are the words that make it, the key's first; `values` its values."""
@@ -62,22 +65,18 @@ def shown(item: CommandWord) -> str:
     return "".join(_UNKNOWN if piece.reason else piece.text.decode("utf-8", "replace") for piece in item.pieces)
 
 
-def _is_option(text: str) -> bool:
-    return bool(_OPTION.match(text))
-
-
 def read_arguments(fields: Sequence[CommandWord], start: int) -> list[Argument]:
     """Settings among `fields[start:]`, in order. An option takes the words up to the next option;
     where `key=value` words occur as well it takes at most one.
     """
     texts = [shown(item) for item in fields]
-    takes = [_is_option(text) and "=" not in text and text not in _SWITCHES for text in ["", *texts[start:]]]
+    takes = [bool(_OPTION.match(text)) and "=" not in text and text not in _SWITCHES for text in ["", *texts[start:]]]
     mixed = any(_ASSIGNMENT.match(text) and not taken for text, taken in zip(texts[start:], takes, strict=False))
     out: list[Argument] = []
     at = start
     while at < len(texts):
         text = texts[at]
-        if _is_option(text):
+        if _OPTION.match(text):
             argument, at = _option(fields, texts, at, mixed)
             out.append(argument)
             continue
@@ -101,12 +100,14 @@ def _option(fields: Sequence[CommandWord], texts: Sequence[str], at: int, mixed:
         return Argument(key, "", "joined", (at,), (value,)), at + 1
     values: list[int] = []
     end = at + 1
-    while end < len(texts) and not _is_option(texts[end]) and text not in _SWITCHES:
+    while end < len(texts) and not _OPTION.match(texts[end]) and text not in _SWITCHES:
         dotted = _ASSIGNMENT.match(texts[end])
         if mixed and (values or (dotted and "." in dotted.group(2))):
             break
         loose = all(piece.reason and not piece.quoted for piece in fields[end].pieces)
         if values and loose and fields[end].pieces:  # it may be more options, or nothing
+            break
+        if values and _FILE.search(texts[end]) and _SCALAR.match(texts[values[0]]):  # the program's own argument
             break
         values.append(end)
         end += 1

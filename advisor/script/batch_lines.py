@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 
 from advisor.bash.limits import started_under
-from advisor.hostile import clean_line
-from advisor.language import say
 from advisor.regex import regex
-from advisor.script.document import Changes, Document, EditRefused, EditRequest, comment_text
+from advisor.script.document import Changes, Document, EditRequest, comment_text, refused
 
 _PLAIN = regex(r"[\w.:-]+")
 
@@ -38,10 +36,9 @@ def _of_slurm(data: bytes, option: str) -> tuple[int, int] | None:
 
 def edit_job_option(document: Document, wanted: EditRequest, changes: Changes) -> None:
     """Give an option of the #SBATCH lines another value. Raises EditRefused."""
-    names = {"file": clean_line(str(document.path)), "key": clean_line(wanted.key)}
     place = job_option(document.data, wanted.key)
     if place is None or not isinstance(wanted.value, str) or not _PLAIN.fullmatch(wanted.value):
-        raise EditRefused(say("{file} sets no {key} that could be changed.", **names))
+        raise refused("{file} sets no {key} that could be changed.", wanted.key, file=document.path)
     changes.replace(0, *place, wanted.value.encode(), wanted.key)
     found = started_under(document.data)
     begun = found is not None and place[0] == found.start

@@ -22,8 +22,7 @@ from advisor.regex import regex
 from advisor.script.arguments import read_arguments
 from advisor.script.document import Document, DocumentKind, ScriptError, Setting, effective
 from advisor.script.files import Files
-from advisor.script.keyed import KeyedEntry, empty_tables, read_yaml, settings_of
-from advisor.script.keyed_file import read_keyed
+from advisor.script.keyed import KeyedEntry, empty_tables, read_keyed, read_yaml, settings_of
 from advisor.script.launch import Launch, NotFound
 from advisor.script.launcher import is_other_work
 from advisor.script.pasted import keyed_lines
@@ -33,7 +32,7 @@ _YAML = (".yaml", ".yml")
 _KINDS: dict[str, DocumentKind] = {".json": "json", ".toml": "toml"}
 OPTIONS = ("--config", "--config_file")
 """Options that name a config file."""
-_PREFIXES = {"deepspeed": "deepspeed:", "deepspeed_config": "deepspeed:", "fsdp_config": "fsdp:"}
+PREFIXES = {"deepspeed": "deepspeed:", "deepspeed_config": "deepspeed:", "fsdp_config": "fsdp:"}
 """Option → what stands before the keys of the file that it names."""
 INLINED = 3
 """Lines `key: value` in a script that make a config of them (judgement)."""
@@ -165,7 +164,7 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
         if setting.value is None and ending != setting.ending and ending.endswith((*_YAML, ".json")):
             if setting.key in OPTIONS:
                 yield _Named(setting.key, ending, guessed=True)
-            elif prefix := _PREFIXES.get(_bare(setting.key)):
+            elif prefix := PREFIXES.get(_bare(setting.key)):
                 yield _Named(setting.key, ending, prefix, guessed=True)
     overlay = _overlay(values)
     if overlay:
@@ -181,7 +180,7 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
         bare = _bare(key)
         if bare in ("config", "config_file") and value.endswith((*_YAML, ".json")):
             yield _Named(key, value)
-        elif (prefix := _PREFIXES.get(bare)) and value.endswith(".json"):
+        elif (prefix := PREFIXES.get(bare)) and value.endswith(".json"):
             yield _Named(key, value, prefix)
 
 

@@ -28,6 +28,14 @@ class EditRefused(Exception):  # noqa: N818  (an answer, not a failure)
     """An edit that cannot be made exactly: one sentence saying why. Nothing has been written."""
 
 
+def refused(text: str, key: str = "", /, **told: object) -> EditRefused:
+    """An edit refused in a sentence, with the setting that it is about; names may be as strangers wrote them."""
+    named = {"key": key, **told} if key else told
+    return EditRefused(
+        say(text, **{k: clean_line(str(v)) if isinstance(v, (str, Path)) else v for k, v in named.items()})
+    )
+
+
 ANEW = mark("{key} is another one in every run ({why}): change it where it is chosen.")
 """Why a value that is drawn, or taken from a table, is not overridden by one for all runs."""
 
@@ -53,6 +61,16 @@ class Document(Struct, frozen=True):
     def line_of(self, offset: int) -> int:
         """1-based line of a byte offset."""
         return self.data.count(b"\n", 0, offset) + 1
+
+    @property
+    def newline(self) -> bytes:
+        """How its lines end."""
+        return b"\r\n" if b"\r\n" in self.data else b"\n"
+
+    def line_end(self, offset: int) -> int:
+        """The end of the line of a byte, before what ends it."""
+        end = self.data.find(b"\n", offset)
+        return len(self.data) if end < 0 else end
 
 
 class Setting(Struct, frozen=True):

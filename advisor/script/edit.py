@@ -16,11 +16,11 @@ from advisor.hostile import clean_line
 from advisor.language import mark, say, sentences
 from advisor.regex import regex
 from advisor.script.batch_lines import edit_job_option
-from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value, refused
+from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor, refuse_unclear
-from advisor.script.keyed_file import read_keyed
 from advisor.script.launch import Launch, Script
-from advisor.script.proof import differences
+from advisor.script.proof import differences, mates
 from advisor.script.reader import FOLLOWED, in_memory
 from advisor.script.toml_edit import TomlEditor
 
@@ -46,13 +46,13 @@ def rewrite(
     if not 0 <= launch_index < len(script.launches):
         file = clean_line(str(script.documents[0].path))
         if script.launches:
-            raise EditRefused(say("{file} has no launch {number}.", file=file, number=launch_index + 1))
+            raise refused("{file} has no launch {number}.", file=file, number=launch_index + 1)
         starts_none = say("{file} starts no training itself: give the script or the config that does.", file=file)
         raise EditRefused(sentences([starts_none, *script.notes]))  # they name the script that it runs
     for item in wanted:
         values = item.value if isinstance(item.value, tuple) else (item.value or "",)
         if any("\0" in text for text in (item.key, *values)):
-            raise EditRefused(say("A value with a NUL byte cannot be written."))
+            raise refused("A value with a NUL byte cannot be written.")
     document = script.documents[0]
     changes = Changes(script.documents)
     if document.kind not in ("shell", "python"):
@@ -63,6 +63,9 @@ def rewrite(
             _embedded(script, wanted, changes)
         elif document.kind == "shell":
             _shell(script, launch_index, wanted, changes, override)
+            for other in mates(script, launch_index):
+                rest = [one for one in wanted if not (one.in_file or one.key.startswith(FOLLOWED))]
+                _shell(script, other, [one for one in rest if one.kind == "setting"], changes, override)
         elif document.kind == "python":
             _python(script, document, wanted, changes)
         else:
@@ -70,7 +73,7 @@ def rewrite(
     except ScriptError as error:
         raise EditRefused(str(error)) from error
     except Exhausted as error:
-        raise EditRefused(say("The script is too long to be changed safely.")) from error
+        raise refused("The script is too long to be changed safely.") from error
     rewrites = changes.rewrites()
     if script.by_sh and not override and differences(script, launch_index, wanted, rewrites, alone=alone):
         return rewrite(
@@ -92,7 +95,7 @@ def rewrite(
             raise _each_its_own(script, launch_index)
         if problems[0].sentence:
             raise EditRefused(problems[0].says)
-        raise EditRefused(say("The change cannot be made without side effects: {what}", what=problems[0].says))
+        raise refused("The change cannot be made without side effects: {what}", what=problems[0].says)
     return rewrites
 
 
@@ -121,9 +124,10 @@ def _refuse_other_calls(script: Script, launch_index: int) -> None:
     rounds = [reading.launches[one.index].command.calls for one in together(script, launch_index)]
     if len(set(rounds)) > 1:
         span = script.launches[launch_index].span
-        told = {"line": span.line if span is not None else 0, "count": len(rounds)}
-        raise EditRefused(
-            say("Line {line} is the command of {count} calls: without --launch all of them get it.", **told)
+        raise refused(
+            "Line {line} is the command of {count} calls: without --launch all of them get it.",
+            line=span.line if span is not None else 0,
+            count=len(rounds),
         )
 
 
@@ -135,9 +139,10 @@ def together(script: Script, launch_index: int) -> list[Launch]:
 
 def _each_its_own(script: Script, launch_index: int) -> EditRefused:
     rounds = together(script, launch_index)
-    told = {"line": span.line if (span := rounds[0].span) is not None else 0, "count": len(rounds)}
-    return EditRefused(
-        say("Line {line} starts {count} launches, each with values of its own: change it by hand.", **told)
+    return refused(
+        "Line {line} starts {count} launches, each with values of its own: change it by hand.",
+        line=span.line if (span := rounds[0].span) is not None else 0,
+        count=len(rounds),
     )
 
 
@@ -191,10 +196,9 @@ def _keyed(script: Script, number: int, wanted: Sequence[EditRequest], changes: 
 
 def _only_settings(wanted: EditRequest, document: Document) -> None:
     if wanted.kind == "job":
-        raise EditRefused(say("{file} is no batch script.", file=clean_line(str(document.path))))
+        raise refused("{file} is no batch script.", file=document.path)
     if wanted.kind == "environment":
-        names = {"file": clean_line(str(document.path)), "key": clean_line(wanted.key)}
-        raise EditRefused(say("{file} starts no command: no place for the variable {key}.", **names))
+        raise refused("{file} starts no command: no place for the variable {key}.", wanted.key, file=document.path)
 
 
 def _shell(
@@ -203,20 +207,21 @@ def _shell(
     from advisor.script.environment_edit import edit_environment
     from advisor.script.shell_edit import ShellEditor
 
-    file = clean_line(str(script.documents[0].path))
+    file = script.documents[0].path
     if found := _TEMPLATE.search(script.documents[0].data):
-        told = {"file": file, "line": script.documents[0].line_of(found.start())}
-        raise EditRefused(say("{file} is a template (line {line}): set it where that is filled in.", **told))
+        raise refused(
+            "{file} is a template (line {line}): set it where that is filled in.",
+            file=file,
+            line=script.documents[0].line_of(found.start()),
+        )
     try:
         reading = _as_it_stands(script.documents, script.positional)
     except Unterminated as error:
-        raise EditRefused(say(_NO_LAUNCH, file=file)) from error
+        raise refused(_NO_LAUNCH, file=file) from error
     if not reading.trace.whole:
-        raise EditRefused(
-            say("The script is too long to be followed to its end; what else a change would move is not known.")
-        )
+        raise refused("The script is too long to be followed to its end; what else a change would move is not known.")
     if launch_index >= len(reading.launches):
-        raise EditRefused(say(_NO_LAUNCH, file=file))
+        raise refused(_NO_LAUNCH, file=file)
     for number, prefix in _config_files(script, launch_index):
         keys = [_in_file(item.key).removeprefix(prefix) for item in wanted if item.kind == "setting"]
         refuse_unclear(read_keyed(script.documents[number]), script.documents[number], keys)
@@ -224,7 +229,8 @@ def _shell(
     simple = launch.command.simple
     for cut in (one for one in reading.cuts if simple.start <= one.start <= simple.end):
         changes.replace(0, *cut.mended(reading.data[0]))  # what counts as part of the command is made so
-    editor = ShellEditor(reading, launch, changes, override, wanted)
+    group = [n for other in mates(script, launch_index) for n in reading.launches[other].group]
+    editor = ShellEditor(reading, replace(launch, group=(*launch.group, *group)), changes, override, wanted)
     for item in wanted:
         if item.kind == "job":
             edit_job_option(script.documents[0], item, changes)
@@ -259,13 +265,13 @@ def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditReque
     for item in wanted:
         found = [place for place in _config_files(script, launch.launch.index) if item.key.startswith(place[1])]
         if not found:
-            raise EditRefused(say("The launch names no config file that was found."))
+            raise refused("The launch names no config file that was found.")
         places.setdefault(found[-1], []).append(item)
     for (number, prefix), items in places.items():
         path = script.documents[number].path
         near = os.path.relpath(path, script.documents[0].path.parent)
         if may_be_written(launch.command, near) or may_be_written(launch.command, str(path)):
-            raise EditRefused(say(WRITTEN_BEFORE, file=clean_line(str(path))))
+            raise refused(WRITTEN_BEFORE, file=path)
         _keyed(script, number, items, changes, prefix)
 
 
@@ -297,7 +303,7 @@ def _followed_file(
 
     name = named_file(launch.launch, prefix)
     if name is not None and may_be_written(launch.command, name):
-        raise EditRefused(say(WRITTEN_BEFORE, file=clean_line(name)))
+        raise refused(WRITTEN_BEFORE, file=name)
     written = None if name is None else find_written(launch.command.files, name, launch.command.folder)
     if written is None:
         _keyed(script, _followed(script, launch.launch.index, prefix), wanted, changes, prefix)
@@ -313,4 +319,4 @@ def _followed(script: Script, launch_index: int, prefix: str) -> int:
             for number, document in enumerate(script.documents):
                 if str(document.path) == setting.span.path:
                     return number
-    raise EditRefused(say("The launch names no {kind} file that was found.", kind=prefix.rstrip(":")))
+    raise refused("The launch names no {kind} file that was found.", kind=prefix.rstrip(":"))

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from advisor.bash.text import ByteRange, ShellValue, cut, joined
 from advisor.bash.writing import is_safe, quote, within
-from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.regex import regex
-from advisor.script.document import Document, EditRefused, EditRequest, ScriptError, encoded
+from advisor.script.document import Document, EditRefused, EditRequest, ScriptError, encoded, refused
 from advisor.script.keyed import read_json
 from advisor.script.literal import target
 from advisor.script.shell_edit import ShellEditor
@@ -25,9 +24,9 @@ _NAME = regex(r"[A-Za-z_]\w*\Z")
 def edit_environment(editor: ShellEditor, wanted: EditRequest) -> None:
     """Set or remove one environment variable where the workers will see it. Raises EditRefused."""
     if not _NAME.match(wanted.key):
-        raise EditRefused(say("{name} is not the name of an environment variable.", name=clean_line(wanted.key)))
+        raise refused("{name} is not the name of an environment variable.", name=wanted.key)
     if wanted.value is not None and not isinstance(wanted.value, str):
-        raise EditRefused(say("{name} takes one value.", name=wanted.key))
+        raise refused("{name} takes one value.", name=wanted.key)
     name = wanted.key.encode()
     pieces = editor.launch.command.environment.get(name)
     if _runtime(editor, wanted, wanted.value):
@@ -47,22 +46,10 @@ def _is_alone(editor: ShellEditor, wanted: EditRequest) -> bool:
 
 def _in_place(editor: ShellEditor, wanted: EditRequest, value: str, pieces: ShellValue) -> bool:
     found = target(pieces, editor.reading.data)
-    if found is None or found.place.doc != 0:
-        return False
     command, given = editor.launch.command, {one.word for one in editor.launch.found.wrapped.given}
-    others = [
-        use
-        for use in editor.reading.uses.of(found.place)
-        if use.label != "$" + wanted.key and not (use.number == command.number and use.field in given)
-    ]
-    if others:
-        return False
-    context = "plain" if found.quotes else found.place.context
-    new = within(value, context, own_word=True, alone=False)
-    if new is None:
-        return False
-    editor.write(found.place, encoded(new), wanted)
-    return True
+    uses = editor.reading.uses.of(found.place) if found is not None else []
+    own = (use.label == "$" + wanted.key or (use.number == command.number and use.field in given) for use in uses)
+    return all(own) and editor.replace_literal(pieces, value, wanted, False, own_word=True)
 
 
 def _add(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> None:
@@ -77,7 +64,7 @@ def _add(editor: ShellEditor, wanted: EditRequest, value: str, name: bytes) -> N
         editor.write(place, encoded(quote(value) if value else ""), wanted)
         return
     if name in editor.launch.command.prefixes:
-        raise EditRefused(say("{name} is set inside the command and cannot be overridden safely.", name=wanted.key))
+        raise refused("{name} is set inside the command and cannot be overridden safely.", name=wanted.key)
     editor.comment(wanted, start)
     if not _is_alone(editor, wanted):
         _before_command(editor, wanted, value, name)
@@ -91,7 +78,7 @@ def _before_command(editor: ShellEditor, wanted: EditRequest, value: str, name: 
     simple, source = editor.launch.command.simple, editor.launch.command.text
     place = source.place(simple.start, simple.start, "plain")
     if place is None or place.doc != 0 or (source.nested and not is_safe(value)):
-        raise EditRefused(say("{name} would reach other launches of the script as well.", name=wanted.key))
+        raise refused("{name} would reach other launches of the script as well.", name=wanted.key)
     head, shown = name + b"=", encoded(quote(value) if value else "")
     at = (len(head), len(head) + len(shown))
     editor.changes.replace(0, place.start, place.start, head + shown + b" ", wanted.key, at)
@@ -102,7 +89,7 @@ def _remove(editor: ShellEditor, wanted: EditRequest, name: bytes, pieces: Shell
         return
     assignment = editor.prefix(name)
     if assignment is not None or name in editor.launch.command.prefixes:
-        raise EditRefused(say("{name} is set in front of the command; take it away by hand.", name=wanted.key))
+        raise refused("{name} is set in front of the command; take it away by hand.", name=wanted.key)
     start = _statement(editor)
     editor.comment(wanted, start)
     editor.line(b"unset " + name, start)
@@ -115,9 +102,7 @@ def _statement(editor: ShellEditor) -> int:
     if place is None:
         sources = command.text.deps(command.simple.start, command.simple.start + 1)
         place = sources[0] if sources else None
-    if place is None or place.doc != 0:
-        raise EditRefused(editor.elsewhere(place))
-    return place.start
+    return editor.in_script(place).start
 
 
 def _runtime(editor: ShellEditor, wanted: EditRequest, value: str | None) -> bool:

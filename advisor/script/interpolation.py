@@ -31,68 +31,66 @@ def interpolated(settings: Sequence[Setting], environment: Mapping[str, str]) ->
     Options (`--key`) take their text as it is, and so does what has none of it.
     """
     values = {_root(one.key): one for one in settings if one.effective}
-    return [_resolved(one, values, environment) for one in settings]
+    return [_resolved(one, values, environment) if _refers(one) else one for one in settings]
 
 
 def _root(key: str) -> str:
     return key.lstrip("+")
 
 
+def _refers(setting: Setting) -> bool:
+    return isinstance(setting.value, str) and "${" in setting.value and not setting.key.startswith("-")
+
+
 def _resolved(setting: Setting, values: Mapping[str, Setting], environment: Mapping[str, str]) -> Setting:
-    if setting.key.startswith("-") or not isinstance(setting.value, str) or "${" not in setting.value:
-        return setting
-    seen: list[str] = []
+    follower = _References(values, environment)
     try:
-        text = _text(setting, values, environment, seen, 0)
+        text = follower.text(setting, 0)
     except _Unknown as unknown:
-        alone = len(seen) == 1 and _REFERENCE.fullmatch(setting.value) is not None
-        follows = tuple(seen) if alone else ()
+        alone = len(follower.seen) == 1 and _REFERENCE.fullmatch(setting.text) is not None
+        follows = tuple(follower.seen) if alone else ()
         return replace(setting, value=None, resolved=False, reason=str(unknown), follows=follows)
-    return replace(setting, value=text, follows=tuple(dict.fromkeys(seen)))
+    return replace(setting, value=text, follows=tuple(dict.fromkeys(follower.seen)))
 
 
-def _text(
-    setting: Setting, values: Mapping[str, Setting], environment: Mapping[str, str], seen: list[str], depth: int
-) -> str:
-    """The text of a setting. Adds the keys that it takes values from to `seen`. Raises _Unknown."""
-    if not isinstance(setting.value, str) or setting.key.startswith("-") or "${" not in setting.value:
+class _References:
+    """Follows the references of one setting; `seen` are the keys that it takes values from."""
+
+    def __init__(self, values: Mapping[str, Setting], environment: Mapping[str, str]) -> None:
+        self.values, self.environment = values, environment
+        self.seen: list[str] = []
+
+    def text(self, setting: Setting, depth: int) -> str:
+        """The text of a setting. Raises _Unknown."""
         if setting.value is None:
             raise _Unknown(setting.reason)
-        return setting.text
-    text = setting.value
-    for _ in range(_DEEPEST):
-        found = _REFERENCE.search(text)
-        if found is None:
+        text = setting.text
+        if not _refers(setting):
             return text
-        name = found.group(1).strip()
-        text = text[: found.start()] + _reference(setting, name, values, environment, seen, depth) + text[found.end() :]
-    raise _Unknown(say("{value} refers to itself", value=clean_line(setting.value, 80)))
+        for _ in range(_DEEPEST):
+            found = _REFERENCE.search(text)
+            if found is None:
+                return text
+            text = text[: found.start()] + self.reference(setting, found[1].strip(), depth) + text[found.end() :]
+        raise _Unknown(say("{value} refers to itself", value=clean_line(setting.text, 80)))
 
-
-def _reference(
-    setting: Setting,
-    name: str,
-    values: Mapping[str, Setting],
-    environment: Mapping[str, str],
-    seen: list[str],
-    depth: int,
-) -> str:
-    variable = _VARIABLE.match(name)
-    if variable is not None:
-        given = environment.get(variable.group(1), variable.group(2))
-        if given is None:
-            raise _Unknown(say("${name} is not set in the script", name=variable.group(1)))
-        return given.strip().strip("'\"")
-    if not _NAME.match(name):
-        raise _Unknown(say("{value} is known only when it runs", value=clean_line(f"${{{name}}}", 80)))
-    key = _absolute(_root(setting.key), name)
-    seen.append(key)
-    leader = values.get(key)
-    if leader is None:
-        raise _Unknown(say("it follows {key}, which nothing here sets", key=clean_line(key, 80)))
-    if depth > _DEEPEST:
-        raise _Unknown(say("{value} refers to itself", value=clean_line(f"${{{name}}}", 80)))
-    return _text(leader, values, environment, seen, depth + 1)
+    def reference(self, setting: Setting, name: str, depth: int) -> str:
+        variable = _VARIABLE.match(name)
+        if variable is not None:
+            given = self.environment.get(variable.group(1), variable.group(2))
+            if given is None:
+                raise _Unknown(say("${name} is not set in the script", name=variable.group(1)))
+            return given.strip().strip("'\"")
+        if not _NAME.match(name):
+            raise _Unknown(say("{value} is known only when it runs", value=clean_line(f"${{{name}}}", 80)))
+        key = _absolute(_root(setting.key), name)
+        self.seen.append(key)
+        leader = self.values.get(key)
+        if leader is None:
+            raise _Unknown(say("it follows {key}, which nothing here sets", key=clean_line(key, 80)))
+        if depth > _DEEPEST:
+            raise _Unknown(say("{value} refers to itself", value=clean_line(f"${{{name}}}", 80)))
+        return self.text(leader, depth + 1)
 
 
 def _absolute(own: str, name: str) -> str:

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from advisor.bash.text import line_at, line_starts
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean, clean_line
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.script.document import Document, Origin, ScriptError, Setting, Span, Value
 
@@ -34,6 +34,15 @@ _LONGEST = 100_000
 """Characters of a value."""
 _MOST_NAMED = 50
 """Keys that are named as sharing a value; an alias can be used any number of times."""
+
+
+def read_keyed(document: Document) -> Keyed:
+    """A YAML, JSON or TOML document to the byte. Raises ScriptError."""
+    if document.kind == "toml":
+        from advisor.script.toml_file import read_toml  # few launches have one
+
+        return read_toml(document)
+    return read_json(document) if document.kind == "json" else read_yaml(document)
 
 
 class KeyedEntry(Struct, frozen=True):
@@ -126,7 +135,6 @@ def settings_of(
 
 
 def clean_value(value: Value) -> Value:
-    """A value made harmless."""
     return clean(value, _LONGEST) if isinstance(value, str) else tuple(clean(text, _LONGEST) for text in value)
 
 
@@ -153,8 +161,10 @@ def read_json_part(document: Document, at: int) -> tuple[Keyed, int]:
     return reader.keyed, max(reader.at, at + 1)
 
 
-class _JsonReader:
+class Scanner:
     """A recursive-descent scanner; `at` is the byte behind what was read."""
+
+    not_valid = mark("{file}, line {line}: not valid JSON, {problem}.")
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -164,8 +174,10 @@ class _JsonReader:
 
     def fail(self, at: int, problem: str) -> NoReturn:
         where = {"file": clean_line(str(self.document.path)), "line": self.document.line_of(min(at, len(self.data)))}
-        raise ScriptError(say("{file}, line {line}: not valid JSON, {problem}.", **where, problem=problem))
+        raise ScriptError(say(self.not_valid, **where, problem=problem))
 
+
+class _JsonReader(Scanner):
     def blank(self, at: int) -> int:
         found = _BLANK.match(self.data, max(at, self.at))
         return found.end() if found else at

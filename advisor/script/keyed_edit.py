@@ -10,9 +10,9 @@ from typing import Any
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean_line
-from advisor.language import listed, say
+from advisor.language import listed
 from advisor.regex import regex
-from advisor.script.document import Changes, Document, EditRefused, EditRequest, Value, comment_text, encoded
+from advisor.script.document import Changes, Document, EditRequest, Value, comment_text, encoded, refused
 from advisor.script.keyed import Keyed, KeyedEntry, Table
 
 _JSON_BARE = regex(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
@@ -22,8 +22,6 @@ _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
 
 class KeyedEditor:
-    """Collects the edits of one YAML or JSON document."""
-
     def __init__(self, keyed: Keyed, document: Document, number: int, changes: Changes, prefix: str = "") -> None:
         self.keyed = keyed
         self.document = document
@@ -49,12 +47,12 @@ class KeyedEditor:
             self.remove_run(run)
 
     def setting(self, wanted: EditRequest) -> None:
-        """Set, add or remove one key."""
         key = wanted.key.removeprefix(self.prefix)
         entry = self.keyed.find(key)
         if wanted.value is not None and entry is None and (inside := self.keyed.below(key)):
-            names = {"key": clean_line(wanted.key), "inside": clean_line(inside, 200)}
-            raise EditRefused(say("{key} holds further settings ({inside}): set one of them.", **names))
+            raise refused(
+                "{key} holds further settings ({inside}): set one of them.", wanted.key, inside=clean_line(inside, 200)
+            )
         if wanted.value is None:
             if entry is not None:
                 self.remove(entry, wanted)
@@ -64,7 +62,7 @@ class KeyedEditor:
             self.change(entry, wanted, wanted.value)
 
     def change(self, entry: KeyedEntry, wanted: EditRequest, value: Value) -> None:
-        name = clean_line(wanted.key)
+        name = wanted.key
         sharing = [other.key for other in self.keyed.entries if other.start == entry.start and other.key != entry.key]
         table = self.keyed.tables.get(entry.key.rpartition(".")[0])
         several = sum(other.key == entry.key for other in self.keyed.entries if other.merged) > 1
@@ -72,15 +70,16 @@ class KeyedEditor:
             self.add(entry.key, wanted, value)  # merged in (<<), PyYAML 6.0.4 otherwise than 6.0.3: its own key wins
             return
         if sharing and entry.start != entry.end:
-            others = clean_line(", ".join(sharing), 200)
-            raise EditRefused(say("{key} is an alias that also sets {others}.", key=name, others=others))
+            raise refused(
+                "{key} is an alias that also sets {others}.", name, others=clean_line(", ".join(sharing), 200)
+            )
         if entry.style == "block":
             self.change_block(entry, wanted, value)
             return
         if self.data[entry.start : entry.end].startswith(b"!"):
-            raise EditRefused(say("{key} has a type of its own (!…); edit it by hand.", key=name))
+            raise refused("{key} has a type of its own (!…); edit it by hand.", name)
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
-            raise EditRefused(say("{key} is a list with comments in it; edit it by hand.", key=name))
+            raise refused("{key} is a list with comments in it; edit it by hand.", name)
         new = encoded(self.text(value, entry.style, entry.flow))
         lead = b" " if entry.style == "empty" else b""
         value_range = (len(lead), len(lead) + len(new))
@@ -121,22 +120,21 @@ class KeyedEditor:
         """A new key below the deepest table that exists on its way."""
         dotted = _ELEMENT.sub(r".\1", key)
         if dotted != key and (self.keyed.find(dotted) or self.keyed.below(dotted)):
-            raise EditRefused(say("{key} is called {dotted}.", key=clean_line(wanted.key), dotted=clean_line(dotted)))
+            raise refused("{key} is called {dotted}.", wanted.key, dotted=dotted)
         if dotted != key:
-            raise EditRefused(say("{key} is an element that the file does not have.", key=clean_line(wanted.key)))
+            raise refused("{key} is an element that the file does not have.", wanted.key)
         parts = key.split(".")
         for depth in range(len(parts) - 1, -1, -1):
             table = self.keyed.tables.get(".".join(parts[:depth]))
             if table is not None:
                 self.insert(table, parts[depth:], wanted, value)
                 return
-        file = clean_line(str(self.document.path))
-        raise EditRefused(say("{file} has no table that {key} could stand in.", file=file, key=clean_line(key)))
+        raise refused("{file} has no table that {key} could stand in.", key, file=self.document.path)
 
     def insert(self, table: Table, names: list[str], wanted: EditRequest, value: Value) -> None:
         parts = [".".join(filter(None, (table.key, *names[:n]))) for n in range(1, len(names))]
         if any(self.keyed.find(part) or self.keyed.below(part) for part in parts):
-            raise EditRefused(say("A part of {key} is already a plain value or a list.", key=clean_line(wanted.key)))
+            raise refused("A part of {key} is already a plain value or a list.", wanted.key)
         shown = self.text(value, "plain", table.flow)
         if table.flow:
             self.insert_flow(table, names, wanted, shown)
@@ -146,7 +144,7 @@ class KeyedEditor:
             last = depth == len(names) - 1
             label = name if _plain_yaml(name, False) else json.dumps(name)
             lines.append(" " * (table.indent + 2 * depth) + f"{label}:" + (f" {shown}" if last else ""))
-        newline = "\r\n" if b"\r\n" in self.data else "\n"
+        newline = self.document.newline.decode()
         at = self.data.find(b"\n", table.end)
         text = encoded(newline.join(lines))
         if at < 0:
@@ -169,28 +167,27 @@ class KeyedEditor:
         else:
             at = table.end
             broken = self.data[:at].rfind(b"\n", table.start) >= 0 and self.is_json
-            newline = "\r\n" if b"\r\n" in self.data else "\n"
-            lead = "," + (newline + " " * table.indent if broken else " ")
+            lead = "," + (self.document.newline.decode() + " " * table.indent if broken else " ")
         new = encoded(lead + text)
         end = len(new) - (len(names) - 1)
         self.changes.replace(self.number, at, at, new, wanted.key, (end - len(encoded(shown)), end))
 
     def remove(self, entry: KeyedEntry, wanted: EditRequest) -> None:
-        name = clean_line(wanted.key)
+        name = wanted.key
         if entry.flow or self.is_json:
             before = self.data[: entry.name].rstrip()
             if not _LABEL.fullmatch(self.data, entry.name, entry.start) or not before.endswith((b",", b"{")):
-                raise EditRefused(say("{key} stands in a list; take it away by hand.", key=name))
+                raise refused("{key} stands in a list; take it away by hand.", name)
             self.taken.append(entry)
             return
         start = self.data.rfind(b"\n", 0, entry.name) + 1
         if self.data[start : entry.name].strip():
-            raise EditRefused(say("{key} shares its line with others; take it away by hand.", key=name))
+            raise refused("{key} shares its line with others; take it away by hand.", name)
         end = self.data.find(b"\n", max(entry.end - 1, entry.name))
         end = len(self.data) if end < 0 else end + 1
         table = entry.key.rpartition(".")[0]
         if all(e.key == entry.key or e.key.rpartition(".")[0] != table for e in self.keyed.entries):
-            raise EditRefused(say("{key} is the only key of its table; take it away by hand.", key=name))
+            raise refused("{key} is the only key of its table; take it away by hand.", name)
         if end == len(self.data) and not self.data.endswith(b"\n") and start:
             start -= 2 if self.data[start - 2 : start] == b"\r\n" else 1
         self.changes.replace(self.number, start, end, b"")
@@ -205,17 +202,14 @@ class KeyedEditor:
             start = len(before) - 1
         gaps = [self.data[a.end : b.name] for a, b in pairwise(run)]
         if b"#" in b"".join((self.data[start : run[0].name], *gaps, self.data[run[-1].end : end])):
-            name = clean_line(run[0].key)
-            raise EditRefused(say("{key} has a comment beside it; take it away by hand.", key=name))
+            raise refused("{key} has a comment beside it; take it away by hand.", run[0].key)
         self.changes.replace(self.number, start, end, b"")
 
     def comment(self, wanted: EditRequest, start: int, end: int) -> None:
         """A short comment behind the edited line, or above it where there is no room; JSON has none."""
         if not wanted.comment or self.is_json:
             return
-        stop = self.data.find(b"\n", end)
-        stop = len(self.data) if stop < 0 else stop
-        rest = self.data[end:stop].rstrip(b"\r")
+        rest = self.data[end : self.document.line_end(end)].rstrip(b"\r")
         line = self.data.rfind(b"\n", 0, start) + 1
         if not rest.strip() and b"\n" not in self.data[start:end]:
             at = end + len(rest)
@@ -225,24 +219,29 @@ class KeyedEditor:
         blanks = indent[: len(indent) - len(indent.lstrip())]
         if any(entry.start < line <= entry.end for entry in self.keyed.entries):
             return  # the line begins inside a value, where a comment would become text
-        newline = b"\r\n" if b"\r\n" in self.data else b"\n"
-        self.changes.replace(self.number, line, line, blanks + b"# " + comment_text(wanted.comment) + newline)
+        text = blanks + b"# " + comment_text(wanted.comment) + self.document.newline
+        self.changes.replace(self.number, line, line, text)
 
 
 def refuse_unclear(keyed: Keyed, document: Document, keys: Sequence[str]) -> None:
     """Refuse what loaders do not agree on: several documents, a key that stands twice in its table."""
-    file = clean_line(str(document.path))
+    file = document.path
     if keyed.documents > 1:
-        told = {"file": file, "count": keyed.documents}
-        raise EditRefused(say("{file} holds {count} documents (---), and nothing tells which the run gets.", **told))
+        raise refused(
+            "{file} holds {count} documents (---), and nothing tells which the run gets.",
+            file=file,
+            count=keyed.documents,
+        )
     for key in keys:
         table = keyed.tables.get(key.rpartition(".")[0])
         own = [one.name for one in keyed.entries if one.key == key and table is not None and table.has(one)]
         if len(set(own)) > 1:
             lines = listed(str(document.line_of(at)) for at in sorted(set(own)))
-            names = {"key": clean_line(key), "lines": lines, "file": file}
-            raise EditRefused(
-                say("{key} stands in lines {lines} of {file}, which not every loader takes: keep one of them.", **names)
+            raise refused(
+                "{key} stands in lines {lines} of {file}, which not every loader takes: keep one of them.",
+                key,
+                lines=lines,
+                file=file,
             )
 
 

@@ -100,6 +100,26 @@ class Launch(Struct, frozen=True):
         return {setting.key: setting for setting in self.settings if setting.effective}
 
 
+_RANKS = ("node_rank", "machine_rank", "group_rank")
+_MACHINES = ("nnodes", "num_machines", "num_nodes")
+
+
+def one_training(launch: Launch, other: Launch) -> bool | None:
+    """Whether two launches are one training, each on a machine of its own: they differ in the rank alone. None: they
+    may be, for they differ in other words, too, or in none where several machines train.
+    """
+    if launch.program != other.program or not launch.argv or launch.span == other.span:
+        return False
+    told = [{**one.environment, **one.launcher, **{s.key: s.text for s in one.settings}} for one in (launch, other)]
+    mine, its = ({key.lstrip("-").replace("-", "_").lower(): text for key, text in one.items()} for one in told)
+    keys = {one.key for each in (launch, other) for one in each.settings}
+    alike = all(told[0].get(key) == told[1].get(key) for key in keys if key.lstrip("-").replace("-", "_") not in _RANKS)
+    if any(mine.get(key) != its.get(key) for key in _RANKS):
+        return True if alike else None
+    several = any(mine.get(key, "1").rpartition(":")[2] != "1" for key in _MACHINES)
+    return None if several and alike and launch.launcher == other.launcher else False
+
+
 class Script(Struct, frozen=True):
     """A launch file with every file it was followed into, and the launches found in it."""
 

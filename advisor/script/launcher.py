@@ -275,6 +275,12 @@ _GOES_TO = {
     "systemd-run": ("--working-directory",),
 }
 """Options that name the folder in which the command runs."""
+_NAMES = {
+    **dict.fromkeys(_ENVIRONMENTS, ("-n", "--name", "-p", "--prefix", "--cwd")),
+    **dict.fromkeys(("docker", "nvidia-docker", "podman"), ("--name", "-h", "--hostname")),
+    "srun": ("-J", "--job-name"), "tmux": ("-s", "-t", "-n"), "screen": ("-S",),
+}  # fmt: skip
+"""Options behind which a name stands, of an environment or a session, that may be a launcher's: `conda run -n trl`."""
 PYTHON = regex(r"python[\d.]*$|pypy[\d.]*$")
 
 
@@ -393,8 +399,9 @@ def shell_text(words: Sequence[str], at: int) -> tuple[int, int] | None:
 
 def next_starter(words: Sequence[str], at: int) -> int:
     """The first word from `at` on that can begin a command."""
+    named = [name for word in words[:at] for name in _NAMES.get(base(word), ())]
     for index in range(at, len(words)):
-        name = base(words[index])
+        name = base(words[index]) if words[index - 1] not in named else ""
         if name in _STARTERS or name in _WRAPPERS or PYTHON.match(name):
             return index
         if name.endswith((".sh", ".bash", ".py")) and not words[index].startswith("-"):

@@ -64,8 +64,6 @@ def _mixed(places: list[ByteRange], data: bytes) -> Target | None:
 
 
 class Uses(Struct):
-    """All uses of literals, to be found by place."""
-
     buckets: dict[tuple[int, int], list[Use]] = field(default_factory=dict)
     wide: list[Use] = field(default_factory=list)
 

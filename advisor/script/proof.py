@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import warnings
@@ -14,9 +13,10 @@ from msgspec import Struct
 from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
 from advisor.script.batch_lines import job_option
+from advisor.script.config_files import PREFIXES
 from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, without_dashes
 from advisor.script.keyed import EMPTY
-from advisor.script.launch import Launch, Script
+from advisor.script.launch import Launch, Script, one_training
 from advisor.script.reader import FOLLOWED, read_again
 
 _SECONDS = 10
@@ -160,7 +160,7 @@ def _moved(
     if again.others != script.others:
         out.append(Difference(say("a command that is no launch changed")))
     out += [problem for item in wanted if item.kind == "job" for problem in _job_differences(again, item)]
-    target = script.launches[launch_index]
+    target, shared = script.launches[launch_index], mates(script, launch_index)
     for old, new in zip(script.launches, again.launches, strict=True):
         rounds = not alone and old.index != launch_index and old.span is not None and old.span == target.span
         before, after = old.environment, new.environment
@@ -168,11 +168,18 @@ def _moved(
             item for item in wanted
             if item.kind == "environment" and item.everywhere and before.get(item.key) != after.get(item.key)
         ]  # fmt: skip
-        if rounds:
+        if old.index in shared:
+            out += _compare(old, new, [*(item for item in wanted if item.kind == "setting"), *given])
+        elif rounds:
             out += _compare(old, new, ()) and _compare(old, new, [*_alike(old, target, wanted)])
         else:
             out += _compare(old, new, wanted if old.index == launch_index else given)
     return out
+
+
+def mates(script: Script, launch_index: int) -> list[int]:
+    """The launches that are the same training on other machines."""
+    return [one.index for one in script.launches if one_training(script.launches[launch_index], one)]
 
 
 def _alike(other: Launch, target: Launch, wanted: Sequence[EditRequest]) -> Iterator[EditRequest]:
@@ -194,7 +201,6 @@ def _job_differences(again: Script, item: EditRequest) -> Iterator[Difference]:
 
 
 def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Difference]:
-    """One launch before and after."""
     out: list[Difference] = []
     expected, followers = _expected(old, wanted)
     found = _values(new)
@@ -219,9 +225,13 @@ def _compare(old: Launch, new: Launch, wanted: Sequence[EditRequest]) -> list[Di
 
 
 def _of_launcher(key: str, wanted: Sequence[EditRequest]) -> bool:
-    """Whether a setting is what an option of the launcher says: accelerate's file has it under the same name."""
-    told = {item.key.lstrip("-") for item in wanted if item.kind == "launcher"}
-    return key.startswith("accelerate:") and re.split(r"[.:]", key)[-1] in told
+    """Whether a setting is what the launcher's option says (accelerate's file has it under the same name), or stands in
+    the file that an option names.
+    """
+    named = {item.key.lstrip("-").replace("-", "_"): item.kind for item in wanted}
+    head, _, name = key.partition(":")
+    beside = {PREFIXES.get(option) for option in named} | ({"accelerate:"} if "config_file" in named else set())
+    return f"{head}:" in beside or (head == "accelerate" and named.get(name.rpartition(".")[2]) == "launcher")
 
 
 def _difference(name: str, expected: object, found: object, wanted: bool) -> Difference:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from advisor.hostile import clean
 from advisor.regex import regex
 from advisor.script.python_names import NameValues
+from advisor.script.python_tree import called, calls, every, handed, is_one, parameters, text
 
 TRAINER = "Trainer"
 LOADER = "from_pretrained"
@@ -60,22 +61,16 @@ class Setup(Struct):
     """What the trainer gets as its config, where it is none of `configs`; followed to where that is made."""
 
 
-def called(call: ast.Call) -> str:
-    """The last name of what is called."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
 def spell_out(tree: ast.Module) -> None:
     """Give config classes and trainers that a file imports under another name the package's own."""
-    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    packages = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    stored = {node.id for node in every(tree, ast.Name) if isinstance(node.ctx, ast.Store)}
     own: dict[str, str] = {}
-    for alias in (each for node in packages for each in node.names if each.asname and each.asname not in stored):
-        if _CONFIG_NAME.search(alias.name) or alias.name.endswith(TRAINER):
-            own[str(alias.asname)], alias.asname = alias.name, None
-    for node in ast.walk(tree) if own else ():
-        if isinstance(node, ast.Name):
-            node.id = own.get(node.id, node.id)
+    for alias in (each for node in every(tree, ast.ImportFrom) for each in node.names):
+        made = _CONFIG_NAME.search(alias.name) or alias.name.endswith(TRAINER)
+        if alias.asname and alias.asname not in stored and made:
+            own[alias.asname], alias.asname = alias.name, None
+    for node in every(tree, ast.Name) if own else ():
+        node.id = own.get(node.id, node.id)
 
 
 def is_dataclass(node: ast.ClassDef) -> bool:
@@ -85,7 +80,7 @@ def is_dataclass(node: ast.ClassDef) -> bool:
 
 def family(tree: ast.Module, names: Collection[str]) -> list[ast.ClassDef]:
     """The classes of a file that go by these names, and those of the file that they are derived from."""
-    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    classes = {node.name: node for node in every(tree, ast.ClassDef)}
     found: dict[str, ast.ClassDef] = {}
     wanted = [name for name in names if name in classes]
     while wanted:
@@ -98,7 +93,7 @@ def family(tree: ast.Module, names: Collection[str]) -> list[ast.ClassDef]:
 
 def _derived(tree: ast.Module) -> dict[str, bool]:
     """Classes of the file that are derived from a package's config class, and whether they are dataclasses."""
-    named = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    named = {node.name for node in every(tree, ast.ClassDef)}
     lines = {name: family(tree, [name]) for name in named}
     bases = {name: [ast.unparse(base) for node in nodes for base in node.bases] for name, nodes in lines.items()}
     return {
@@ -176,19 +171,19 @@ def changes_of(tree: ast.Module, holders: Collection[str]) -> Iterator[Attribute
     """Where a file sets an attribute of an object that goes by one of these names ("config", "trainer.args")."""
     for node in ast.walk(tree):
         match node:
-            case ast.Assign(targets=[ast.Attribute(value=holder, attr=key)], value=value) if _is_one(holder, holders):
+            case ast.Assign(targets=[ast.Attribute(value=holder, attr=key)], value=value) if is_one(holder, holders):
                 yield AttributeChange(key, node, value)
-            case ast.AnnAssign(target=ast.Attribute(value=holder, attr=key), value=value) if _is_one(holder, holders):
+            case ast.AnnAssign(target=ast.Attribute(value=holder, attr=key), value=value) if is_one(holder, holders):
                 yield AttributeChange(key, node, value)
-            case ast.AugAssign(target=ast.Attribute(value=holder, attr=key)) if _is_one(holder, holders):
+            case ast.AugAssign(target=ast.Attribute(value=holder, attr=key)) if is_one(holder, holders):
                 yield AttributeChange(key, node)
-            case ast.Call(args=[holder, name, _]) if called(node) in _SETS and _is_one(holder, holders):
+            case ast.Call(args=[holder, name, _]) if called(node) in _SETS and is_one(holder, holders):
                 yield AttributeChange(str(name.value) if isinstance(name, ast.Constant) else "", node)
             case ast.Subscript(value=inside, ctx=ast.Store(), slice=name) if _is_dictionary_of(inside, holders):
                 yield AttributeChange(str(name.value) if isinstance(name, ast.Constant) else "", node)
             case ast.Attribute(value=inside, attr=method) if method in _CHANGES and _is_dictionary_of(inside, holders):
                 yield AttributeChange("", node)
-            case ast.Call(args=[holder], keywords=keywords) if called(node) == "replace" and _is_one(holder, holders):
+            case ast.Call(args=[holder], keywords=keywords) if called(node) == "replace" and is_one(holder, holders):
                 yield from (AttributeChange(keyword.arg or "", node) for keyword in keywords)
 
 
@@ -201,7 +196,7 @@ def _is_dictionary_of(node: ast.expr, holders: Collection[str]) -> bool:
     """Whether an expression is the dictionary of an object's attributes: `vars(config)`, `config.__dict__`."""
     match node:
         case ast.Call(func=ast.Name(id="vars"), args=[holder]) | ast.Attribute(value=holder, attr="__dict__"):
-            return _is_one(holder, holders)
+            return is_one(holder, holders)
     return False
 
 
@@ -210,27 +205,24 @@ def changes_inside(tree: ast.Module, setup: Setup, holders: Collection[str]) -> 
     is one of, set its attributes: when that is, only running the file would tell.
     """
     own = {id(call) for call in setup.configs}
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        function = functions.get(called(call))
-        if function is None:
-            continue
-        named = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
-        handed = [*zip(named, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
-        taken = {name for name, value in handed if id(value) in own or _is_one(value, holders)}
-        yield from (AttributeChange(each.key, each.node) for each in _changes_in(function, taken))
+    functions = {node.name: node for node in every(tree, ast.FunctionDef)}
+    for call in calls(tree, *functions) if functions else ():
+        function = functions[called(call)]
+        given = handed(call, parameters(function))
+        taken = {name for name, value in given if id(value) in own or is_one(value, holders)}
+        yield from _changes_in(function, taken)
     yield from (AttributeChange("", call) for call in setup.configs if len(call.args) > 1)  # which fields get them?
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) in _COPIES):
-        if call.args and _is_one(call.args[0], holders):  # of two trainers one gets the copy
+    for call in calls(tree, *_COPIES):
+        if call.args and is_one(call.args[0], holders):  # of two trainers one gets the copy
             keys = [""] if len(setup.trained) > 1 else [keyword.arg or "" for keyword in call.keywords]
             yield from (AttributeChange(key, call) for key in keys)
     made = family(tree, {called(call) for call in setup.configs})
-    for node in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
+    for node in every(tree, ast.ClassDef):
         if node in made:
-            yield from (AttributeChange(each.key, each.node) for each in _changes_in(node, {"self"}))
+            yield from _changes_in(node, {"self"})
             yield from _handed_on(node)
         elif node.name == setup.trainer or any(ast.unparse(base).endswith(TRAINER) for base in node.bases):
-            yield from (AttributeChange(each.key, each.node) for each in _changes_in(node, {"self.args", "args"}))
+            yield from _changes_in(node, {"self.args", "args"})
 
 
 def _handed_on(node: ast.ClassDef) -> Iterator[AttributeChange]:
@@ -244,17 +236,14 @@ def _handed_on(node: ast.ClassDef) -> Iterator[AttributeChange]:
 
 
 def _changes_in(node: ast.FunctionDef | ast.ClassDef, holders: Collection[str]) -> Iterator[AttributeChange]:
-    return changes_of(ast.Module(node.body, []), holders)
-
-
-def _is_one(node: ast.expr, holders: Collection[str]) -> bool:
-    return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in holders
+    for each in changes_of(ast.Module(node.body, []), holders):
+        yield AttributeChange(each.key, each.node)
 
 
 def config_names(tree: ast.Module, setup: Setup) -> set[str]:
     """Names by which a file reaches the run's own config: the variable, and the trainer's `args`."""
     bound, own = _Bound(tree), {id(call) for call in setup.configs}
-    for loop in (node for node in ast.walk(tree) if isinstance(node, ast.For) and isinstance(node.target, ast.Name)):
+    for loop in (node for node in every(tree, ast.For) if isinstance(node.target, ast.Name)):
         for item in loop.iter.elts if isinstance(loop.iter, (ast.List, ast.Tuple)) else ():
             bound.values.setdefault(ast.unparse(loop.target), []).append(item)
     made = {(name, call) for name, values in bound.values.items() for value in values for call in bound.reached(value)}
@@ -267,11 +256,12 @@ def _taken(trainer: ast.Call, configs: list[ast.Call], bound: _Bound, values: Na
     """Which of the configs a trainer may get: the last one that is surely made before it, and what comes behind."""
     made = {id(call) for call in configs}
     out: set[int] = set()
-    for handed in _own_config(trainer):
-        for call in bound.reached(handed):
+    named = (keyword.value for keyword in trainer.keywords if keyword.arg in _OWN)
+    for given in (*named, *trainer.args):
+        for call in bound.reached(given):
             if id(call) in made:
                 out.add(id(call))
-                if values.is_certain(call) and not isinstance(handed, ast.IfExp):
+                if values.is_certain(call) and not isinstance(given, ast.IfExp):
                     break
     return out
 
@@ -282,7 +272,7 @@ def _of_another(call: ast.Call, others: list[set[int]], tree: ast.Module) -> boo
         return True
     name = called(call)
     trainer = name.removesuffix("Config") + TRAINER if name.endswith("Config") else TRAINER
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names = {node.id for node in every(tree, ast.Name)}
     return name.endswith("TrainingArguments") or trainer in names
 
 
@@ -296,17 +286,16 @@ def find_setup(tree: ast.Module, values: NameValues, chosen: int | None = None) 
     of the trainer that is asked for among several: else it is the last.
     """
     bound = _Bound(tree)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    calls.sort(key=lambda call: (call.lineno, call.col_offset))
+    made = sorted(calls(tree), key=lambda call: (call.lineno, call.col_offset))
     derived = _derived(tree)
     configs = [
         call
-        for call in calls
+        for call in made
         if _is_config(call) or (called(call) in derived and (call.keywords or call.args or not derived[called(call)]))
     ]
-    parts = {id(call) for handed in _handed_over(tree, calls) for call in bound.reached(handed) if _is_config(call)}
+    parts = {id(call) for handed in _handed_over(tree, made) for call in bound.reached(handed) if _is_config(call)}
     taken, ambiguous = False, False
-    trainers = [call for call in calls if called(call).endswith(TRAINER) and called(call)[:1].isupper()]
+    trainers = [call for call in made if called(call).endswith(TRAINER) and called(call)[:1].isupper()]
     out = Setup([call for call in configs if id(call) not in parts])
     out.configs.sort(key=lambda call: len(call.keywords))
     for call in configs:
@@ -333,28 +322,27 @@ def find_setup(tree: ast.Module, values: NameValues, chosen: int | None = None) 
         out.given = bound.made(handed[0]) if handed and not own else None
     names = [called(call) for call in out.configs]
     out.rivals = ambiguous or (not taken and bool(names) and names.count(names[-1]) > 1)
-    load = _model_load(calls, trainers, bound)
+    load = _model_load(made, trainers, bound)
     out.parts += [] if load is None else [(LOADER, load)]
-    out.parts += [(ADAPTER, call) for call in calls if called(call) == ADAPTER]
+    out.parts += [(ADAPTER, call) for call in made if called(call) == ADAPTER]
     of_ones_own = () if out.configs else _OF_ONES_OWN
-    switched = [call for call in calls if _SWITCHES_ON.match(called(call)) and _is_done(call, tree, values)]
-    beside = (call for call in calls if call in switched or called(call) in of_ones_own)
+    switched = [call for call in made if _SWITCHES_ON.match(called(call)) and _is_done(call, tree, values)]
+    beside = (call for call in made if call in switched or called(call) in of_ones_own)
     out.parts += [(called(call), call) for call in beside]
     if not out.configs and not out.trainer:
         once = ((name, value) for name, value in once_set(tree) if name.isidentifier())
-        out.numbers = [(name, value) for name, value in once if _is_number(value)]
-    out.lengths = [(f"{TOKENIZER}.{keyword.arg}", keyword) for call in calls for keyword in _cuts(call)]
+        out.numbers = [
+            (name, value) for name, value in once
+            if isinstance(value, ast.Constant) and isinstance(value.value, (bool, int, float))
+        ]  # fmt: skip
+    out.lengths = [(f"{TOKENIZER}.{keyword.arg}", keyword) for call in made for keyword in _cuts(call)]
     return out
 
 
 def _is_done(call: ast.Call, tree: ast.Module, values: NameValues) -> bool:
     """Whether a call surely runs where its function does, and is no function of the file's own."""
-    own = any(isinstance(node, ast.FunctionDef) and node.name == called(call) for node in ast.walk(tree))
+    own = any(node.name == called(call) for node in every(tree, ast.FunctionDef))
     return isinstance(call.func, ast.Attribute) and values.is_certain(call) and not own
-
-
-def _is_number(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and isinstance(value.value, (bool, int, float))
 
 
 def _cuts(call: ast.Call) -> Iterator[ast.keyword]:
@@ -379,8 +367,8 @@ def imported(tree: ast.Module, classes: Mapping[str, ast.ClassDef], names: Itera
     """ "trl.GRPOTrainer" of a name, or of the base of a class of the file's own, that the file takes from a package."""
     sources = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.level == 0
+        for node in every(tree, ast.ImportFrom)
+        if node.level == 0
         for alias in node.names
     }
     for name in names:
@@ -399,16 +387,8 @@ def _handed_over(tree: ast.Module, calls: list[ast.Call]) -> Iterator[ast.expr]:
             yield from (keyword.value for keyword in call.keywords if _PART.search(keyword.arg or ""))
         if called(call) == ADAPTER:
             yield from call.args[1:]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and isinstance(key.value, str) and _PART.search(key.value):
-                    yield value
-
-
-def _own_config(trainer: ast.Call) -> Iterator[ast.expr]:
-    yield from (keyword.value for keyword in trainer.keywords if keyword.arg in _OWN)
-    yield from trainer.args
+    for node in every(tree, ast.Dict):
+        yield from (value for key, value in zip(node.keys, node.values, strict=True) if _PART.search(text(key)))
 
 
 def _model_load(calls: list[ast.Call], trainers: list[ast.Call], bound: _Bound) -> ast.Call | None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from advisor.regex import regex
 from advisor.script.launcher import find_launcher
-from advisor.script.python_calls import called, once_set
+from advisor.script.python_calls import once_set
+from advisor.script.python_tree import calls, every
 
 _STARTS = regex(
     r"(?:subprocess\.|sp\.)?(?:run|call|check_call|check_output|Popen)\Z|os\.(?:system|popen|exec\w+|spawn\w+)\Z"
@@ -15,25 +16,17 @@ _STARTS = regex(
 _SHOWS = ("print", "join", "info", "debug")
 
 
-def _starts(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _STARTS.match(ast.unparse(node.func)) is not None
-
-
-def starts_command(tree: ast.Module) -> int | None:
-    """The line of a Python file that starts a command, the first one; None where none does."""
-    return min((node.lineno for node in ast.walk(tree) if isinstance(node, ast.Call) and _starts(node)), default=None)
+def _starting(tree: ast.Module) -> list[ast.Call]:
+    return [call for call in calls(tree) if _STARTS.match(ast.unparse(call.func))]
 
 
 def command_settings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Option and value of the one training command that the file starts as a list of words."""
-    nodes = list(ast.walk(tree))
-    lists = [node.args[0] for node in nodes if isinstance(node, ast.Call) and _starts(node) and node.args]
-    once, handed = dict(once_set(tree)), {
-        id(arg) for node in nodes if isinstance(node, ast.Call) and (_starts(node) or called(node) in _SHOWS)
-        for arg in node.args
-    }  # fmt: skip
-    changed = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in handed
-               and isinstance(node.ctx, ast.Load)}  # fmt: skip
+    starting, once = _starting(tree), dict(once_set(tree))
+    lists = [call.args[0] for call in starting if call.args]
+    shown_only = {id(arg) for call in (*starting, *calls(tree, *_SHOWS)) for arg in call.args}
+    read = (node for node in every(tree, ast.Name) if isinstance(node.ctx, ast.Load))
+    changed = {node.id for node in read if id(node) not in shown_only}
     made = [once.get(one.id) if isinstance(one, ast.Name) and one.id not in changed else one for one in lists]
     commands = [one.elts for one in made if isinstance(one, ast.List)]
     texts = [[str(word.value) if isinstance(word, ast.Constant) else "" for word in words] for words in commands]

@@ -6,15 +6,11 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 
-from advisor.script.python_calls import called
+from advisor.script.python_tree import called, every
+from advisor.script.python_value import ARITHMETIC, ORDERED
 
-_SUMS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-}  # fmt: skip
 _COMPARES: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+    **ORDERED, ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
 _ENDS = ("exit", "_exit", "quit", "error", "fail")
 
@@ -61,19 +57,18 @@ def _tests(tree: ast.Module) -> Iterator[tuple[int, ast.expr, bool]]:
 def _set_once(tree: ast.Module) -> dict[str, ast.expr]:
     """Names that the file sets in one place."""
     found: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                found.setdefault(name, []).append(value)
+    for node in every(tree, ast.Assign):
+        match node.targets:
+            case [ast.Name(id=name)]:
+                found.setdefault(name, []).append(node.value)
     return {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
 def _read(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> frozenset[str]:
     """The attributes that an expression is computed of."""
-    inside = [*ast.walk(node)]
-    found = {one.attr for one in inside if isinstance(one, ast.Attribute)}
-    for one in inside if depth < len(names) and depth < 8 else ():
-        if isinstance(one, ast.Name) and isinstance(names.get(one.id), ast.BinOp):
+    found = {one.attr for one in every(node, ast.Attribute)}
+    for one in every(node, ast.Name) if depth < len(names) and depth < 8 else ():
+        if isinstance(names.get(one.id), ast.BinOp):
             found |= _read(names[one.id], names, depth + 1)
     return frozenset(found)
 
@@ -109,7 +104,7 @@ def _number(node: ast.expr, values: Mapping[str, float], names: Mapping[str, ast
             return values.get(name)
         case ast.BinOp(left=left, op=op, right=right):
             a, b = (_number(one, values, names, depth + 1) for one in (left, right))
-            made = _SUMS.get(type(op))
+            made = ARITHMETIC.get(type(op))
             if a is None or b is None or made is None or (b == 0 and not isinstance(op, (ast.Add, ast.Sub, ast.Mult))):
                 return None
             return made(a, b)

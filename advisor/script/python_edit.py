@@ -8,12 +8,12 @@ import re
 
 from advisor.bash.text import Varies
 from advisor.hostile import clean_line
-from advisor.language import listed, say
+from advisor.language import listed
 from advisor.regex import regex
-from advisor.script.document import ANEW, Changes, EditRefused, EditRequest, Value, comment_text, encoded
-from advisor.script.python_calls import called
+from advisor.script.document import ANEW, Changes, EditRequest, Value, comment_text, encoded, refused
 from advisor.script.python_demands import demands
 from advisor.script.python_file import FieldSource, PythonReading, parsed, text_of
+from advisor.script.python_tree import called, calls, every
 
 _NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
 _NAMES = {**dict.fromkeys(("true", "True"), "True"), **dict.fromkeys(("false", "False"), "False"),
@@ -22,16 +22,12 @@ _TYPES = {"True": "bool", "False": "bool"}
 
 
 class PythonEditor:
-    """Collects the edits of one Python document."""
-
     def __init__(self, reading: PythonReading, changes: Changes) -> None:
         self.reading = reading
         self.data = reading.document.data
         self.changes = changes
-        self.newline = b"\r\n" if b"\r\n" in self.data else b"\n"
 
     def setting(self, wanted: EditRequest) -> None:
-        """Set, add or remove one field."""
         source = self.reading.find(wanted.key)
         self.refuse_changed(wanted)
         if wanted.value is None:
@@ -48,66 +44,56 @@ class PythonEditor:
         """Raises EditRefused where the file changes the field later, makes several configs, or checks what it is."""
         line = self.reading.changed.get(wanted.key, self.reading.changed.get(""))
         if line is not None:
-            told = {"key": clean_line(wanted.key), "line": line}
-            raise EditRefused(say("{key} may be changed by line {line} while the file runs: change it there.", **told))
+            raise refused(
+                "{key} may be changed by line {line} while the file runs: change it there.", wanted.key, line=line
+            )
         self.in_one_config(wanted)
         if (line := demands(parsed(self.data), wanted.key)) is not None:
-            told = {"key": clean_line(wanted.key), "line": line}
-            raise EditRefused(say("Line {line} stops the run where {key} is another: change both by hand.", **told))
+            raise refused(
+                "Line {line} stops the run where {key} is another: change both by hand.", wanted.key, line=line
+            )
 
     def in_one_config(self, wanted: EditRequest) -> None:
         """Raises EditRefused where nothing tells which config the run gets, or every round of a loop makes another."""
-        key = clean_line(wanted.key)
         if "." in wanted.key:
             return
         rivals, made = self.reading.rivals.get(wanted.key, []), self.reading.rivals.get("", [])
         lines = listed(map(str, sorted(rivals if len(rivals) > 1 else made)))
         if len(rivals) > 1:
-            raise EditRefused(
-                say(
-                    "{key} is set in lines {lines}, and nothing tells which of them the run gets.", key=key, lines=lines
-                )
+            raise refused(
+                "{key} is set in lines {lines}, and nothing tells which of them the run gets.", wanted.key, lines=lines
             )
         if made:
-            raise EditRefused(
-                say(
-                    "The file makes several configs (lines: {lines}), and nothing tells which the run gets.",
-                    lines=lines,
-                )
+            raise refused(
+                "The file makes several configs (lines: {lines}), and nothing tells which the run gets.", lines=lines
             )
         source, line = self.reading.find(wanted.key), self.reading.rounds.get(id(self.reading.holder))
         if line is not None and source is not None and not source.found.known:
-            raise EditRefused(say("{key} is another one in every round of line {line}.", key=key, line=line))
+            raise refused("{key} is another one in every round of line {line}.", wanted.key, line=line)
 
     def alone(self, source: FieldSource, wanted: EditRequest) -> None:
         """Raises EditRefused where what stands in a field's statement decides other things, too."""
         name, key = self.reading.handed.get(id(source.own)), wanted.key
         if name is not None:
-            raise EditRefused(say("{key} stands in {name}, which other calls are handed, too.", key=key, name=name))
+            raise refused("{key} stands in {name}, which other calls are handed, too.", key, name=name)
         computed = (other for other in self.reading.fields if other.key != key and not other.found.known)
         for other in computed:
-            read = (node for node in ast.walk(other.own) if isinstance(node, ast.Attribute))
-            if any(node.attr == key for node in read):
-                raise EditRefused(
-                    say("{key} also decides {others}.", key=clean_line(key), others=clean_line(other.key))
-                )
+            if any(node.attr == key for node in every(other.own, ast.Attribute)):
+                raise refused("{key} also decides {others}.", key, others=other.key)
         if isinstance(source.own, ast.NamedExpr):
             others = source.own.target.id
-            raise EditRefused(say("{key} also decides {others}.", key=clean_line(key), others=clean_line(others)))
+            raise refused("{key} also decides {others}.", key, others=others)
 
     def change(self, source: FieldSource, wanted: EditRequest, value: Value) -> None:
         """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""
         node = source.own
         self.alone(source, wanted)
         if isinstance(why := source.found.reason, Varies):
-            raise EditRefused(say(ANEW, key=clean_line(wanted.key), why=clean_line(why)))
+            raise refused(ANEW, wanted.key, why=why)
         if (name := several_calls(parsed(self.data), node)) is not None:
-            told = {"key": clean_line(wanted.key), "name": name}
-            raise EditRefused(say("{key} is what each call of {name} gives it: change it there.", **told))
+            raise refused("{key} is what each call of {name} gives it: change it there.", wanted.key, name=name)
         if isinstance(node, ast.IfExp):
-            raise EditRefused(
-                say("{key} depends on a condition that only running the file would tell.", key=clean_line(wanted.key))
-            )
+            raise refused("{key} depends on a condition that only running the file would tell.", wanted.key)
         if isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func).endswith("ListConfig"):
             node = node.args[0]
         new = encoded(literal(value, b'"' if id(node) in self.reading.words else self.reading.raw(node)))
@@ -119,25 +105,25 @@ class PythonEditor:
         part, dot, name = wanted.key.rpartition(".")
         holder = self.reading.parts.get(part) if dot else self.reading.holder
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise EditRefused(say("{key} is not the name of a field.", key=clean_line(wanted.key)))
+            raise refused("{key} is not the name of a field.", wanted.key)
         shown = literal(value, b"")
         if isinstance(holder, ast.ClassDef):
             self.add_field(holder, wanted, shown)
         elif isinstance(holder, ast.Call) and (hidden := self.reading.spread.get(id(holder))):
-            key = clean_line(wanted.key)
-            raise EditRefused(say("{key} may be among **{name} already: set it there.", key=key, name=hidden))
+            raise refused("{key} may be among **{name} already: set it there.", wanted.key, name=hidden)
         elif isinstance(holder, ast.Call) and (holder.keywords or holder.args or not dot):
             self.add_keyword(holder, wanted, encoded(name) + b"=", encoded(shown), b"")
         elif isinstance(own := self.reading.holder, ast.Call) and own.keywords and part.endswith("_kwargs"):
             self.add_entry(own, part, name, wanted, encoded(shown))
         elif (given := self.reading.given) is not None and not dot:
-            told = {"key": clean_line(wanted.key), "line": given.lineno, "made": clean_line(ast.unparse(given), 60)}
-            raise EditRefused(
-                say("The trainer gets {made} (line {line}), of which {key} cannot be read: set it there.", **told)
+            raise refused(
+                "The trainer gets {made} (line {line}), of which {key} cannot be read: set it there.",
+                wanted.key,
+                line=given.lineno,
+                made=clean_line(ast.unparse(given), 60),
             )
         else:
-            key = clean_line(wanted.key)
-            raise EditRefused(say("The file has no config class that {key} could be added to.", key=key))
+            raise refused("The file has no config class that {key} could be added to.", wanted.key)
 
     def add_entry(self, call: ast.Call, part: str, name: str, wanted: EditRequest, shown: bytes) -> None:
         """A new entry of the dictionary that the call is handed as an argument, which comes with it where it is new."""
@@ -154,8 +140,9 @@ class PythonEditor:
         elif isinstance(inside, ast.Call) and called(inside) == "dict" and all(each.arg for each in inside.keywords):
             self.add_keyword(inside, wanted, encoded(name) + b"=", shown, b"")
         else:
-            told = {"key": clean_line(wanted.key), "name": clean_line(unread or part, 60)}
-            raise EditRefused(say("{key} may be among **{name} already: set it there.", **told))
+            raise refused(
+                "{key} may be among **{name} already: set it there.", wanted.key, name=clean_line(unread or part, 60)
+            )
 
     def add_keyword(self, call: ast.Call, wanted: EditRequest, head: bytes, shown: bytes, tail: bytes) -> None:
         """A new argument behind the last one of the call."""
@@ -173,29 +160,29 @@ class PythonEditor:
         line = self.reading.offset(last.lineno, 0)
         indent = self.data[line : self.reading.start(last)]
         if indent.strip() or b";" in self.data[end : len(self.data) if at < 0 else at]:
-            raise EditRefused(say("The config class is written on one line; add the field by hand."))
+            raise refused("The config class is written on one line; add the field by hand.")
         number = "int" if re.fullmatch(r"-?\d+", shown) else "float" if _NUMBER.match(shown) else "str"
         kind = _TYPES.get(shown, number)
         head = indent + encoded(f"{wanted.key}: {kind} = ")
         text = head + encoded(shown)
         note = b"  # " + comment_text(wanted.comment) if wanted.comment else b""
         if at < 0:
-            lead, at, tail = self.newline, len(self.data), b""
+            lead, at, tail = self.reading.document.newline, len(self.data), b""
         else:
-            lead, at, tail = b"", at + 1, self.newline
+            lead, at, tail = b"", at + 1, self.reading.document.newline
         low = len(lead) + len(head)
         self.changes.replace(0, at, at, lead + text + note + tail, wanted.key, (low, low + len(encoded(shown))))
 
     def remove(self, source: FieldSource, wanted: EditRequest) -> None:
-        node, holder, name = source.node, self.reading.holder, clean_line(wanted.key)
+        node, holder, name = source.node, self.reading.holder, wanted.key
         lonely = not isinstance(holder, ast.ClassDef) or len(holder.body) == 1
         if lonely or not isinstance(node, (ast.AnnAssign, ast.Assign)):
-            raise EditRefused(say("{key} cannot be taken away without leaving a gap; do it by hand.", key=name))
-        start, end = self.reading.offset(node.lineno, 0), self.data.find(b"\n", self.reading.end(node))
-        end = len(self.data) if end < 0 else end + 1
+            raise refused("{key} cannot be taken away without leaving a gap; do it by hand.", name)
+        start, behind = self.reading.offset(node.lineno, 0), self.reading.document.line_end(self.reading.end(node))
+        end = min(behind + 1, len(self.data))
         rest = self.data[self.reading.end(node) : end].strip()
         if self.data[start : self.reading.start(node)].strip() or (rest and not rest.startswith(b"#")):
-            raise EditRefused(say("{key} shares its line with others; take it away by hand.", key=name))
+            raise refused("{key} shares its line with others; take it away by hand.", name)
         self.changes.replace(0, start, end, b"")
 
     def comment(self, wanted: EditRequest, node: ast.AST) -> None:
@@ -203,9 +190,7 @@ class PythonEditor:
         if not wanted.comment:
             return
         end = self.reading.end(node)
-        stop = self.data.find(b"\n", end)
-        stop = len(self.data) if stop < 0 else stop
-        rest = self.data[end:stop].rstrip(b"\r")
+        rest = self.data[end : self.reading.document.line_end(end)].rstrip(b"\r")
         if not rest.strip(b" \t,"):
             at = end + len(rest)
             self.changes.replace(0, at, at, b"  # " + comment_text(wanted.comment))
@@ -213,27 +198,25 @@ class PythonEditor:
         line = self.reading.offset(node.lineno, 0)  # type: ignore[attr-defined]
         indent = self.data[line : self.reading.start(node)]
         if not indent.strip():
-            self.changes.replace(0, line, line, indent + b"# " + comment_text(wanted.comment) + self.newline)
+            self.changes.replace(
+                0, line, line, indent + b"# " + comment_text(wanted.comment) + self.reading.document.newline
+            )
 
 
 def several_calls(tree: ast.Module, value: ast.expr) -> str | None:
     """The function whose parameter an expression takes, where that is handed to something that calls it, or is called
     more than once.
     """
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and node.lineno <= value.lineno <= (node.end_lineno or node.lineno)
-    ]
-    read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    functions = every(tree, ast.FunctionDef)
+    around = [node for node in functions if node.lineno <= value.lineno <= (node.end_lineno or node.lineno)]
+    read = {node.id for node in every(value, ast.Name)}
     function = around[-1] if around else None
     if function is None or function.decorator_list or read.isdisjoint(each.arg for each in function.args.args):
         return None
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    own = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == function.name]
+    own = [call for call in calls(tree) if isinstance(call.func, ast.Name) and call.func.id == function.name]
     handed = [
         call
-        for call in calls
+        for call in calls(tree)
         if any(isinstance(arg, ast.Name) and arg.id == function.name for arg in call.args)
         and called(call) not in ("Fire", "run", "cli", "main")  # which hand it the options of the command
     ]

@@ -20,7 +20,6 @@ from advisor.script.python_calls import (
     TRAINER,
     AttributeChange,
     Setup,
-    called,
     changes_inside,
     changes_of,
     config_names,
@@ -40,6 +39,7 @@ from advisor.script.python_options import (
     takes,
 )
 from advisor.script.python_spread import Entry, FileTable, Spread, entries
+from advisor.script.python_tree import called, calls, every
 from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
 
 _NEWLINE = regex(rb"\r\n|\n|\r")
@@ -94,22 +94,18 @@ class PythonReading(Struct):
     """Environment variables that the file is known to be run with."""
 
     def start(self, node: ast.AST) -> int:
-        """Byte where a node begins."""
         return self.offset(node.lineno, node.col_offset)  # type: ignore[attr-defined]
 
     def end(self, node: ast.AST) -> int:
-        """Byte behind a node."""
         return self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
     def offset(self, line: int, column: int) -> int:
         return self.lines[line - 1] + column + (self.shift if line == 1 else 0)
 
     def find(self, key: str) -> FieldSource | None:
-        """The field in force for a key."""
         return next((source for source in reversed(self.fields) if source.key == key), None)
 
     def raw(self, node: ast.AST) -> bytes:
-        """The bytes of a node."""
         return self.document.data[self.start(node) : self.end(node)]
 
 
@@ -224,16 +220,16 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
 
 def _takes_over(function: ast.AST, node: ast.AST) -> bool:
     """Whether the object that a statement of a function changes is what the function is called with, each time anew."""
-    given = {each.arg for each in ast.walk(getattr(function, "args", function)) if isinstance(each, ast.arg)}
+    given = {each.arg for each in every(getattr(function, "args", function), ast.arg)}
     target = node.targets[0] if isinstance(node, ast.Assign) else node
-    return any(isinstance(one, ast.Name) and one.id in given for one in ast.walk(target))
+    return any(one.id in given for one in every(target, ast.Name))
 
 
 def _last_training(tree: ast.Module, values: NameValues) -> int | None:
     """The last line that trains, where all of that is the file's own: what it sets behind it, no training gets."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "train"]
-    own = bool(calls) and all(values.scope(call) is None for call in calls)
-    return max(call.lineno for call in calls) if own else None
+    trains = calls(tree, "train")
+    own = bool(trains) and all(values.scope(call) is None for call in trains)
+    return max(call.lineno for call in trains) if own else None
 
 
 def _fields(node: ast.ClassDef) -> Iterator[tuple[str, ast.AnnAssign | ast.Assign, ast.expr]]:

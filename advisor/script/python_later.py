@@ -17,9 +17,9 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import Document, ScriptError
 from advisor.script.files import is_file, load
-from advisor.script.python_calls import called
 from advisor.script.python_file import parsed
 from advisor.script.python_options import LIBRARIES, NAMING, filled_classes, is_parsing
+from advisor.script.python_tree import called, calls, every, handed, imports, is_one, parameters, text
 
 MOST_MODULES = 40
 """Files that are read of one program (judgement)."""
@@ -96,7 +96,7 @@ def _modules(file: Path, known: frozenset[str]) -> list[_Module]:
         except (ScriptError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         found[path] = module = _Module(path, tree)
-        for name, own in _imports(tree):
+        for name, own in imports(tree):
             if name.partition(".")[0] in known:
                 continue
             near = [path.parent, *([] if name.startswith(".") else [file.parent])]
@@ -106,15 +106,6 @@ def _modules(file: Path, known: frozenset[str]) -> list[_Module]:
             if not here and top and top not in sys.stdlib_module_names | LIBRARIES:
                 module.absent[own or top] = name
     return [*found.values()]
-
-
-def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Module and name of every import: (".b", "c") of `from .b import c`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((each.name, each.asname or "") for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (("." * node.level + (node.module or ""), each.asname or each.name) for each in node.names)
 
 
 def _files(folder: Path, name: str, own: str) -> Iterator[Path]:
@@ -168,8 +159,8 @@ def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
     waiting: list[_HoldingScope] = []
     for module in modules:
         waiting.append((module, module.tree, set()))
-        defined = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef)]
-        called_back = [node for node in defined if node.name.startswith("on_") and "args" in _named(node)]
+        defined = every(module.tree, ast.FunctionDef)
+        called_back = [node for node in defined if node.name.startswith("on_") and "args" in parameters(node)]
         waiting += [(module, node, {"args"}) for node in called_back]  # transformers' TrainerCallback
         mains = [node for node in defined if any("hydra.main" in ast.unparse(d) for d in node.decorator_list)]
         waiting += [(module, node, {each.arg for each in node.args.args[:1]}) for node in mains]
@@ -182,25 +173,20 @@ def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
             continue
         seen.add(mark)
         yield module, node, holders
-        for call in (each for each in ast.walk(node) if isinstance(each, ast.Call)):
+        for call in calls(node):
             for other, function in functions.get(called(call), ()):
-                named = _named(function)
+                named = parameters(function)
                 named = named[1:] if named[:1] in (["self"], ["cls"]) else named
-                handed = [*zip(named, call.args, strict=False), *((k.arg or "", k.value) for k in call.keywords)]
-                taken = {name for name, value in handed if _is_one(value, holders)}
+                taken = {name for name, value in handed(call, named) if is_one(value, holders)}
                 if taken:
                     waiting.append((other, function, taken))
 
 
-def _named(function: ast.FunctionDef) -> list[str]:
-    return [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-
-
 def _of_arguments(tree: ast.Module, key: str) -> Iterator[int]:
     """Lines of a function whose arguments are the program's options (click, fire, typer) that set one of them anew."""
-    imported = {name.partition(".")[0] for name, _ in _imports(tree)}
-    for node in ast.walk(tree) if imported & NAMING else ():
-        if isinstance(node, ast.FunctionDef) and key in [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]:
+    imported = {name.partition(".")[0] for name, _ in imports(tree)}
+    for node in every(tree, ast.FunctionDef) if imported & NAMING else ():
+        if key in [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]:
             for each, tests in _under(node, ()):
                 match each:
                     case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)) if (
@@ -218,39 +204,35 @@ def _argv(tree: ast.Module, key: str) -> Iterator[int]:
                 pass
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=held))) if ast.unparse(held) == "sys.argv":
                 pass
-            case ast.Call(args=[ast.List(elts=[_, *_]), *_]) if is_parsing(node):
-                yield node.lineno
-                continue
-            case ast.Call(keywords=[ast.keyword(arg="args", value=ast.List(elts=[_, *_]))]) if is_parsing(node):
+            case (
+                ast.Call(args=[ast.List(elts=[_, *_]), *_])
+                | ast.Call(keywords=[ast.keyword(arg="args", value=ast.List(elts=[_, *_]))])
+            ) if is_parsing(node):
                 yield node.lineno
                 continue
             case _:
                 continue
-        texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
-        if any(isinstance(text, str) and text.lstrip("-").partition("=")[0].replace("-", "_") == key for text in texts):
+        words = map(text, every(node, ast.Constant))
+        if any(word.lstrip("-").partition("=")[0].replace("-", "_") == key for word in words):
             yield node.lineno
 
 
 def _aliases(node: ast.AST, given: set[str]) -> set[str]:
     """The names given, what parsers return, and what is set to either."""
     holders = set(given)
-    sets = [each for each in ast.walk(node) if isinstance(each, ast.Assign) and len(each.targets) == 1]
+    sets = [each for each in every(node, ast.Assign) if len(each.targets) == 1]
     for _ in range(4):
         before = len(holders)
         for each in sets:
             value = each.value.value if isinstance(each.value, ast.Subscript) else each.value
-            same = isinstance(value, ast.Call) and called(value) in (*_SAME, *_COPIES)
-            inner = value.args[0] if same and isinstance(value, ast.Call) and value.args else value
-            parsing = isinstance(value, ast.Call) and (is_parsing(value) or called(value) in _OF_COMMAND)
-            merged = (
-                isinstance(value, ast.Call)
-                and called(value) == "merge"
-                and any(
-                    _is_one(one, holders) or (isinstance(one, ast.Call) and called(one) in _OF_COMMAND)
-                    for one in value.args
-                )
-            )
-            if parsing or merged or _is_one(inner, holders):
+            held = _of_command(value, holders)
+            if isinstance(value, ast.Call) and called(value) in (*_SAME, *_COPIES):
+                held = held or is_one(next(iter(value.args), None), holders)
+            elif isinstance(value, ast.Call) and called(value) == "merge":
+                held = any(_of_command(one, holders) for one in value.args)
+            elif isinstance(value, ast.Call):
+                held = held or is_parsing(value)
+            if held:
                 target = each.targets[0]
                 items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
                 holders |= {ast.unparse(item) for item in items if isinstance(item, (ast.Name, ast.Attribute))}
@@ -259,8 +241,9 @@ def _aliases(node: ast.AST, given: set[str]) -> set[str]:
     return holders
 
 
-def _is_one(node: ast.AST | None, holders: set[str]) -> bool:
-    return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in holders
+def _of_command(node: ast.AST, holders: set[str]) -> bool:
+    """Whether an expression is what the command gave."""
+    return is_one(node, holders) or (isinstance(node, ast.Call) and called(node) in _OF_COMMAND)
 
 
 def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, bool]]:
@@ -278,18 +261,16 @@ def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, 
                 hit = _is_key(target, holders, key)
             case ast.Call(args=[held, name, *_]) if called(each) in ("setattr", "__setattr__", "update"):
                 told = name.value if isinstance(name, ast.Constant) else None
-                hit, any_key = _is_one(held, holders) and told in (None, key), told is None
+                hit, any_key = is_one(held, holders) and told in (None, key), told is None
             case ast.Call(args=[held, *_], keywords=keywords) if called(each) in _COPIES:
-                hit = _is_one(held, holders) and any(
-                    k.arg in (None, key) and not _keeps(k.value, key) for k in keywords
-                )
+                hit = is_one(held, holders) and any(k.arg in (None, key) and not _keeps(k.value, key) for k in keywords)
             case ast.Call(func=ast.Attribute(value=held, attr=method), args=args, keywords=keywords) if (
                 method in _CHANGES
             ):
                 named = [name for one in args if isinstance(one, ast.Dict) for name in one.keys]
                 whole = [k.arg for k in keywords] + [k.value if isinstance(k, ast.Constant) else None for k in named]
                 whole += [None] * (not all(isinstance(one, ast.Dict) for one in args))
-                hit, any_key = _is_one(held, holders) and any(one in (None, key) for one in whole), key not in whole
+                hit, any_key = is_one(held, holders) and any(one in (None, key) for one in whole), key not in whole
             case _:
                 hit = False
         if hit and not any(_only_where_unset(test, key) for test in tests):
@@ -305,7 +286,7 @@ def _under(node: ast.AST, tests: tuple[ast.expr, ...]) -> Iterator[tuple[ast.AST
 
 
 def _is_key(target: ast.expr, holders: set[str], key: str) -> bool:
-    return isinstance(target, ast.Attribute) and target.attr == key and _is_one(target.value, holders)
+    return isinstance(target, ast.Attribute) and target.attr == key and is_one(target.value, holders)
 
 
 def _reads(node: ast.expr, key: str) -> bool:
@@ -343,10 +324,8 @@ def _only_where_unset(test: ast.expr, key: str) -> bool:
 
 def _merged(node: ast.AST, holders: set[str]) -> Iterator[int]:
     """Lines that merge something else over what the command gave."""
-    for call in (each for each in ast.walk(node) if isinstance(each, ast.Call) and called(each) == "merge"):
-        of_command = [
-            _is_one(one, holders) or (isinstance(one, ast.Call) and called(one) in _OF_COMMAND) for one in call.args
-        ]
+    for call in calls(node, "merge"):
+        of_command = [_of_command(one, holders) for one in call.args]
         if any(of_command) and not of_command[-1]:
             yield call.lineno
 
@@ -359,8 +338,8 @@ def _handed_away(module: _Module, node: ast.AST, holders: set[str]) -> tuple[int
                 pass
             case _:
                 continue
-        kept = isinstance(each, ast.Expr) or (isinstance(each, ast.Assign) and _is_one(each.targets[0], holders))
+        kept = isinstance(each, ast.Expr) or (isinstance(each, ast.Assign) and is_one(each.targets[0], holders))
         name = ast.unparse(call.func)
-        if kept and name.partition(".")[0] in module.absent and any(_is_one(one, holders) for one in call.args):
+        if kept and name.partition(".")[0] in module.absent and any(is_one(one, holders) for one in call.args):
             return each.lineno, name
     return None

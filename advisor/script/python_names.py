@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.language import say
+from advisor.script.python_tree import every
 from advisor.script.python_value import Evaluated, Evaluator
 
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -61,14 +62,17 @@ class NameValues:
         around = self._around(node)
         functions = [each for each in around if isinstance(each, _FunctionNode)]
         names = dict(self.options)
-        self._follow(self.tree.body, None if functions or node is self.tree else node, names, _counted(self.tree.body))
+        self._follow(
+            self.tree.body, None if functions or node is self.tree else node, names, Counter(_stored(self.tree.body))
+        )
         for name in names if "" in self._global else self._global:
             names[name] = _unknown(name)
         for function in functions:
-            names |= {name: Evaluated(reason=say("{name} is handed over", name=name)) for name in _parameters(function)}
+            given = [each.arg for each in every(function.args, ast.arg)]
+            names |= {name: Evaluated(reason=say("{name} is handed over", name=name)) for name in given}
             if not isinstance(function, ast.Lambda):
                 last = node if function is functions[-1] else None
-                self._follow(function.body, last, names, _counted(function.body))
+                self._follow(function.body, last, names, Counter(_stored(function.body)))
         return names
 
     def _follow(self, body: Sequence[ast.stmt], until: ast.AST | None, names: _Names, counts: Counter[str]) -> None:
@@ -152,12 +156,6 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield handler.body
 
 
-def _parameters(function: _FunctionNode) -> Iterator[str]:
-    for node in ast.walk(function.args):
-        if isinstance(node, ast.arg):
-            yield node.arg
-
-
 def _stored(body: Sequence[ast.AST]) -> Iterator[str]:
     """Names that statements may set, those of functions and classes in them left out."""
     for node in body:
@@ -167,7 +165,3 @@ def _stored(body: Sequence[ast.AST]) -> Iterator[str]:
             yield (node.asname or node.name).partition(".")[0]
         if not isinstance(node, (*_FunctionNode.__args__, ast.ClassDef)):
             yield from _stored(list(ast.iter_child_nodes(node)))
-
-
-def _counted(body: Sequence[ast.stmt]) -> Counter[str]:
-    return Counter(_stored(body))

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import ScriptError
-from advisor.script.python_calls import called
 from advisor.script.python_parser import names_of
+from advisor.script.python_tree import called, calls, every, imports, text
 from advisor.script.python_value import PythonValue
 
 _INTO_CLASSES = ("parse_args_into_dataclasses", "parse_args_and_config", "parse")
@@ -84,7 +84,6 @@ def _holders(tree: ast.Module) -> list[str]:
 
 
 def is_parsing(call: ast.Call) -> bool:
-    """Whether a call returns what a parser read."""
     return called(call) in {*_INTO_CLASSES, *_INTO_ONE, *_OF_ONE_CLASS, *_FROM_A_FILE, "parse_dict"}
 
 
@@ -93,8 +92,7 @@ def filled_classes(trees: Sequence[ast.Module]) -> frozenset[str]:
     found: set[str] = set()
     for tree in trees:
         parsers = _parsers(tree)
-        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-        found |= {name for call in calls for name in _filled(call, parsers)}
+        found |= {name for call in calls(tree) for name in _filled(call, parsers)}
         found |= {name for names in parsers.values() for name in names}
     return frozenset(found)
 
@@ -103,10 +101,9 @@ def _options_read(tree: ast.Module) -> Iterator[tuple[list[str], ast.Call]]:
     """`_parsed`, with the call that a function returns in place of the function's."""
     returned = {
         function.name: statement.value
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef)
-        for statement in ast.walk(function)
-        if isinstance(statement, ast.Return) and statement.value is not None
+        for function in every(tree, ast.FunctionDef)
+        for statement in every(function, ast.Return)
+        if statement.value is not None
     }
     for names, call in _parsed(tree):
         inner = returned.get(called(call)) if isinstance(call.func, ast.Name) else None
@@ -115,8 +112,8 @@ def _options_read(tree: ast.Module) -> Iterator[tuple[list[str], ast.Call]]:
 
 def _parsed(tree: ast.Module) -> Iterator[tuple[list[str], ast.Call]]:
     """Names that a statement sets from one call, and the call; of `call(…)[0]` too."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+    for node in every(tree, ast.Assign):
+        if len(node.targets) == 1:
             target, value = node.targets[0], node.value
             value = value.value if isinstance(value, ast.Subscript) else value
             items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
@@ -158,32 +155,29 @@ def _fields(name: str, classes: Mapping[str, ast.ClassDef]) -> Iterator[tuple[st
 
 def _flags(tree: ast.Module) -> Iterator[tuple[str, str, ast.expr | None]]:
     """Name, action ("" for one that takes a value) and default of every option of argparse."""
-    for call in ast.walk(tree):
-        if isinstance(call, ast.Call) and called(call) == "add_argument":
-            words = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
-            told = {keyword.arg: keyword.value for keyword in call.keywords}
-            long = [word for word in words if word.startswith("--")]
-            name = _text(told.get("dest")) or (long or words or [""])[0].lstrip("-")
-            action = _text(told.get("action"))
-            switch = ast.copy_location(ast.Constant(not _SWITCHES[action]), call) if action in _SWITCHES else None
-            if name:
-                yield name.replace("-", "_"), action, told.get("default") or switch
+    for call in calls(tree, "add_argument"):
+        words = [*filter(None, map(text, call.args))]
+        told = {keyword.arg: keyword.value for keyword in call.keywords}
+        long = [word for word in words if word.startswith("--")]
+        name = text(told.get("dest")) or (long or words or [""])[0].lstrip("-")
+        action = text(told.get("action"))
+        switch = ast.copy_location(ast.Constant(not _SWITCHES[action]), call) if action in _SWITCHES else None
+        if name:
+            yield name.replace("-", "_"), action, told.get("default") or switch
 
 
 def later_defaults(tree: ast.Module) -> frozenset[str]:
     """Options whose default is set anew: `parser.set_defaults(batch=8)`."""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and called(node) == "set_defaults")
-    return frozenset(keyword.arg for call in calls for keyword in call.keywords if keyword.arg)
+    anew = calls(tree, "set_defaults")
+    return frozenset(keyword.arg for call in anew for keyword in call.keywords if keyword.arg)
 
 
 def own_options(tree: ast.Module) -> frozenset[str] | None:
     """The options of the one argparse parser that reads the command; None where another one may read it, too."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    others = (*_INTO_CLASSES[:-1], *_OF_ONE_CLASS, "parse_known_args", "add_arguments")
-    alone = sum(called(call) == "ArgumentParser" for call in calls) == 1
-    added = [call for call in calls if called(call) == "add_argument"]
+    others = calls(tree, *_INTO_CLASSES[:-1], *_OF_ONE_CLASS, "parse_known_args", "add_arguments")
+    added = calls(tree, "add_argument")
     spelled_out = all(any(isinstance(arg, ast.Constant) for arg in call.args) for call in added)
-    if not alone or not spelled_out or any(called(call) in others for call in calls):
+    if len(calls(tree, "ArgumentParser")) != 1 or not spelled_out or others:
         return None
     return names_of(tree)
 
@@ -197,28 +191,28 @@ def takes(tree: ast.Module, key: str, configured: bool) -> bool | None:
     own = own_options(tree)
     if own is not None:
         return name in own
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    if configured and any(called(call) in _FROM_A_FILE for call in calls):
+    if configured and calls(tree, *_FROM_A_FILE):
         return False  # `if len(sys.argv) == 2`: a file, or options
-    imported = {module.partition(".")[0] for module in _modules(tree)}
+    imported = {module.partition(".")[0] for module, _ in imports(tree)}
     if imported & NAMING:
-        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-        arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        texts = {*map(text, every(tree, ast.Constant))}
+        arguments = {node.arg for node in every(tree, ast.arg)}
         return not texts.isdisjoint((f"--{key.lstrip('-')}", f"--{name}", f"--{name.replace('_', '-')}")) or (
             not imported.isdisjoint(("fire", "typer")) and name in arguments
         )
-    defined = [call for call in calls if called(call).startswith("DEFINE_")]
+    defined = [call for call in calls(tree) if called(call).startswith("DEFINE_")]
     if "absl" in imported and defined:
-        return name in {_text(call.args[0]) for call in defined if call.args}
-    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    filled = [one for call in calls if called(call) in _OF_ONE_CLASS for one in _filled(call, {})]
+        return name in {text(call.args[0]) for call in defined if call.args}
+    classes = {node.name: node for node in every(tree, ast.ClassDef)}
+    filled = [one for call in calls(tree, *_OF_ONE_CLASS) for one in _filled(call, {})]
     if filled and all(one in classes for one in filled):
         return any(field == name for one in filled for field in _own_fields(classes[one]))
     if any(name in _own_fields(classes[one]) for one in filled_classes([tree]) if one in classes):
         return True
-    read = any(called(call) in {*_INTO_CLASSES, *_INTO_ONE, *_OF_ONE_CLASS} for call in calls)
-    read = read or any(called(call).endswith("Parser") for call in calls) or any(map(_may_read, _modules(tree)))
-    return None if read else False
+    read = calls(tree, *_INTO_CLASSES, *_INTO_ONE, *_OF_ONE_CLASS)
+    read = read or [call for call in calls(tree) if called(call).endswith("Parser")]
+    harmless = sys.stdlib_module_names | LIBRARIES | _OF_WHOLE_KEYS
+    return None if read or any(top in _COMMAND_LINES or top not in harmless for top in imported) else False
 
 
 def _own_fields(node: ast.ClassDef) -> list[str]:
@@ -228,28 +222,9 @@ def _own_fields(node: ast.ClassDef) -> list[str]:
     ]
 
 
-def _modules(tree: ast.Module) -> Iterator[str]:
-    """The modules that a file imports; "?" for one beside it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield "?" if node.level else node.module or ""
-
-
-def _may_read(module: str) -> bool:
-    top = module.partition(".")[0]
-    return top in _COMMAND_LINES or top not in sys.stdlib_module_names | LIBRARIES | _OF_WHOLE_KEYS
-
-
-def _text(node: ast.expr | None) -> str:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-
-
 def read_names(tree: ast.Module) -> frozenset[str]:
     """Names of attributes that the file reads of anything: an option that is not among them has no effect."""
-    loads = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load))
-    return frozenset(node.attr for node in loads)
+    return frozenset(node.attr for node in every(tree, ast.Attribute) if isinstance(node.ctx, ast.Load))
 
 
 def is_filled(name: str, tree: ast.Module) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from advisor.script.python_calls import called, once_set
+from advisor.script.python_calls import once_set
 from advisor.script.python_names import NameValues
+from advisor.script.python_tree import called, every
 from advisor.script.python_value import Evaluator
 
 Entry = tuple[str, ast.keyword | ast.expr, ast.expr]
@@ -43,17 +44,15 @@ class Spread:
 
     def __init__(self, tree: ast.Module, values: NameValues) -> None:
         self.values = values
-        nodes = list(ast.walk(tree))
-        self.parents = {id(child): node for node in nodes for child in ast.iter_child_nodes(node)}
+        self.parents = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         self.loads: dict[str, list[ast.Name]] = {}
-        for node in nodes:
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        for node in every(tree, ast.Name):
+            if isinstance(node.ctx, ast.Load):
                 self.loads.setdefault(node.id, []).append(node)
+        opened = (item for node in every(tree, ast.With) for item in node.items)
         self.streams = {
-            item.optional_vars.id: item.context_expr
-            for node in nodes if isinstance(node, ast.With)
-            for item in node.items if isinstance(item.optional_vars, ast.Name)
-        }  # fmt: skip
+            item.optional_vars.id: item.context_expr for item in opened if isinstance(item.optional_vars, ast.Name)
+        }
         self.once = dict(once_set(tree))
         self.handed = {name: self._handed(name) for name in self.once}
         """Name → how often it is handed on; None where something may change what it stands for."""

@@ -24,14 +24,14 @@ _RUNS = mark("an expression that only running it would tell")
 _LONGEST = 100_000
 _DTYPE = regex(r"(?:b?float|u?int|half|double|bool)\d*(?:_\w+)?\Z")
 """A type of torch's numbers: `torch.bfloat16` is as good as its name."""
-_ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
+ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
 }  # fmt: skip
 _COMPARISONS: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Is: operator.is_, ast.IsNot: operator.is_not,
 }  # fmt: skip
-_ORDERED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
+ORDERED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 _MOST = 1e30
@@ -73,7 +73,6 @@ class FileEnvironment(dict[str, str]):
         self.texts = set_once(tree)
 
     def sets(self, name: str) -> bool:
-        """Whether the file may set a variable."""
         return name in self.own or "" in self.own
 
 
@@ -186,7 +185,7 @@ class Evaluator:
         a, b = left.value, right.value
         if isinstance(a, str) and isinstance(b, str) and isinstance(node.op, ast.Add) and len(a) + len(b) < _LONGEST:
             return Evaluated(a + b, None, "", sources, assumed)
-        rule = _ARITHMETIC.get(type(node.op))
+        rule = ARITHMETIC.get(type(node.op))
         if (
             not isinstance(a, (int, float))
             or not isinstance(b, (int, float))
@@ -202,7 +201,7 @@ class Evaluator:
         sources, assumed = (*left.sources, *right.sources), (*left.assumed, *right.assumed)
         if not left.known or not right.known:
             return Evaluated(reason=left.reason or right.reason, sources=sources)
-        rule, ordered = _COMPARISONS.get(type(comparison)), _ORDERED.get(type(comparison))
+        rule, ordered = _COMPARISONS.get(type(comparison)), ORDERED.get(type(comparison))
         if rule is not None:
             return Evaluated(rule(left.value, right.value), None, "", sources, assumed)
         if ordered is not None and isinstance(left.value, (int, float)) and isinstance(right.value, (int, float)):

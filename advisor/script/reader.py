@@ -185,7 +185,6 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
 
 
 def _embedded(document: Document) -> Launch:
-    """The launch of Python in a here-document."""
     from advisor.script.python_file import python_launch, read_python
 
     return replace(python_launch(read_python(document)), launcher_unread=("",))

@@ -12,7 +12,7 @@ from advisor.bash.words import Exhausted, Unterminated
 from advisor.bash.writing import within
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say
-from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded
+from advisor.script.document import Changes, EditRequest, Rewrite, ScriptError, encoded, refused
 from advisor.script.launch import Script
 from advisor.script.literal import target
 from advisor.script.proof import sound
@@ -36,23 +36,23 @@ def name_instead(script: Script, launch_index: int, old: Path, new: Path) -> Ren
     """
     reading = _read(script, {})
     if script.documents[0].kind != "shell" or not 0 <= launch_index < len(reading.launches):
-        raise EditRefused(say("no command in it names the file"))
+        raise refused("no command in it names the file")
     launch = reading.launches[launch_index]
     naming = [number for number, word in enumerate(launch.command.fields) if _names(word.pieces, old)]
     if len(naming) != 1:
-        raise EditRefused(say("{count} words of its command name the file", count=len(naming)))
+        raise refused("{count} words of its command name the file", count=len(naming))
     (number,) = naming
     pieces = launch.command.fields[number].pieces
     if os.path.realpath(new.parent) != os.path.realpath(old.parent):
-        raise EditRefused(say("the new file lies in another folder"))
+        raise refused("the new file lies in another folder")
     found = target(cut(pieces, len(joined(pieces)) - len(encoded(old.name))), reading.data)
     if found is None or found.place.doc != 0:
-        raise EditRefused(say("its name is put together there"))
+        raise refused("its name is put together there")
     if others := reading.shared(found.place, launch, (number,)):
-        raise EditRefused(say("its name there also decides {others}", others=clean_line(listed(others), 200)))
+        raise refused("its name there also decides {others}", others=clean_line(listed(others), 200))
     written = within(new.name, "plain" if found.quotes else found.place.context, own_word=True, alone=False)
     if written is None:
-        raise EditRefused(say("the new name cannot stand there"))
+        raise refused("the new name cannot stand there")
     changes = Changes(script.documents)
     ShellEditor(reading, launch, changes).write(
         found.place, encoded(written), EditRequest("", None, f"{old.name} -> {new.name}")
@@ -66,9 +66,9 @@ def _read(script: Script, new: dict[str, bytes]) -> ShellReading:
     try:
         reading = read_shell(in_memory(script.documents, new), script.documents[0].path, script.positional)
     except (ScriptError, Unterminated, Exhausted) as error:
-        raise EditRefused(say("it cannot be read to its end")) from error
+        raise refused("it cannot be read to its end") from error
     if not reading.trace.whole:
-        raise EditRefused(say("it cannot be read to its end"))
+        raise refused("it cannot be read to its end")
     return reading
 
 
@@ -95,10 +95,10 @@ def _proven(
         changed = fields[word].removesuffix(old) + new
         expected[number] = ((*fields[:word], changed, *fields[word + 1 :]), environment)
     if expected != found:
-        raise EditRefused(say("the change cannot be made without side effects"))
+        raise refused("the change cannot be made without side effects")
     checks = sound([done])
     if failed := [check.what for check in checks if check.held is False]:
-        raise EditRefused(say("the patch was not proven: {failed}", failed=clauses(failed)))
+        raise refused("the patch was not proven: {failed}", failed=clauses(failed))
     return (say("nothing else moved"), *(check.what for check in checks if check.held))
 
 

@@ -60,17 +60,14 @@ class ShellReading(Struct, dict=True):
 
     @cached_property
     def data(self) -> list[bytes]:
-        """Bytes of the documents."""
         return [document.data for document in self.files.documents]
 
     @cached_property
     def starts(self) -> list[list[int]]:
-        """Line starts of the documents."""
         return [line_starts(data) for data in self.data]
 
     @cached_property
     def uses(self) -> Uses:
-        """Uses of all literals."""
         out = Uses()
         out.add(self.trace.uses)
         return out
@@ -93,7 +90,6 @@ class ShellReading(Struct, dict=True):
         return words | {(one.command.number, i): a.key for one, own in before for a in own for i in a.fields}
 
     def span(self, place: ByteRange) -> Span:
-        """A place as the public noun."""
         path = str(self.files.documents[place.doc].path)
         return Span(path, line_at(self.starts[place.doc], place.start), place.start, place.end)
 
@@ -171,7 +167,7 @@ def _meant(draft: ShellLaunch, data: bytes) -> Iterator[cuts.Cut]:
 
 def _find_launches(reading: ShellReading, base: Path) -> None:
     seen: dict[object, int] = {}
-    rounds: dict[tuple[int, int], list[int]] = {}
+    rounds: dict[object, list[int]] = {}
     candidates: list[tuple[TracedCommand, LauncherMatch, tuple[Argument, ...]]] = []
     found_in = [(command, command.found) for command in reading.trace.commands if command.found is not None]
     training = [(command, found) for command, found in found_in if found.trains]
@@ -187,15 +183,16 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
         or config_files.builds_a_trainer(reading.files, command, found, base)
     ]
     for command, found in training or engines or configured or launched:
-        rounds.setdefault(_origin(command), []).append(command.number)
+        origin = _origin(reading, command)
+        rounds.setdefault(origin, []).append(command.number)
         environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
-        identity = (_origin(command), tuple(shown(item) for item in command.fields), environment)
+        identity = (origin, tuple(shown(item) for item in command.fields), environment)
         if identity in seen:
             continue
         seen[identity] = command.number
         candidates.append((command, found, tuple(read_arguments(command.fields, found.arguments))))
     for command, found, arguments in candidates:
-        group = tuple(rounds[_origin(command)])
+        group = tuple(rounds[_origin(reading, command)])
         empty = Launch(len(reading.launches), found.program, (), {}, ())
         reading.launches.append(ShellLaunch(command, found, arguments, empty, group))
     reading.launches[:] = [_complete(reading, launch, base) for launch in reading.launches]
@@ -208,10 +205,13 @@ def _starts_ranks(command: TracedCommand, found: LauncherMatch) -> bool:
     return by_launcher and len(words) > found.arguments and not only_asks(words, found)
 
 
-def _origin(command: TracedCommand) -> tuple[int, int]:
-    """Where a command is written; text built at run time has an identity of its own."""
-    place = command.text.place(command.simple.start, command.simple.start, "plain")
-    return (-1 - id(command.text), command.simple.start) if place is None else (place.doc, place.start)
+def _origin(reading: ShellReading, command: TracedCommand) -> object:
+    """Where a command is written; of a text that is run, where its parts of several words are."""
+    start, text = command.simple.start, command.text
+    parts = text.deps(start, command.simple.end) if text.nested else ()
+    said = tuple(one for one in parts if b" " in reading.data[one.doc][one.start : one.end])
+    place = text.place(start, start, "plain")
+    return said or ((place.doc, place.start) if place is not None else (id(text), start))
 
 
 def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLaunch:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from advisor.bash.syntax import Assignment
-from advisor.bash.text import ByteRange, NotSet, OneWord, ShellValue, Varies, cut, joined, known
+from advisor.bash.text import ByteRange, NotSet, OneWord, ShellValue, Varies, cut, joined, known, sources
 from advisor.bash.words import Word
 from advisor.bash.wrapped import FILLERS
 from advisor.bash.writing import Site, is_safe, quote, within
@@ -15,15 +15,7 @@ from advisor.language import listed, say
 from advisor.regex import regex
 from advisor.script.arguments import DELETES, Argument
 from advisor.script.config_files import OPTIONS
-from advisor.script.document import (
-    ANEW,
-    Changes,
-    EditRefused,
-    EditRequest,
-    Value,
-    comment_text,
-    encoded,
-)
+from advisor.script.document import ANEW, Changes, EditRequest, Value, comment_text, encoded, refused
 from advisor.script.literal import target
 from advisor.script.shell import ShellLaunch, ShellReading, setting_place
 
@@ -40,8 +32,6 @@ _SWEEP = regex(r"(?:choice|range|interval|glob)\(|[^\[\]{}()'\",]+,")
 
 
 class ShellEditor:
-    """Collects the edits for one launch."""
-
     def __init__(
         self,
         reading: ShellReading,
@@ -64,21 +54,17 @@ class ShellEditor:
         ]
 
     def setting(self, wanted: EditRequest) -> None:
-        """Set, add or remove one setting."""
         marker, key = self.spelled(wanted.key)
         naming = [argument for argument in self.launch.arguments if argument.key in (key, DELETES + key)]
         existing = [argument for argument in naming if argument.key == key]
         if wanted.value is None:
             self.remove(existing, wanted)
         elif naming and naming[-1].key != key:
-            names = {"key": clean_line(key), "deletion": clean_line(DELETES + key)}
-            raise EditRefused(say("{key} is taken away by {deletion}; remove that by hand first.", **names))
+            raise refused("{key} is taken away by {deletion}; remove that by hand first.", key, deletion=DELETES + key)
         elif existing and self.is_swept(existing[-1]):
-            raise EditRefused(
-                say("{key} takes several values, one for each run: change it by hand.", key=clean_line(key))
-            )
+            raise refused("{key} takes several values, one for each run: change it by hand.", key)
         elif existing and (why := self.set_anew(existing[-1])):
-            raise EditRefused(say(ANEW, key=clean_line(key), why=clean_line(why)))
+            raise refused(ANEW, key, why=why)
         elif existing:
             self.change(existing[-1], wanted, wanted.value)
         else:
@@ -165,12 +151,14 @@ class ShellEditor:
             return False
         return self.replace_values(argument, wanted, value)
 
-    def replace_literal(self, pieces: ShellValue, value: str, wanted: EditRequest, alone: bool) -> bool:
+    def replace_literal(
+        self, pieces: ShellValue, value: str, wanted: EditRequest, alone: bool, *, own_word: bool = False
+    ) -> bool:
         found = target(pieces, self.reading.data)
         if found is None or found.place.doc != 0:
             return False
         start, end = found.place.start, found.place.end
-        own = any(word.doc == 0 and word.start <= start and end <= word.end for word in self.words)
+        own = own_word or any(word.doc == 0 and word.start <= start and end <= word.end for word in self.words)
         context = "plain" if found.quotes else found.place.context
         new = within(value, context, own_word=own, alone=alone and context == "plain")
         if new is None:
@@ -211,7 +199,7 @@ class ShellEditor:
         found = target(fields, self.reading.data) if at else None
         shared = found is None or self.others(found.place, (at[-1],), value)
         if not isinstance(value, str) or shared or not self.replace_literal(fields, value, wanted, False):
-            raise EditRefused(say("{key} is an option of the launcher: change it by hand.", key=clean_line(wanted.key)))
+            raise refused("{key} is an option of the launcher: change it by hand.", wanted.key)
 
     def write(self, place: ByteRange, new: bytes, wanted: EditRequest) -> None:
         self.changes.replace(place.doc, place.start, place.end, new, wanted.key)
@@ -220,10 +208,7 @@ class ShellEditor:
     def remove(self, existing: list[Argument], wanted: EditRequest) -> None:
         if not existing:
             if any(setting.key.lstrip("-") == wanted.key.lstrip("-") for setting in self.launch.launch.settings):
-                name = clean_line(wanted.key)
-                raise EditRefused(
-                    say("{key} is set in a config file; it cannot be taken away at the launch.", key=name)
-                )
+                raise refused("{key} is set in a config file; it cannot be taken away at the launch.", wanted.key)
             return
         for argument in existing:
             for index in argument.fields:
@@ -234,13 +219,12 @@ class ShellEditor:
     def remove_word(self, index: int, argument: Argument, wanted: EditRequest) -> None:
         """Take one argument away, with the blanks and the line continuation before it."""
         home = self.launch.command.fields[index].home
-        key = clean_line(wanted.key)
         if home is None or home.doc != 0:
-            raise EditRefused(say("{key} comes out of a computed text; there is no word to take away.", key=key))
+            raise refused("{key} comes out of a computed text; there is no word to take away.", wanted.key)
         others = self.reading.shared(home, self.launch, argument.fields)
         if others:
-            names = clean_line(listed(others), 200)
-            raise EditRefused(say("{key} stands in text that also decides {others}.", key=key, others=names))
+            told = clean_line(listed(others), 200)
+            raise refused("{key} stands in text that also decides {others}.", wanted.key, others=told)
         gap = _GAP.search(self.reading.data[0], max(0, home.start - 2000), home.start)
         start = gap.start() if gap else home.start
         self.changes.replace(0, start, home.end, b"")
@@ -251,17 +235,23 @@ class ShellEditor:
         simple, source = self.launch.command.simple, self.launch.command.text
         first, last = self.launch.command.fields[0], self.launch.command.fields[-1]
         if first.text in FILLERS and not known(last.pieces) and b"{}" not in source.data[simple.start : simple.last]:
-            names = {"name": first.text.decode(), "key": clean_line(key)}
-            raise EditRefused(
-                say("{name} puts what it reads behind the last argument, where it would win over {key}.", **names)
+            raise refused(
+                "{name} puts what it reads behind the last argument, where it would win over {key}.",
+                key,
+                name=first.text.decode(),
             )
         self.refuse_where_it_counts_not(key)
         if source.nested:
             self.add_nested(text, low, high, wanted)
             return
         place = source.place(simple.last, simple.last, "plain")
-        if place is None or place.doc != 0:
-            raise EditRefused(self.elsewhere(place))
+        if (place is None or place.doc != 0) and self.in_own_call(wanted, value):
+            return
+        here = [one for each in self.launch.arguments if each.key == key for v in each.values for one in sources(v)]
+        if own := [one for one in here if one.doc == 0 and (place is None or place.doc != 0)]:
+            line, keys = self.reading.span(own[0]).line, listed(self.reading.shared(own[0], self.launch, ()))
+            raise refused("Line {line} decides {keys}: change it by hand.", line=line, keys=keys)
+        place = self.in_script(place)
         data = self.reading.data[0]
         start = place.start - (simple.last - simple.start)
         lead = b" "
@@ -280,11 +270,12 @@ class ShellEditor:
         before = [argument.fields[-1] for argument in self.launch.arguments if argument.key == key]
         for index in range(len(self.launch.command.fields) - 1, max(before, default=0), -1):
             home = self.launch.command.fields[index].home
-            if home is None or home in self.words or home.doc != 0 or home.context != "plain":
+            if home is None or home in self.words or home.doc != 0 or home.context not in ("plain", "nested"):
                 continue
-            if self.reading.shared(home, self.launch, (index,)):
-                return False
             text, low, high = self.argument_text(marker, key, value, False, wanted.assigned)
+            plain = home.context == "plain" or all(map(is_safe, text.split(" ")))
+            if not plain or self.reading.shared(home, self.launch, (index,)):
+                return False
             self.changes.replace(0, home.end, home.end, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
             self.comment(wanted, home.start)
             return True
@@ -294,29 +285,26 @@ class ShellEditor:
         """Raises EditRefused where what stands last is no option, or is added to runs with configs of their own."""
         others = (argument for argument in self.launch.arguments if argument.key not in OPTIONS)
         taken = {index for argument in others for index in argument.fields}
-        fields, names = self.launch.command.fields, {"key": clean_line(key)}
+        fields = self.launch.command.fields
         for index in range(self.launch.found.arguments, len(fields)):
             word = fields[index]
             if word.text == b"--":
-                raise EditRefused(say("What stands behind `--` is no option: set {key} before it.", **names))
+                raise refused("What stands behind `--` is no option: set {key} before it.", key)
             if word.text.startswith(_NO_DASHES):
-                told = clean_line(word.text.decode("utf-8", "replace"), 80)
-                raise EditRefused(
-                    say("{word} begins with a dash that no program takes for `-`: mend that first.", word=told)
+                raise refused(
+                    "{word} begins with a dash that no program takes for `-`: mend that first.",
+                    word=clean_line(word.text.decode("utf-8", "replace"), 80),
                 )
             home = word.home if index not in taken else None
             for name in _WORDS.findall(self.reading.data[home.doc][home.start : home.end]) if home is not None else ():
                 if name in self.launch.command.anew:
-                    why = say("${name} is set anew in a loop", name=name.decode())
-                    raise EditRefused(say(ANEW, key=names["key"], why=why))
+                    raise refused(ANEW, key, why=say("${name} is set anew in a loop", name=name.decode()))
 
     def add_nested(self, text: str, low: int, high: int, wanted: EditRequest) -> None:
         """The command is a string that is run as shell text: only plain characters go in, on the same line."""
         at = self.nested_end()
         if at is None or not all(is_safe(word) for word in text.split(" ")):
-            raise EditRefused(
-                say("The command is built from text at run time; there is no safe place for an override.")
-            )
+            raise refused("The command is built from text at run time; there is no safe place for an override.")
         self.changes.replace(0, at, at, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
         self.comment(wanted, at)
 
@@ -327,10 +315,10 @@ class ShellEditor:
         simple, source = self.launch.command.simple, self.launch.command.text
         word = simple.words[-1]  # one that is put together ends elsewhere than the command does
         begin = word.start if word.end == simple.last else simple.last - 1
-        place = source.place(begin, simple.last, "nested")
-        if place is not None and place.doc == 0:
+        home, place = source.home, source.place(begin, simple.last, "nested")
+        tail = source.place(simple.last - 1, simple.last, "nested")
+        if place is not None and place.doc == 0 and (home is None or home.start <= place.start < home.end):
             return place.end
-        home, tail = source.home, source.place(simple.last - 1, simple.last, "nested")
         if home is None or home.doc != 0:
             return None
         if tail is not None and tail.doc == 0 and home.start < tail.start and tail.end < home.end:
@@ -361,15 +349,17 @@ class ShellEditor:
             shown = value if isinstance(value, str) else list_text(value)
             head, tail = f"{marker}{key}=", quote(shown) if shown else ""
         if not re.fullmatch(r"[+~]{0,2}[\w./@:\[\]-]+[= ]?", head):
-            raise EditRefused(say("{key} is not the name of a setting.", key=clean_line(key)))
+            raise refused("{key} is not the name of a setting.", key)
         return head + tail, len(encoded(head)), len(encoded(head + tail))
 
-    def elsewhere(self, place: ByteRange | None) -> str:
-        """Why a command that does not stand in the given script is not edited."""
+    def in_script(self, place: ByteRange | None) -> ByteRange:
+        """The place of a command. Raises EditRefused where that is not in the given script."""
         if place is None:
-            return say("The command stands in another file, a string; edit that one.")
-        file = clean_line(str(self.reading.files.documents[place.doc].path))
-        return say("The command stands in another file, {file}; edit that one.", file=file)
+            raise refused("The command stands in another file, a string; edit that one.")
+        if place.doc != 0:
+            file = f"{self.reading.files.documents[place.doc].path}:{self.reading.span(place).line}"
+            raise refused("The command stands in another file, {file}; edit that one.", file=file)
+        return place
 
     def comment(self, wanted: EditRequest, offset: int) -> None:
         """One comment line above the statement that was edited."""

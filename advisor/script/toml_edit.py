@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 
-from advisor.hostile import clean_line
-from advisor.language import say
 from advisor.regex import regex
-from advisor.script.document import EditRefused, EditRequest, Value, comment_text, encoded
+from advisor.script.document import EditRequest, Value, comment_text, encoded, refused
 from advisor.script.keyed import Table
 from advisor.script.keyed_edit import KeyedEditor
 
@@ -17,8 +15,6 @@ _BARE_KEY = regex(r"[A-Za-z0-9_-]+\Z")
 
 
 class TomlEditor(KeyedEditor):
-    """Collects the edits of one TOML document."""
-
     def text(self, value: Value, style: str, flow: bool) -> str:
         """A value in TOML's syntax, in the quotes that the old one had."""
         if isinstance(value, tuple):
@@ -36,19 +32,18 @@ class TomlEditor(KeyedEditor):
         folder, _, name = key.rpartition(".")
         table = self.keyed.tables.get(folder)
         if any(part.isdigit() for part in key.split(".")) and table is None:
-            raise EditRefused(say("{key} is an element that the file does not have.", key=clean_line(wanted.key)))
+            raise refused("{key} is an element that the file does not have.", wanted.key)
         parts = folder.split(".") if folder else []
         above = [".".join(parts[: depth + 1]) for depth in range(len(parts))]
         if any(self.keyed.find(part) for part in above):
-            raise EditRefused(say("A part of {key} is already a plain value or a list.", key=clean_line(wanted.key)))
+            raise refused("A part of {key} is already a plain value or a list.", wanted.key)
         if table is not None:
             self.insert(table, [name], wanted, value)
             return
         inline = any(part in self.keyed.tables and self.keyed.tables[part].flow for part in above)
         dotted = any(e.key.startswith(f"{folder}.") and not self._under_header(e.key) for e in self.keyed.entries)
         if inline or dotted:
-            file = clean_line(str(self.document.path))
-            raise EditRefused(say("{file} has no table that {key} could stand in.", file=file, key=clean_line(key)))
+            raise refused("{file} has no table that {key} could stand in.", key, file=self.document.path)
         header = ".".join(map(_label, parts))
         self._append(f"[{header}]", f"{_label(name)} = ", value, wanted)
 
@@ -65,7 +60,7 @@ class TomlEditor(KeyedEditor):
             at = table.closer if table.empty else table.end
             self.changes.replace(self.number, at, at, new, wanted.key, (len(new) - len(encoded(shown)), len(new)))
             return
-        newline = b"\r\n" if b"\r\n" in self.data else b"\n"
+        newline = self.document.newline
         comment = b"# " + comment_text(wanted.comment) + newline if wanted.comment else b""
         line = comment + encoded(label + shown)
         at = self.data.find(b"\n", table.end)
@@ -79,7 +74,7 @@ class TomlEditor(KeyedEditor):
         self.changes.replace(self.number, at, at, line, wanted.key, (end - len(encoded(shown)), end))
 
     def _append(self, header: str, label: str, value: Value, wanted: EditRequest) -> None:
-        newline = b"\r\n" if b"\r\n" in self.data else b"\n"
+        newline = self.document.newline
         shown = encoded(self.text(value, "plain", False))
         comment = b"# " + comment_text(wanted.comment) + newline if wanted.comment else b""
         lead = newline if self.data.endswith(b"\n") else newline * 2

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NoReturn
 
 from advisor.hostile import clean_line
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.regex import regex
-from advisor.script.document import Document, ScriptError
-from advisor.script.keyed import Keyed, KeyedEntry, Table, ValueStyle
+from advisor.script.document import Document
+from advisor.script.keyed import Keyed, KeyedEntry, Scanner, Table, ValueStyle
 
 _BLANK = regex(rb"[ \t]*")
 _GAP = regex(rb"(?:[ \t\r\n]|#[^\n]*)*")
@@ -41,21 +40,14 @@ def read_toml(document: Document) -> Keyed:
     return _TomlReader(document).read()
 
 
-class _TomlReader:
-    """A scanner; `at` is the byte behind what was read."""
+class _TomlReader(Scanner):
+    not_valid = mark("{file}, line {line}: not valid TOML, {problem}.")
 
     def __init__(self, document: Document) -> None:
-        self.document = document
-        self.data = document.data
-        self.keyed = Keyed()
-        self.at = 3 if self.data.startswith(b"\xef\xbb\xbf") else 0
+        super().__init__(document)
         self.rows: dict[str, int] = {}
         """Array of tables → how many elements it has."""
         self.headed: set[str] = set()
-
-    def fail(self, at: int, problem: str) -> NoReturn:
-        where = {"file": clean_line(str(self.document.path)), "line": self.document.line_of(min(at, len(self.data)))}
-        raise ScriptError(say("{file}, line {line}: not valid TOML, {problem}.", **where, problem=problem))
 
     def read(self) -> Keyed:
         here, end = "", self.at
@@ -124,7 +116,6 @@ class _TomlReader:
             self.at += 1
 
     def pair(self, below: str, depth: int, *, flow: bool) -> None:
-        """Read `key = value`."""
         start = self.at
         key = ".".join([below, *self.name()] if below else self.name())
         if self.data[self.at : self.at + 1] != b"=":

@@ -10,12 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.bash.text import ShellValue, cut, joined, line_at, line_starts
-from advisor.hostile import clean_line
-from advisor.language import say
-from advisor.script.document import Changes, Document, EditRefused, EditRequest, Setting, Span
-from advisor.script.keyed import settings_of
+from advisor.script.document import Changes, Document, EditRequest, Setting, Span, refused
+from advisor.script.keyed import read_keyed, settings_of
 from advisor.script.keyed_edit import KeyedEditor
-from advisor.script.keyed_file import read_keyed
 from advisor.script.literal import target
 
 _EXPANDED = (b"$", b"`", b"\\")
@@ -66,11 +63,10 @@ def edit_written(written: WrittenFile, wanted: EditRequest, prefix: str, changes
         places = [piece.place for piece in (*before, *covered) if piece.text]
         first, last = (places[0], places[-1]) if places else (None, None)
         if first is None or last is None or any(p is None or p.doc != 0 or p.context != first.context for p in places):
-            raise EditRefused(say("{key} is written from text that stands elsewhere.", key=clean_line(wanted.key)))
+            raise refused("{key} is written from text that stands elsewhere.", wanted.key)
         safe = first.context == "single" or not any(sign in edit.new for sign in _EXPANDED)
         quoted = {"single": b"'", "double": b'"'}.get(first.context, b"")
         if first.context not in ("heredoc", "single", "double") or not safe or (quoted and quoted in edit.new):
-            key = clean_line(wanted.key)
-            raise EditRefused(say("{key} stands in quotes that cannot hold the new value.", key=key))
+            raise refused("{key} stands in quotes that cannot hold the new value.", wanted.key)
         start = first.end if before else first.start
         changes.replace(0, start, last.end if covered else start, edit.new, wanted.key)

@@ -9,6 +9,7 @@ from textual.widget import Widget
 
 from advisor.language import Sayings, mark, say
 from advisor.memory.cells import OWNERS, TITLES
+from advisor.memory.fit import ROOM_WORDS, Room
 from advisor.tui.keys import Hint, hints
 from advisor.tui.page import Page
 from advisor.tui.proof import LEGEND
@@ -22,6 +23,16 @@ _BASES: Sayings[Basis] = Sayings(
         "computed": "a formula, and all its inputs are known",
         "estimated": "a formula, and an input was assumed; the arithmetic (a) names it",
         "documented": "a documented case did this",
+    }
+)
+_ROOMS: Sayings[Room] = Sayings(
+    {
+        "fits": "it leaves the margin free",
+        "unsure": "expected to fit; with longer rows, or if what nothing explains grows, it may not",
+        "tight": "below the limit, but it eats into the margin",
+        "over": "more than there is",
+        "passed": "more than there is by the count, but the run got past it",
+        "engine": "the rollout engine has no room for its cache",
     }
 )
 _LABEL = 16
@@ -46,6 +57,9 @@ def signs_rows(width: int) -> list[Row]:
     )
     out += [BLANK, heading(say("Letters of the memory bars")), *flow(letters, width, 2)]
     out += [*flow([say("· free"), say("| the limit")], width, 2)]
+    out += [BLANK, heading(say("Words behind the memory bars"))]
+    for room in _ROOMS:
+        out += labelled(f"  {ROOM_WORDS[room]}", _ROOMS[room], width, _LABEL)
     return [*out, BLANK, heading(say("Letters beside log lines")), *flow(say(LEGEND).split("  "), width, 2)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Container
 from itertools import groupby
 
 from advisor.hostile import cells
-from advisor.language import Sayings, clauses, say, say_count
+from advisor.language import Sayings, clauses, mark, say, say_count
 from advisor.memory.cells import OWNERS, TITLES, Ledger, Owner, PhaseSum, Place
 from advisor.memory.fit import ASIDE, ROOM_WORDS, Room, room_of
 from advisor.plan.plan import Plan
@@ -252,7 +252,9 @@ def fit_words(plan: Plan) -> Toned:
     """Whether the selected steps fit, in one clause."""
     chosen = say_count("{number} change on", "{number} changes on", len(plan.selected()))
     if plan.fit.fits_beside == "host":
-        return Toned(say("{changes}: the cards suffice; the nodes' RAM is not known", changes=chosen), "warn")
+        enough = mark("{changes}: the cards suffice; the nodes' RAM is not known")
+        perhaps = mark("{changes}: the cards may suffice; the nodes' RAM is not known")
+        return Toned(say(perhaps if plan.fit.doubted else enough, changes=chosen), "warn")
     if plan.fits is None:
         return Toned(say("{changes}: whether that fits cannot be computed", changes=chosen), "warn")
     if plan.fit.verdict == "may_not_fit":

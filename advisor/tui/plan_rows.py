@@ -10,6 +10,7 @@ from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, mark, say, say_count
 from advisor.line_breaks import cut
 from advisor.memory.cells import Place
+from advisor.plan.own_number import SMALL
 from advisor.plan.patch import WRITABLE
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.tui.facts import short_name
@@ -427,6 +428,8 @@ class NumberField:
                 "beside what is on no number from {least} to {most} fits", least=tried[0].text, most=tried[-1].text
             )
         told = {"least": fitting[0].text, "most": fitting[-1].text}
+        if len(fitting) - 1 < fitting[-1].value - fitting[0].value < SMALL:  # the framework takes none between
+            return say("beside what is on these fit: {numbers}", numbers=listed(one.text for one in fitting))
         if below is None and above is None:
             return say("beside what is on every number from {least} to {most} fits", **told)
         if above is None:

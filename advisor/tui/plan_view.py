@@ -171,7 +171,7 @@ class PlanScreen(StageScreen):
         step = self.chosen
         if step is None or not takes_number(step):
             return
-        self._field = NumberField(step, step.number)
+        self._field, self.ui.note = NumberField(step, step.number), ""
         self.set_focus(None)  # digits and arrows are the field's
         driver, state = self.ui.driver(), self.ui.known
 

@@ -122,10 +122,11 @@ def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
 
 
 def box_rows(state: State, width: int) -> list[Row]:
-    """What this box has, in one or two lines."""
+    """What this box has, or the one that trained, in one or two lines."""
     asked = state.run.topology.asked
+    here = state.machine.sources.get("gpus") == "measured"
     facts = [gpu_words(state.machine, asked), host_words(state.machine), *library_words(state.machine, state.run)]
-    return [heading(say(BOX)), *flow(facts, width, 2, gap=" · ")]
+    return [heading(say(BOX) if here else say("What the run had")), *flow(facts, width, 2, gap=" · ")]
 
 
 def cause_rows(state: State, width: int) -> list[Row]:

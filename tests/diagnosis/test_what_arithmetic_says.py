@@ -64,7 +64,10 @@ def test_the_peak_of_a_step_and_what_sleep_leaves_are_evidence() -> None:
     assert not peak_facts(peaks, None)
     left = tuple(read("still_used", size, number) for number, size in enumerate((4, 11, 25), 1))
     assert "sleep.left_grows" in left_facts(Crash("oom", "gpu", "unknown", readings=left))
-    assert "sleep.left_grows" not in left_facts(Crash("oom", "gpu", "unknown", readings=left[:2]))
+    level = tuple(read("still_used", size, number) for number, size in enumerate((4, 11, 11, 11), 1))
+    for readings in (left[:2], level):
+        assert "sleep.left_grows" not in left_facts(Crash("oom", "gpu", "unknown", readings=readings))
+    assert not left_facts(Crash("oom", "host", "unknown", readings=left))
 
 
 def test_lines_that_break_off_do_not_speak_of_a_kill_where_the_user_knows_better(tmp_path: Path) -> None:

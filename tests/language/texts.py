@@ -15,6 +15,7 @@ ADVISOR = Path(__file__).parents[2] / "advisor"
 SAYERS = {
     "say": (0,),
     "mark": (0,),
+    "refused": (0,),
     "say_count": (1,),
     "Binding": (2,),
     "quantity": (0,),
@@ -25,6 +26,8 @@ SAYERS = {
     "knob": (1,),
 }
 """Name of a function → which of its arguments are texts. The words of a key are said where the key is shown."""
+_SPEAKS = ("from advisor.language import", "amount import", "refused(")
+"""What is in the source of a file that says something."""
 NAMED = {"tooltip"}
 """Arguments by name that are texts too."""
 
@@ -40,7 +43,7 @@ def program_texts() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for file in sorted(ADVISOR.rglob("*.py")):
         source = file.read_text("utf-8")
-        speaks = "from advisor.language import" in source or "amount import" in source or file.name == "language.py"
+        speaks = any(word in source for word in _SPEAKS) or file.name == "language.py"
         for text, line in said_in(source) if speaks else ():
             found.setdefault(room_of(file), {}).setdefault(text, f"{file.relative_to(ADVISOR.parent)}:{line}")
     return found

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from advisor.machine.batch import batch_memory
+from advisor.knowledge import open_knowledge
+from advisor.machine.batch import batch_memory, with_cards
+from advisor.machine.inventory import Machine
 from advisor.request import SessionRequest
 from advisor.session import open_session
 from tests.loops import each
@@ -85,3 +87,10 @@ def test_a_job_that_was_killed_at_its_own_limit_is_told_to_raise_it(tmp_path: Pa
     assert state.diagnosis.cause == "host-limit"
     assert open_session(replace(asked, host_ram="700GB")).machine.host.limit_bytes == 160 * GIB
     assert open_session(replace(asked, host_ram="150GB")).machine.host.ceiling_bytes == 150 * GIB
+
+
+def test_the_cards_that_slurm_is_asked_for_are_the_runs() -> None:
+    for asked, name, count in (("gpu:a100:8", "A100", 8), ("gpu:h100:4", "H100-80GB", 4), ("gpu:2", "GPU", 2)):
+        cards = with_cards(Machine(), f"#SBATCH --gres={asked}\nsrun train\n", open_knowledge().gpus).gpus
+        assert [card.name for card in cards] == [name] * count
+        assert (cards[0].total_bytes is None) is (name != "H100-80GB")

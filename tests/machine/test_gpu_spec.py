@@ -119,6 +119,17 @@ def test_an_unknown_name_with_a_number_is_a_card_of_unknown_memory(text: str):
         gpus_from(text, FACTS)
 
 
+def test_a_count_of_cards_that_nobody_knows_is_refused_with_the_form_and_a_bare_count_is_of_unnamed_ones() -> None:
+    from advisor.machine.describe import described
+
+    for named in (True, False):
+        with pytest.raises(ValueError, match="FOO99-24GB"):
+            described(FACTS, gpus="8xFOO99", named=named)
+    cards = described(FACTS, gpus="8").gpus
+    assert len(cards) == 8
+    assert "which cards" in cards[0].problem
+
+
 def test_too_many_cards_for_a_node_point_to_nodes():
     with pytest.raises(ValueError, match="--nodes"):
         parse_gpus("1000xT4,1000xT4", FACTS)

@@ -21,7 +21,7 @@ K = load_knowledge()
 A = "actor_rollout_ref."
 
 
-def launch(program: str, environment: dict[str, str] | None = None, /, **settings: str) -> Launch:
+def launch(program: str, environment: dict[str, str] | None = None, /, **settings: str | tuple[()]) -> Launch:
     made = tuple(Setting(key.replace("__", "."), value, "command") for key, value in settings.items())
     return Launch(0, program, (), environment or {}, made)
 
@@ -102,29 +102,11 @@ def test_an_unknown_program_gives_a_run_without_knobs_but_with_its_gpus() -> Non
 
 def test_ms_swift_counts_the_processes_of_the_environment_and_leaves_the_last_card_to_the_engine() -> None:
     env = {"NPROC_PER_NODE": "3", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
-    made = Launch(
-        0,
-        "swift rlhf",
-        (),
-        env,
-        tuple(
-            Setting(k, v, "command")
-            for k, v in {
-                "--rlhf_type": "grpo",
-                "--use_vllm": "true",
-                "--deepspeed": "zero3",
-                "--per_device_train_batch_size": "8",
-                "--num_generations": "8",
-            }.items()
-        ),
-    )
+    given = {"--rlhf_type": "grpo", "--use_vllm": "true", "--deepspeed": "zero3", "--num_generations": "8"}
+    made = launch("swift rlhf", env, **given, **{"--per_device_train_batch_size": "8"})
     run = built(made, gpus(4), libraries={"ms-swift": "3.1.1"}).run
-    assert (run.era, run.topology.actor_gpus, run.topology.rollout_gpus, run.topology.colocated) == (
-        "v3.1",
-        3,
-        1,
-        False,
-    )
+    cards = run.topology
+    assert (run.era, cards.actor_gpus, cards.rollout_gpus, cards.colocated) == ("v3.1", 3, 1, False)
     assert run.number("actor.zero_stage") == 3
 
 
@@ -154,17 +136,13 @@ def test_log_settings_fill_holes_and_never_overrule_the_script() -> None:
 
 
 def test_openrlhf_groups_are_apart_unless_colocated() -> None:
-    settings = {
-        "--actor_num_nodes": "4",
-        "--actor_num_gpus_per_node": "8",
-        "--vllm_num_engines": "4",
-        "--vllm_tensor_parallel_size": "8",
-    }
-    made = tuple(Setting(k, v, "command") for k, v in settings.items())
-    apart = built(Launch(0, "openrlhf.cli.train_ppo_ray", (), {}, made), gpus(8)).run.topology
+    actor = {"--actor_num_nodes": "4", "--actor_num_gpus_per_node": "8"}
+    engines = {"--vllm_num_engines": "4", "--vllm_tensor_parallel_size": "8"}
+    given = {**actor, **engines}
+    apart = built(launch("openrlhf.cli.train_ppo_ray", **given), gpus(8)).run.topology
     assert (apart.actor_gpus, apart.rollout_gpus, apart.colocated) == (32, 32, False)
-    flag = Setting("--colocate_all_models", (), "command")
-    assert built(Launch(0, "openrlhf.cli.train_ppo_ray", (), {}, (*made, flag)), gpus(8)).run.topology.colocated
+    beside = launch("openrlhf.cli.train_ppo_ray", **given, **{"--colocate_all_models": ()})
+    assert built(beside, gpus(8)).run.topology.colocated
 
 
 @each(
@@ -200,7 +178,6 @@ def test_where_nothing_is_set_the_key_counts_whose_default_says_something() -> N
     """use_galore's false names no optimizer: optim is the key to set."""
     made = launch("llamafactory-cli train", stage="sft", finetuning_type="full")
     carrier = built(made, gpus(8), libraries={"llamafactory": "0.9.3"}).natives.carrier("actor.optimizer")
-    assert carrier is not None
     assert carrier.key == "optim"
 
 

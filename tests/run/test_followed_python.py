@@ -61,13 +61,11 @@ def test_a_change_is_written_into_the_file_and_proved_beside_what_its_command_sa
 
 def test_a_program_that_is_given_settings_on_its_command_keeps_them(tmp_path: Path) -> None:
     state = opened(tmp_path, "python train_grpo.py --per_device_train_batch_size 2 --num_generations 4")
-    assert state.script is not None
     assert state.script.documents[0].path.name == "run.sh"
 
 
 def test_a_file_that_configures_no_trainer_is_not_followed(tmp_path: Path) -> None:
     state = opened(tmp_path, "accelerate launch train_grpo.py", "import torch\nprint(torch.ones(2))\n")
-    assert state.script is not None
     assert state.script.documents[0].path.name == "run.sh"
 
 
@@ -97,7 +95,6 @@ def test_options_of_the_files_own_parser_are_worth_what_the_command_gives_them(t
 
 def test_an_option_that_the_file_does_not_have_leaves_the_command_as_it_is(tmp_path: Path) -> None:
     state = opened(tmp_path, "torchrun --nproc_per_node 8 train_grpo.py --batch 2 --gradient_checkpointing", OPTIONS)
-    assert state.script is not None
     assert state.script.documents[0].path.name == "run.sh"
 
 

@@ -161,7 +161,6 @@ def test_a_file_name_alone_is_no_framework(tmp_path):
 
 def test_options_of_trl_itself_are(tmp_path):
     found = recognised(tmp_path, f"{TRL} --per_device_train_batch_size 4")
-    assert found.framework is not None
     assert found.framework.framework == "trl"
     assert no_place(found, launched(tmp_path, f"{TRL} --per_device_train_batch_size 4")[0]) == ""
 

@@ -2,56 +2,35 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 from advisor.memory.adapters import ATTENTION, MLP, adapter_parameters
 from advisor.memory.layer import kv_of_token
-from advisor.run.config_file import read_config
+from advisor.run.config_file import shape_in
 from advisor.run.geometry import kv_bytes_per_token, parameters_of
 from tests.memory.runs import shape
+from tests.run.model_configs import decoder
 
-NEXT: dict[str, Any] = {
-    "model_type": "qwen3_next",
-    "hidden_size": 2048,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 2,
-    "head_dim": 256,
-    "intermediate_size": 5120,
-    "vocab_size": 151936,
-    "tie_word_embeddings": False,
-    "num_experts": 512,
-    "num_experts_per_tok": 10,
-    "moe_intermediate_size": 512,
-    "shared_expert_intermediate_size": 512,
-    "full_attention_interval": 4,
-    "linear_num_value_heads": 32,
-    "linear_num_key_heads": 16,
-    "linear_key_head_dim": 128,
-    "linear_value_head_dim": 128,
-}
+EXPERTS = {"num_experts": 512, "num_experts_per_tok": 10}
+EXPERTS |= {"moe_intermediate_size": 512, "shared_expert_intermediate_size": 512}
+LINEAR = {"linear_num_value_heads": 32, "linear_num_key_heads": 16, "full_attention_interval": 4}
+LINEAR |= {"linear_key_head_dim": 128, "linear_value_head_dim": 128}
+OWN = {"head_dim": 256, "tie_word_embeddings": False, **EXPERTS, **LINEAR}
+NEXT: dict[str, Any] = decoder("qwen3_next", 2048, 48, 16, 2, 5120, 151936, **OWN)
 
 
-def test_a_config_of_such_a_model_gives_the_shape_that_is_known(tmp_path: Path) -> None:
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps(NEXT))
-    fact = read_config(file)
-    assert fact is not None
+def test_a_config_of_such_a_model_gives_the_shape_that_is_known() -> None:
+    fact = shape_in(NEXT, "x")
     assert parameters_of(fact) == 79_674_391_296
     assert parameters_of(fact) == shape("Qwen/Qwen3-Next-80B-A3B-Instruct").parameters
 
 
-def test_the_config_of_one_that_sees_has_its_tower(tmp_path: Path) -> None:
+def test_the_config_of_one_that_sees_has_its_tower() -> None:
     text = NEXT | {"model_type": "qwen3_5_moe_text", "num_hidden_layers": 40, "vocab_size": 248320}
     text |= {"num_experts": 256, "num_experts_per_tok": 8, "layer_types": (["linear_attention"] * 3 + ["full"]) * 10}
     del text["intermediate_size"]
     vision = {"model_type": "qwen3_5_moe", "depth": 27, "patch_size": 16}
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps({"model_type": "qwen3_5_moe", "text_config": text, "vision_config": vision}))
-    fact = read_config(file)
-    assert fact is not None
+    fact = shape_in({"model_type": "qwen3_5_moe", "text_config": text, "vision_config": vision}, "x")
     assert parameters_of(fact) == shape("Qwen/Qwen3.5-35B-A3B").parameters
 
 
@@ -70,34 +49,12 @@ def test_an_adapter_on_all_layers_is_on_the_linear_ones_too() -> None:
 
 
 def test_latent_attention_is_cached_as_before() -> None:
-    assert kv_bytes_per_token_of("GLM-4.7-Flash") == 2 * 47 * (512 + 64)
+    assert shape("GLM-4.7-Flash").kv_bytes_per_token == 2 * 47 * (512 + 64)
 
 
-def kv_bytes_per_token_of(name: str) -> int:
-    return shape(name).kv_bytes_per_token
-
-
-def test_mixtures_of_glm_have_two_norms_a_layer(tmp_path: Path) -> None:
-    config = {
-        "model_type": "glm4_moe",
-        "hidden_size": 4096,
-        "num_hidden_layers": 46,
-        "num_attention_heads": 96,
-        "num_key_value_heads": 8,
-        "head_dim": 128,
-        "intermediate_size": 10944,
-        "moe_intermediate_size": 1408,
-        "n_routed_experts": 128,
-        "n_shared_experts": 1,
-        "num_experts_per_tok": 8,
-        "first_k_dense_replace": 1,
-        "attention_bias": True,
-        "vocab_size": 151552,
-        "tie_word_embeddings": False,
-    }
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps(config))
-    fact = read_config(file)
-    assert fact is not None
+def test_mixtures_of_glm_have_two_norms_a_layer() -> None:
+    experts = {"n_routed_experts": 128, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 1408}
+    own = {"head_dim": 128, "first_k_dense_replace": 1, "attention_bias": True, "tie_word_embeddings": False}
+    fact = shape_in(decoder("glm4_moe", 4096, 46, 96, 8, 10944, 151552, **experts, **own), "x")
     assert kv_bytes_per_token(fact) == shape("GLM-4.5-Air").kv_bytes_per_token
     assert abs(parameters_of(fact) - shape("zai-org/GLM-4.5-Air").parameters) < 1e4

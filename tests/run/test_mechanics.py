@@ -33,7 +33,6 @@ def sitting(folder: Path, mechanics: str = "") -> State:
 
 def test_a_dialect_without_mechanics_is_counted_by_assumptions_that_are_printed(tmp_path: Path) -> None:
     state = sitting(tmp_path)
-    assert state.ledger is not None
     assert state.ledger.basis == "estimated"
     said = [text for text in state.ledger.assumed if "the dialect does not say" in text]
     assert len(said) == 1

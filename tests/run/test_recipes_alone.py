@@ -69,12 +69,9 @@ def test_a_configuration_alone_does_not_tell_what_its_launcher_shards(tmp_path: 
     script = tmp_path / "run.sh"
     script.write_text("python -m trl.scripts.sft --config config.yaml\n")
     started = open_session(SessionRequest(script, gpus="8xH100-80GB"))
-    assert alone.ledger is not None
     assert started.ledger is not None
     ends = [found.ledger.phase("gpu", "actor_update") for found in (alone, started) if found.ledger is not None]
     widest, whole = ends
-    assert widest is not None
-    assert whole is not None
     assert widest.low < 80 * 2**30 < whole.low
     assert any("the command that starts it" in one for one in alone.ledger.assumed)
 
@@ -93,6 +90,4 @@ def test_nor_does_a_program_of_one_s_own(tmp_path: Path) -> None:
     assert alone is not None
     assert started is not None
     widest, whole = (found.phase("gpu", "optimizer_step") for found in (alone, started))
-    assert widest is not None
-    assert whole is not None
     assert widest.low < 80 * 2**30 < whole.low

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from advisor.run.resume import Resumption, cost_of_a_death, last_checkpoint, resumption_of
-from advisor.script.document import Setting
-from advisor.script.launch import Launch
 
-from .test_binding import K, built, gpus
+from .test_binding import K, built, gpus, launch
 
 HERE = Path("/run")
 VERL = {"actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": "1", "trainer.n_gpus_per_node": "8"}
@@ -20,8 +18,7 @@ OPENRLHF = {"--actor_num_gpus_per_node": "8", "--vllm_num_engines": "4", "--save
 
 
 def resumed(program: str, settings: dict[str, str | tuple[()]], start: Path = HERE, **libraries: str) -> Resumption:
-    made = tuple(Setting(key, value, "command") for key, value in settings.items())
-    return resumption_of(built(Launch(0, program, (), {}, made), gpus(8), libraries=libraries), start)
+    return resumption_of(built(launch(program, **settings), gpus(8), libraries=libraries), start)
 
 
 def verl(start: Path = HERE, version: str = "0.6.0", **settings: str) -> Resumption:
@@ -81,7 +78,6 @@ def test_a_checkpoint_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
         if whole:
             (tmp_path / f"checkpoint-{saved}" / "trainer_state.json").write_text("{}")
     found = last_checkpoint(run)
-    assert found is not None
     assert found.step == 5
     assert last_checkpoint(run, since=os.stat(found.path).st_mtime + 60) is None
 
@@ -92,7 +88,6 @@ def test_easyr1_names_its_last_step_in_json(tmp_path: Path) -> None:
     (tmp_path / "global_step_15" / "actor").mkdir(parents=True)
     (tmp_path / "checkpoint_tracker.json").write_text(json.dumps({"best_global_step": 5, "last_global_step": 15}))
     found = last_checkpoint(run)
-    assert found is not None
     assert found.step == 15
 
 

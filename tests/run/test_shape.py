@@ -18,20 +18,12 @@ from advisor.run.shape import find_shape, match_alias, size_in_name
 from tests.loops import each
 from tests.measured.published import ledger_of
 from tests.plain_yaml import plain_yaml
+from tests.run.model_configs import decoder
 
 MODELS = msgspec.convert(plain_yaml(Path(__file__).parents[2] / "knowledge" / "models.yaml"), list[ModelFact])
 INEXACT = {"Moonlight-16B-A3B": 2e-7}
 """Relative error allowed where the published total holds 1 728 more parameters than the shape explains."""
-QWEN_7B = {
-    "model_type": "qwen2",
-    "hidden_size": 3584,
-    "num_hidden_layers": 28,
-    "intermediate_size": 18944,
-    "num_attention_heads": 28,
-    "num_key_value_heads": 4,
-    "vocab_size": 152064,
-    "tie_word_embeddings": False,
-}
+QWEN_7B = decoder("qwen2", 3584, 28, 28, 4, 18944, 152064, tie_word_embeddings=False)
 
 
 def nowhere(_: str) -> None:
@@ -99,7 +91,6 @@ def test_every_model_has_a_source_and_an_alias_of_its_own() -> None:
 )
 def test_a_name_finds_the_most_literal_model(name: str, model: str) -> None:
     found = find_shape(name, MODELS, nowhere)
-    assert found is not None
     assert (found.name, found.basis, found.note) == (model, "computed", f"models.yaml: {model}")
 
 
@@ -119,23 +110,19 @@ def test_qwen_sizes_do_not_run_into_each_other() -> None:
 
 def test_an_unknown_name_with_a_size_gives_an_estimate_that_says_so() -> None:
     found = find_shape("acme/SuperReasoner-9B-Chat", MODELS, nowhere)
-    assert found is not None
     assert (found.basis, found.parameters) == ("estimated", 9_000_000_000)
     assert "9.00B" in found.note
 
 
 def test_a_cousin_of_another_size_is_not_the_model_that_has_its_name() -> None:
     stored = match_alias("me/DeepSeek-R1-0528-BF16", MODELS)  # the type of the file is no other model
-    assert stored is not None
     assert stored.name == "DeepSeek-V3"
     found = find_shape("deepseek-v3-16b", MODELS, nowhere)
-    assert found is not None
     assert (found.basis, found.parameters) == ("estimated", 16_000_000_000)
 
 
 def test_an_estimated_mixture_has_as_many_experts_as_its_size_needs() -> None:
     found = find_shape("some/New-80B-A3B", MODELS, nowhere)
-    assert found is not None
     assert found.basis == "estimated"
     routed = found.layers * found.experts * 3 * found.hidden * found.expert_intermediate
     assert 0.93 < routed / found.parameters < 1
@@ -143,8 +130,6 @@ def test_an_estimated_mixture_has_as_many_experts_as_its_size_needs() -> None:
 
 def test_an_estimate_takes_the_proportions_of_its_own_family() -> None:
     qwen, llama = (find_shape(f"my-{family}-8b-sft", MODELS, nowhere) for family in ("qwen", "llama"))
-    assert qwen is not None
-    assert llama is not None
     assert (qwen.vocab, llama.vocab) == (151936, 128256)
 
 
@@ -175,7 +160,6 @@ def test_a_local_config_wins_over_the_name(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(QWEN_7B))
     found = find_shape(str(folder), MODELS)
-    assert found is not None
     assert (found.parameters, found.head_dim) == (7_615_616_512, 128)
     assert found.note.startswith("config.json: ")
 
@@ -190,13 +174,10 @@ def test_a_hub_name_is_found_in_the_cache_that_hf_home_names(tmp_path: Path) -> 
     assert local_config("../odd", {"HF_HOME": str(tmp_path)}) is None
 
 
-def test_vision_models_count_their_tower(tmp_path: Path) -> None:
-    config = {**QWEN_7B, "model_type": "qwen2_5_vl", "vision_config": {"model_type": "qwen2_5_vl", "depth": 32}}
-    config["vision_config"] |= {"hidden_size": 1280, "intermediate_size": 3420, "spatial_patch_size": 14}  # type: ignore[index,operator]
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    fact = read_config(tmp_path / "config.json")
-    assert fact is not None
-    assert parameters_of(fact) == 8_292_166_656
+def test_vision_models_count_their_tower() -> None:
+    kind = {"model_type": "qwen2_5_vl"}
+    tower = {**kind, "depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "spatial_patch_size": 14}
+    assert parameters_of(shape_in({**QWEN_7B, **kind, "vision_config": tower}, "x")) == 8_292_166_656
 
 
 @each("model", [m for m in MODELS if m.name.startswith("Qwen3-VL")], ids=lambda m: m.name)
@@ -218,7 +199,6 @@ def test_a_broken_config_falls_back_to_the_name(tmp_path: Path, text: str) -> No
     folder.mkdir()
     (folder / "config.json").write_text(text)
     found = find_shape(str(folder), MODELS)
-    assert found is not None
     assert found.note == "models.yaml: Qwen2.5-7B"
 
 
@@ -249,23 +229,12 @@ def test_no_config_raises(config: dict[str, object]) -> None:
         assert fact is None or parameters_of(fact) > 0
 
 
-def test_a_config_with_two_kinds_of_layers_and_towers_has_the_count_of_its_modules(tmp_path: Path) -> None:
+def test_a_config_with_two_kinds_of_layers_and_towers_has_the_count_of_its_modules() -> None:
     """Gemma 4 E2B: full attention every fifth layer, 20 layers without keys of their own and twice as wide."""
-    text = {
-        "model_type": "gemma4_text",
-        "hidden_size": 1536,
-        "intermediate_size": 6144,
-        "num_hidden_layers": 35,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 1,
-        "head_dim": 256,
-        "global_head_dim": 512,
-        "num_kv_shared_layers": 20,
-        "use_double_wide_mlp": True,
-        "hidden_size_per_layer_input": 256,
-        "vocab_size": 262144,
-        "layer_types": ["full_attention" if i % 5 == 4 else "sliding_attention" for i in range(35)],
-    }
+    heads = {"head_dim": 256, "global_head_dim": 512, "num_kv_shared_layers": 20}
+    wide = {"use_double_wide_mlp": True, "hidden_size_per_layer_input": 256}
+    layers = ["full_attention" if i % 5 == 4 else "sliding_attention" for i in range(35)]
+    text = decoder("gemma4_text", 1536, 35, 8, 1, 6144, 262144, layer_types=layers, **heads, **wide)
     config = {
         "model_type": "gemma4",
         "tie_word_embeddings": True,
@@ -273,32 +242,15 @@ def test_a_config_with_two_kinds_of_layers_and_towers_has_the_count_of_its_modul
         "vision_config": {"model_type": "gemma4_vision", "hidden_size": 768},
         "audio_config": {"model_type": "gemma4_audio"},
     }
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps(config))
-    fact = read_config(file)
-    assert fact is not None
+    fact = shape_in(config, "x")
     assert parameters_of(fact) == 5_104_297_504
     assert kv_bytes_per_token(fact) == 2 * 2 * (12 * 256 + 3 * 512)
 
 
-def test_a_mixture_with_norms_over_the_whole_width_has_the_published_count(tmp_path: Path) -> None:
-    config = {
-        "model_type": "olmoe",
-        "hidden_size": 2048,
-        "intermediate_size": 1024,
-        "num_hidden_layers": 16,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 16,
-        "num_experts": 64,
-        "num_experts_per_tok": 8,
-        "vocab_size": 50304,
-        "tie_word_embeddings": False,
-    }
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps(config))
-    fact = read_config(file)
-    assert fact is not None
-    assert parameters_of(fact) == 6_919_161_856
+def test_a_mixture_with_norms_over_the_whole_width_has_the_published_count() -> None:
+    experts = {"num_experts": 64, "num_experts_per_tok": 8}
+    config = decoder("olmoe", 2048, 16, 16, 16, 1024, 50304, tie_word_embeddings=False, **experts)
+    assert parameters_of(shape_in(config, "x")) == 6_919_161_856
 
 
 OLDER = {
@@ -328,8 +280,6 @@ def test_configs_of_older_kinds_give_the_shapes_that_are_known() -> None:
 
 def test_a_token_passes_the_encoder_or_the_decoder() -> None:
     flan, gpt = (find_shape(name, MODELS, nowhere) for name in ("google/flan-t5-large", "openai-community/gpt2-xl"))
-    assert flan is not None
-    assert gpt is not None
     assert (flan.layers, flan.passed, flan.mlp_matrices) == (48, 24, 3)
     assert (gpt.layers, gpt.passed, gpt.mlp_matrices, gpt.context) == (48, 48, 2, 1024)
 

@@ -9,12 +9,10 @@ import pytest
 
 from advisor.run.build import BuiltRun
 from advisor.run.run import Topology
-from advisor.script.document import Setting
-from advisor.script.launch import Launch
 from advisor.script.reader import read_script
 from tests.loops import each
 
-from .test_binding import built, gpus
+from .test_binding import built, gpus, launch
 
 GROUPS = {
     "--actor_num_nodes": "1",
@@ -26,19 +24,13 @@ SWIFT = {"--rlhf_type": "grpo", "--use_vllm": "true", "--deepspeed": "zero2", "-
 
 
 def openrlhf(flags: tuple[str, ...] = (), version: str = "0.5.8", **settings: str) -> BuiltRun:
-    given = {**GROUPS, **{f"--{key}": value for key, value in settings.items()}}
-    made = [Setting(key, value, "command") for key, value in given.items()]
-    made += [Setting(f"--{flag}", (), "command") for flag in flags]
-    launch = Launch(0, "openrlhf.cli.train_ppo_ray", (), {}, tuple(made))
-    return built(launch, gpus(8), libraries={"openrlhf": version})
+    given = {**GROUPS, **{f"--{key}": value for key, value in settings.items()}, **{f"--{flag}": () for flag in flags}}
+    return built(launch("openrlhf.cli.train_ppo_ray", **given), gpus(8), libraries={"openrlhf": version})
 
 
 def swift(version: str, cards: int, environment: dict[str, str], **settings: str) -> Topology:
-    given = {**SWIFT, **{f"--{key}": value for key, value in settings.items()}}
-    made = tuple(Setting(key, value, "command") for key, value in given.items())
-    return built(
-        Launch(0, "swift rlhf", (), environment, made), gpus(cards), libraries={"ms-swift": version}
-    ).run.topology
+    made = launch("swift rlhf", environment, **SWIFT, **{f"--{key}": value for key, value in settings.items()})
+    return built(made, gpus(cards), libraries={"ms-swift": version}).run.topology
 
 
 def test_openrlhf_puts_the_reference_beside_the_actor_only_where_it_is_told_to() -> None:
@@ -85,24 +77,21 @@ def test_openrlhf_0_5_8_resets_a_high_engine_share_where_all_models_share_cards(
     assert run.number("rollout.memory_share") == share
 
 
-def test_ms_swift_3_1_without_a_count_of_processes_trains_on_one_card_and_generates_on_the_next() -> None:
-    topology = swift("3.1.1", 2, {"CUDA_VISIBLE_DEVICES": "0,1"})
-    assert (topology.actor_gpus, topology.rollout_gpus, topology.colocated) == (1, 1, False)
-
-
-def test_ms_swift_3_1_takes_one_card_for_the_engine_however_many_are_left() -> None:
-    topology = swift("3.1.1", 8, {"NPROC_PER_NODE": "4"})
-    assert (topology.actor_gpus, topology.rollout_gpus, topology.colocated) == (4, 1, False)
-
-
-def test_ms_swift_3_2_takes_as_many_cards_as_engines_were_asked_for() -> None:
-    topology = swift("3.2.2", 8, {"NPROC_PER_NODE": "6"}, num_infer_workers="2")
-    assert (topology.actor_gpus, topology.rollout_gpus, topology.colocated) == (6, 2, False)
-
-
-def test_ms_swift_3_2_shares_the_cards_where_engines_processes_and_cards_are_as_many() -> None:
-    topology = swift("3.2.2", 4, {"NPROC_PER_NODE": "4"}, num_infer_workers="4")
-    assert (topology.actor_gpus, topology.colocated) == (4, True)
+@each(
+    ("version", "cards", "environment", "engines", "trained", "generating", "colocated"),
+    [
+        ("3.1.1", 2, {"CUDA_VISIBLE_DEVICES": "0,1"}, {}, 1, 1, False),  # one process, and the next card
+        ("3.1.1", 8, {"NPROC_PER_NODE": "4"}, {}, 4, 1, False),  # one for the engine, however many are left
+        ("3.2.2", 8, {"NPROC_PER_NODE": "6"}, {"num_infer_workers": "2"}, 6, 2, False),
+        ("3.2.2", 4, {"NPROC_PER_NODE": "4"}, {"num_infer_workers": "4"}, 4, 4, True),  # as many as there are
+    ],
+)
+def test_ms_swift_gives_the_engine_cards_of_its_own_unless_all_are_taken(
+    version: str, cards: int, environment: dict[str, str], engines: dict[str, str], trained: int, generating: int,
+    colocated: bool,
+) -> None:  # fmt: skip
+    found = swift(version, cards, environment, **engines)
+    assert (found.actor_gpus, found.rollout_gpus, found.colocated) == (trained, generating, colocated)
 
 
 @pytest.mark.parametrize(
@@ -119,8 +108,8 @@ def test_ms_swift_3_2_shares_the_cards_where_engines_processes_and_cards_are_as_
 def test_counts_of_the_cluster_that_cannot_be_read_are_those_of_the_machine(tmp_path: Path, text: str) -> None:
     script = tmp_path / "run.sh"
     script.write_text(text)
-    (launch,) = read_script(script).launches
-    run = built(launch, replace(gpus(8), nodes=2)).run
+    (made,) = read_script(script).launches
+    run = built(made, replace(gpus(8), nodes=2)).run
     assert (run.topology.nodes, run.topology.gpus_per_node, run.topology.actor_gpus) == (2, 8, 16)
     assert run.topology.asked is None
     assert any("taken as" in note or "all 16 of the machine are counted" in note for note in run.notes)
@@ -129,7 +118,7 @@ def test_counts_of_the_cluster_that_cannot_be_read_are_those_of_the_machine(tmp_
 def test_counts_that_are_written_out_stay_what_they_are(tmp_path: Path) -> None:
     script = tmp_path / "run.sh"
     script.write_text("torchrun --nproc_per_node=4 --nnodes=$N swift/cli/rlhf.py --rlhf_type grpo\n")
-    (launch,) = read_script(script).launches
-    run = built(launch, replace(gpus(8), nodes=None)).run
+    (made,) = read_script(script).launches
+    run = built(made, replace(gpus(8), nodes=None)).run
     assert run.topology.actor_gpus == 4
     assert any("--nnodes could not be resolved: one node is assumed" in note for note in run.notes)

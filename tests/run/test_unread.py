@@ -43,28 +43,23 @@ def test_a_name_suggests_a_sharding_or_nothing(file: str, choice: str) -> None:
 
 def test_a_deepspeed_file_cannot_choose_fsdp_and_an_fsdp_file_nothing_else() -> None:
     deepspeed = unread_sharding(launch(NotFound("--deepspeed", "fsdp.json", "deepspeed")), KNOWN, None)
-    assert deepspeed is not None
     assert deepspeed.choice == ""
     assert {"fsdp", "none"} & set(deepspeed.choices) == set()
     fsdp = unread_sharding(launch(NotFound("--fsdp_config", "zero3.json", "fsdp")), KNOWN, "unknown")
-    assert fsdp is not None
     assert (fsdp.choice, fsdp.told_by, fsdp.choices) == ("fsdp", "option", ("fsdp",))
 
 
 def test_of_several_missing_files_the_telling_one_is_taken() -> None:
     files = NotFound("--config_file", "acc.yaml", "accelerate"), NotFound("--deepspeed", "z3.json", "deepspeed")
     found = unread_sharding(launch(*files), KNOWN, None)
-    assert found is not None
     assert (found.file, found.choice, found.told_by) == ("z3.json", "zero3", "name")
 
 
 def test_a_users_answer_counts_more_than_the_name() -> None:
     file = NotFound("--config_file", "zero2.yaml", "accelerate")
     told = unread_sharding(launch(file), KNOWN, "none")
-    assert told is not None
     assert (told.choice, told.told_by) == ("none", "user")
     unsure = unread_sharding(launch(file), KNOWN, "unknown")
-    assert unsure is not None
     assert (unsure.choice, unsure.told_by) == ("", "nothing")
 
 

@@ -43,7 +43,6 @@ def test_a_key_that_hydra_is_told_to_add_is_not_in_that_version(tmp_path: Path) 
     newer = run_of(tmp_path, f"{common} actor_rollout_ref.actor.ppo_epochs=1 algorithm.use_pf_ppo=False").era
     older = run_of(tmp_path, f"{common} actor_rollout_ref.actor.ppo_epochs=1 +algorithm.use_pf_ppo=False").era
     keys = key_space("verl")
-    assert keys is not None
     had = [era.era for era in keys.eras if "algorithm.use_pf_ppo" in keys.at(era.era)]
     assert newer in had
     assert older not in had

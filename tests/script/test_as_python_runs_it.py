@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 from advisor.script.document import EditRefused, EditRequest
 from advisor.script.edit import rewrite
 from advisor.script.reader import read_script
+from tests.script.as_python import trained
 
 KEY = "batch_size"
 HEAD = "import dataclasses, os\nfrom trl import GRPOConfig, GRPOTrainer\n"
@@ -65,31 +64,8 @@ OPEN = {
 
 
 def run(text: str) -> int | None:
-    """What the trainer that trains last gets, by running the file with made-up classes."""
-    got: list[int | None] = []
-
-    @__import__("dataclasses").dataclass
-    class GRPOConfig:
-        output_dir: str = ""
-        batch_size: int | None = None
-
-    class GRPOTrainer:
-        def __init__(self, model: str = "", args: GRPOConfig | None = None) -> None:
-            self.args = args
-
-        def train(self) -> None:
-            got.append(self.args.batch_size if self.args else None)
-
-    trl = types.ModuleType("trl")
-    trl.GRPOConfig, trl.GRPOTrainer = GRPOConfig, GRPOTrainer  # type: ignore[attr-defined]
-    before, sys.modules["trl"] = sys.modules.get("trl"), trl
-    try:
-        exec(compile(text, "run.py", "exec"), {"__name__": "__main__"})
-    finally:
-        sys.modules.pop("trl")
-        if before is not None:
-            sys.modules["trl"] = before
-    return got[-1]
+    """What the trainer that trains last gets."""
+    return trained(text)[-1].get(KEY)
 
 
 def read(folder: Path, body: str):
@@ -102,7 +78,6 @@ def test_what_is_told_is_what_the_trainer_gets(name: str, tmp_path: Path) -> Non
     body = {**KNOWN, **OPEN}[name]
     setting = read(tmp_path, body).launches[0].effective().get(KEY)
     if name in KNOWN:
-        assert setting is not None
         assert setting.value == str(run(HEAD + body + TAIL))
     else:
         assert setting is None or not setting.resolved

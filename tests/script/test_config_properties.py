@@ -147,7 +147,6 @@ def test_a_text_of_several_lines_takes_any_other_text(read: Read, lines: list[st
     value = "\n".join(lines) + ("\n" if ending else "") or "x"
     script = read(BLOCKS, "a.yaml")
     after = _edited(script, [EditRequest("a.text", value), EditRequest("folded", value)])
-    assert after is not None
     found = values(after.launches[0])
     assert found == {"a.text": value, "a.b": "1", "folded": value}
     assert b"  # kept\n" in after.documents[0].data

@@ -49,7 +49,6 @@ def test_a_block_of_flags_is_read_without_its_first_line_or_its_last(read: Read,
     assert (launch.program, values(launch)) == (program, {"--a": "1", "--b": (), "--c": ("x", "y"), "--d": "2"})
     assert "No training command was found" in launch.notes[0]
     span = launch.effective()["--d"].span
-    assert span is not None
     assert text.encode()[span.start : span.end] == b"2"
 
 
@@ -151,7 +150,6 @@ def test_a_paste_that_ends_within_an_array_keeps_what_it_names(read: Read) -> No
 def test_a_script_that_ends_before_its_command_hints_at_what_it_sets(read: Read) -> None:
     text = '#!/bin/bash\nNNODES=1\nNGPUS_PER_NODE=4\nDATA=${DATA:-"$HOME/d"}\n'
     hinted = read(text + 'MODEL_PATH=${MODEL_PATH:-"${DATA}/Q-7B"} # x\n').hinted
-    assert hinted is not None
     assert values(hinted) == {"nnodes": "1", "ngpus_per_node": "4", "data": "./d", "model_path": "./d/Q-7B"}
     assert "ends before the command" in hinted.notes[0]
     assert read("#!/bin/bash\nA=1\nB=2\nls\n").hinted is not None

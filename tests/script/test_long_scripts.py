@@ -31,36 +31,24 @@ def test_a_launch_below_five_megabytes_of_nothing_is_found(read: Read, padding: 
     assert not script.notes
 
 
-@pytest.mark.parametrize(
-    "text",
-    sampled(
-        [
-            filled(LAUNCH),
-            LAUNCH + filled(b'if [ -z "$A" ]; then B=1; else B=2; fi\n'),
-            b"python3 train.py " + filled(b"--a 1 "),
-            b'A="' + filled(b'x"$B"y') + b'"\n',
-            b"(" * (SIZE // 2) + b")" * (SIZE // 2),
-            b"cat" + filled(b" | cat"),
-            b"echo 1" + filled(b" > x"),
-            b'A="' + filled(b"$A") + b'"\n',
-            filled(b"A=1;"),
-        ],
-        kept=(0, 4),
-    ),
-    ids=[
-        "launches",
-        "conditions",
-        "one command",
-        "one word",
-        "brackets",
-        "pipes",
-        "redirections",
-        "dollars",
-        "semicolons",
-    ],
-)
-def test_five_megabytes_of_work_end_early_and_say_where(read: Read, text: bytes) -> None:
-    script = read(text)
+WORK = {
+    "launches": (b"", LAUNCH, b""),
+    "conditions": (LAUNCH, b'if [ -z "$A" ]; then B=1; else B=2; fi\n', b""),
+    "one command": (b"python3 train.py ", b"--a 1 ", b""),
+    "one word": (b'A="', b'x"$B"y', b'"\n'),
+    "brackets": (b"(" * (SIZE // 2), b"", b")" * (SIZE // 2)),
+    "pipes": (b"cat", b" | cat", b""),
+    "redirections": (b"echo 1", b" > x", b""),
+    "dollars": (b'A="', b"$A", b'"\n'),
+    "semicolons": (b"", b"A=1;", b""),
+}
+"""What stands before five megabytes of it, and behind."""
+
+
+@pytest.mark.parametrize("name", sampled(WORK, kept=(0, 4)))
+def test_five_megabytes_of_work_end_early_and_say_where(read: Read, name: str) -> None:
+    before, unit, behind = WORK[name]
+    script = read(before + (filled(unit) if unit else b"") + behind)
     assert any("nothing below line" in note for note in script.notes)
     for launch in script.launches[:1]:
         assert values(launch) == {"a.b": "1", "c.d": "2"}

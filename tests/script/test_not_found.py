@@ -64,6 +64,5 @@ def test_a_file_that_a_log_alone_names_was_not_given_also_where_it_is_there(
     (tmp_path / "acc.yaml").write_text("num_processes: 2\n")
     monkeypatch.chdir(tmp_path)
     launch = printed_launch("accelerate launch --config_file acc.yaml train.py")
-    assert launch is not None
     assert [one.absent for one in launch.not_found] == ["was not given"]
     assert launch.notes == ("--config_file names acc.yaml, which was not given.",)

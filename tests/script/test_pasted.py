@@ -17,53 +17,36 @@ CONFIG = '{\n  "zero_optimization": {\n    "stage": 3,\n    "offload_optimizer":
 CALL = "args = GRPOConfig(\n    #max_len=1,\n    num_generations = 8,\n    max_len=64,\n    loss_type='x',\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("run.sh", "It doesn't fit, this is my config:\n\n```yaml\n" + NESTED + "```\nthanks!\n", READ),
-        ("cut.yaml", NESTED + "  sequence_pa", READ),
-        ("run.sh", "".join(f"> {line}\n" for line in NESTED.splitlines()), READ),
-        (
-            "run.sh",
-            "ds config ```\n" + CONFIG,
-            {"zero_optimization.stage": "3", "zero_optimization.offload_optimizer.device": "cpu"},
-        ),
-        ("cut.json", CONFIG, {"zero_optimization.stage": "3", "zero_optimization.offload_optimizer.device": "cpu"}),
-        ("cut.py", CALL, {"num_generations": "8", "max_len": "64", "loss_type": "x"}),
-        (
-            "run.sh",
-            "I use:\n1. num_generations = 8\n2. `max_len=64`\n- MICRO_BATCH=1\n",
-            {"num_generations": "8", "max_len": "64", "micro_batch": "1"},
-        ),
-        (
-            "run.sh",
-            "We ran with --max_len=64 and --micro_batch 2, zero_stage=3, on 8 cards.\n",
-            {"max_len": "64", "micro_batch": "2", "zero_stage": "3"},
-        ),
-        ("run.sh", 'N=7\nX="a.max_len=64 a.b=$N"\n', {"a.max_len": "64", "a.b": "7"}),
-        ("run.sh", "N=7\nARGS=(\n   --a-b $N\n   --c\n)\n", {"--a-b": "7", "--c": ()}),
-    ],
-    ids=[
-        "yaml in prose",
-        "cut yaml",
-        "quoted",
-        "json in prose",
-        "cut json",
-        "cut call",
-        "a list",
-        "a sentence",
-        "settings in a variable",
-        "an array",
-    ],
-)
-def test_settings_are_read_whatever_stands_around_them(
-    read: Read, name: str, text: str, expected: dict[str, object]
-) -> None:
+STAGES = {"zero_optimization.stage": "3", "zero_optimization.offload_optimizer.device": "cpu"}
+AROUND: dict[str, tuple[str, str, dict[str, object]]] = {
+    "yaml in prose": ("run.sh", f"It doesn't fit, this is my config:\n\n```yaml\n{NESTED}```\nthanks!\n", READ),
+    "cut yaml": ("cut.yaml", NESTED + "  sequence_pa", READ),
+    "quoted": ("run.sh", "".join(f"> {line}\n" for line in NESTED.splitlines()), READ),
+    "json in prose": ("run.sh", "ds config ```\n" + CONFIG, STAGES),
+    "cut json": ("cut.json", CONFIG, STAGES),
+    "cut call": ("cut.py", CALL, {"num_generations": "8", "max_len": "64", "loss_type": "x"}),
+    "a list": (
+        "run.sh",
+        "I use:\n1. num_generations = 8\n2. `max_len=64`\n- MICRO_BATCH=1\n",
+        {"num_generations": "8", "max_len": "64", "micro_batch": "1"},
+    ),
+    "a sentence": (
+        "run.sh",
+        "We ran with --max_len=64 and --micro_batch 2, zero_stage=3, on 8 cards.\n",
+        {"max_len": "64", "micro_batch": "2", "zero_stage": "3"},
+    ),
+    "settings in a variable": ("run.sh", 'N=7\nX="a.max_len=64 a.b=$N"\n', {"a.max_len": "64", "a.b": "7"}),
+    "an array": ("run.sh", "N=7\nARGS=(\n   --a-b $N\n   --c\n)\n", {"--a-b": "7", "--c": ()}),
+}
+
+
+@pytest.mark.parametrize("form", AROUND)
+def test_settings_are_read_whatever_stands_around_them(read: Read, form: str) -> None:
+    name, text, expected = AROUND[form]
     (launch,) = read(text, name).launches
     assert values(launch) == expected
     assert launch.partial
     span = next(iter(launch.effective().values())).span
-    assert span is not None
     assert text.encode()[span.start : span.end].decode().strip("'\"") in ("16384", "3", "8", "64", "7", "$N")
 
 
@@ -76,7 +59,6 @@ def test_settings_are_read_whatever_stands_around_them(
         ("> torchrun t.py \\\n>   --max_len 64\n", "t.py", {"--max_len": "64"}),
         ('N=7\nRUN="uv run python train.py a.len="64" \\\n  a.b=$N"\n', "train.py", {"a.len": "64", "a.b": "7"}),
     ],
-    ids=["at a prompt", "at a longer one", "in a notebook", "quoted in a mail", "kept in a variable"],
 )
 def test_a_command_is_read_as_it_was_typed_or_kept(
     read: Read, text: str, program: str, expected: dict[str, object]
@@ -93,7 +75,6 @@ def test_a_command_is_read_as_it_was_typed_or_kept(
         "#!/bin/bash\nMAX_LEN=1024\nBATCH_SIZE=4\n",
         "MAX_LEN=1024\nBATCH_SIZE=4\nbash other.sh $MAX_LEN\n",
     ],
-    ids=["no settings", "suggestions", "a script", "a script that runs another"],
 )
 def test_what_is_no_setting_of_this_run_is_not_read_as_one(read: Read, text: str) -> None:
     assert read(text, "run.sh").launches == ()
@@ -102,7 +83,6 @@ def test_what_is_no_setting_of_this_run_is_not_read_as_one(read: Read, text: str
 @pytest.mark.parametrize(
     "text",
     ["I ran it with EasyR1 on one card. It doesn't fit.\n", "The run of TRL died (always in\nthe first step).\n"],
-    ids=["an apostrophe", "a bracket"],
 )
 def test_sentences_without_a_setting_are_read_for_their_words(read: Read, text: str) -> None:
     (launch,) = read(text, "run.sh").launches

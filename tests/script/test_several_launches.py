@@ -29,18 +29,6 @@ def test_a_variable_for_every_launch_is_exported_once(edited: Edited) -> None:
     )
 
 
-def test_a_script_with_one_launch_keeps_its_export_line(edited: Edited) -> None:
-    script = "export A=1\npython train.py --x 1\n"
-    assert edited(script, variable("A", "2")) == script.replace("A=1", "A=2")
-
-
-def test_a_setting_of_one_launch_is_not_changed_through_what_both_share(edited: Edited) -> None:
-    script = 'COMMON="--lr 1"\npython train.py $COMMON\npython train_more.py $COMMON\n'
-    assert edited(script, EditRequest("--lr", "2"), launch=1) == script.replace(
-        "train_more.py $COMMON", "train_more.py $COMMON --lr 2"
-    )
-
-
 def test_rounds_of_a_loop_change_together_or_not_at_all(read: Read, edited: Edited) -> None:
     script = "for lr in 1 2; do\npython train.py --lr $lr --bs 4\ndone\n"
     assert edited(script, EditRequest("--bs", "2")) == script.replace("--bs 4", "--bs 2")

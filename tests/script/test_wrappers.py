@@ -76,8 +76,11 @@ def test_a_variable_of_srun_is_edited_where_it_stands(edited: Edited) -> None:
 def test_under_slurm_its_variables_are_not_taken_for_unset(read: Read) -> None:
     line = "python train.py --n ${SLURM_NNODES:-2}\n"
     assert values(read(line).launches[0])["--n"] == "2"
-    setting = read("#!/bin/bash\n#SBATCH --nodes=4\n" + line).launches[0].effective()["--n"]
+    setting = read("#!/bin/bash\n#SBATCH -c 4\n" + line).launches[0].effective()["--n"]
     assert (setting.resolved, setting.reason) == (False, "$SLURM_NNODES is set by Slurm")
+    asked = "#SBATCH --nodes=4\n#SBATCH --gres=gpu:a100:8\n"
+    assert values(read(asked + line).launches[0])["--n"] == "4"
+    assert values(read(asked + line.replace("NNODES", "GPUS_ON_NODE")).launches[0])["--n"] == "8"
 
 
 @pytest.mark.parametrize(

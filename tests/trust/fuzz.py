@@ -40,7 +40,7 @@ from advisor.request import SessionRequest
 from advisor.run.config_file import read_config as read_model_config
 from advisor.run.shape import size_in_name
 from advisor.run_file import size_run_file
-from advisor.script.document import Document, EditRefused, EditRequest, ScriptError
+from advisor.script.document import Document, EditRefused, EditRequest, ScriptError, apply_edits
 from advisor.script.edit import rewrite
 from advisor.script.files import Files
 from advisor.script.reader import read_documents
@@ -70,6 +70,7 @@ PIECES: tuple[bytes, ...] = (
         b"\x9b",
     ),
     *("\u202e".encode(), "显存不足".encode(), "e\u0301".encode(), b"[/red]", b"[bold]", b"{0}", b"%s", b"{{", b"\x7f"),
+    *(b"if ", b"fi\n", b"done\n", b"eval ", b"case x in ", b"${A:-", b"{a,b}", b"source $0\n", b"<<E\n", b"\x01"),
     *(b"A=$A$A\n", b"f(){ f; f; }; f\n", b"while :; do A+=$A; done\n", b". ./run.sh\n", b"${A[@]}", b"$((1<<62**9))"),
     *(
         b"!!python/object/apply:os.system",
@@ -256,7 +257,8 @@ def _script(name: str, data: bytes) -> None:
     script = read_documents(Files(given={str(path): document}), path, ())
     for launch in script.launches[:1]:
         for setting in launch.settings[:1]:
-            rewrite(script, launch.index, [EditRequest(setting.key, "7", "why")])
+            for done in rewrite(script, launch.index, [EditRequest(setting.key, "7", "why")]):
+                assert apply_edits(done.document.data, done.edits) == done.new
 
 
 def _knowledge(folder: Path, data: bytes) -> None:

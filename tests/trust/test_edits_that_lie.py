@@ -7,9 +7,6 @@ all settings of all launches, read again, say the same.
 from __future__ import annotations
 
 import re
-import sys
-import types
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from advisor.script.edit import rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
 from advisor.script.reader import read_again, read_script
+from tests.script.as_python import trained
 from tests.script.test_launched_as_changed import effective, launches
 
 RUN = "python3 -m verl.trainer.main_ppo"
@@ -31,7 +29,7 @@ HEAD = "from trl import GRPOConfig, GRPOTrainer\n"
 TRAIN = "GRPOTrainer(model='org/M-1B', args=cfg).train()\n"
 BATCH = "batch_size"
 ACTORS = "actors:\n  - mb: 8\n    lr: 1\n  - mb: 4\nmodel: x\n"
-DATA = f"{HEAD}from dataclasses import dataclass\n@dataclass\n"
+DATA = "from dataclasses import dataclass\n@dataclass\n"
 OWN = "class My(GRPOConfig):\n    batch_size: int = 4\n"
 SUPER = "class My(GRPOConfig):\n    def __init__(self, **given):\n        super().__init__(batch_size=4, **given)\n"
 AFTER = "class A(GRPOConfig):\n    lr: int = 1\n    def __post_init__(self):\n        self.batch_size = 4\n"
@@ -42,252 +40,178 @@ BESIDE = {
     "sub/run2.sh": LAUNCH.replace("$MB", "8"),
 }
 
-EXACT: dict[str, tuple[str, str, str]] = {
-    "printf --": ("run.sh", f"printf -v M -- '{MB}=%d a.b=1' 8\n{RUN} $M data.max_prompt_length=3\n", MB),
-    "a call with **": (
-        "t.py",
-        f"{HEAD}common = dict(batch_size=8)\ncfg = GRPOConfig(output_dir='x', **common)\n{TRAIN}",
-        BATCH,
+Form = tuple[str, str, str]
+"""File, text and the key that is changed."""
+
+
+def bash(text: str, key: str = MB) -> Form:
+    return "run.sh", text, key
+
+
+def python(text: str) -> Form:
+    return "t.py", text, BATCH
+
+
+def trl(text: str) -> Form:
+    return python(f"{HEAD}{text}{TRAIN}")
+
+
+def config(text: str, key: str = "mb") -> Form:
+    return "m.yaml", text, key
+
+
+EXACT: dict[str, Form] = {
+    "printf --": bash(f"printf -v M -- '{MB}=%d a.b=1' 8\n{RUN} $M data.max_prompt_length=3\n"),
+    "a call with **": trl("common = dict(batch_size=8)\ncfg = GRPOConfig(output_dir='x', **common)\n"),
+    "** as it stands": trl("cfg = GRPOConfig(output_dir='x', **{'batch_size': 8})\n"),
+    "** beside the key": trl("common = dict(lr=1)\ncfg = GRPOConfig(batch_size=8, **common)\n"),
+    "a derived class": trl(f"{OWN}cfg = My()\n"),
+    "a derived class that is named so": trl(
+        f"{OWN}class MyConfig(My):\n    lr: int = 2\ncfg = MyConfig(output_dir='x')\n"
     ),
-    "** as it stands": ("t.py", f"{HEAD}cfg = GRPOConfig(output_dir='x', **{{'batch_size': 8}})\n{TRAIN}", BATCH),
-    "** beside the key": (
-        "t.py",
-        f"{HEAD}common = dict(lr=1)\ncfg = GRPOConfig(batch_size=8, **common)\n{TRAIN}",
-        BATCH,
+    "a derived dataclass": trl(f"{DATA}{OWN}cfg = My()\n"),
+    "a derived dataclass, and its call": trl(f"{DATA}{OWN}cfg = My(batch_size=8)\n"),
+    "derived from a derived dataclass": trl(
+        f"{DATA}{OWN}class MyConfig(My):\n    batch_size: int = 8\ncfg = MyConfig(lr=3)\n"
     ),
-    "a derived class": ("t.py", f"{HEAD}{OWN}cfg = My()\n{TRAIN}", BATCH),
-    "a derived class that is named so": (
-        "t.py",
-        f"{HEAD}{OWN}class MyConfig(My):\n    lr: int = 2\ncfg = MyConfig(output_dir='x')\n{TRAIN}",
-        BATCH,
-    ),
-    "a derived dataclass": ("t.py", f"{DATA}{OWN}cfg = My()\n{TRAIN}", BATCH),
-    "a derived dataclass, and its call": ("t.py", f"{DATA}{OWN}cfg = My(batch_size=8)\n{TRAIN}", BATCH),
-    "derived from a derived dataclass": (
-        "t.py",
-        f"{DATA}{OWN}class MyConfig(My):\n    batch_size: int = 8\ncfg = MyConfig(lr=3)\n{TRAIN}",
-        BATCH,
-    ),
-    "another name of the class": (
-        "t.py",
+    "another name of the class": python(
         "from trl import GRPOConfig as Conf, GRPOTrainer as Tr\ncfg = Conf(batch_size=8)\n"
-        "Tr(model='org/M-1B', args=cfg).train()\n",
-        BATCH,
+        "Tr(model='org/M-1B', args=cfg).train()\n"
     ),
-    "a list's element": ("m.yaml", ACTORS, "actors.0.mb"),
-    "a merge key": ("m.yaml", "b: &b {mb: 8, lr: 1}\nactor:\n  <<: *b\n  x: 1\nref:\n  <<: *b\n", "actor.mb"),
-    "two merge keys": ("m.yaml", "a: &a {mb: 8}\nb: &b {lr: 1}\nactor:\n  <<: [*a, *b]\n  x: 1\n", "actor.mb"),
-    "an interpolation": ("m.yaml", "mb: 8\nactor:\n  mb: ${mb}\nref:\n  mb: ${mb}\n", "actor.mb"),
-    "readonly": ("run.sh", f"readonly MB=8\nMB=4\n{LAUNCH}", MB),
-    "lastpipe": ("run.sh", f"shopt -s lastpipe\nMB=4\necho 8 | read MB\n{LAUNCH}", MB),
-    "a trap": ("run.sh", f"MB=8\ntrap 'MB=4' DEBUG\n{LAUNCH}", MB),
-    "a default": ("run.sh", f"{RUN} {MB}=${{MB:-8}} data.max_prompt_length=3\n", MB),
-    "words behind bash -s": ("run.sh", f"bash -s -- 8 <<'E'\n{LAUNCH.replace('$MB', '$1')}E\n", MB),
-    "a list of merge keys": ("m.yaml", "<<:\n  - {mb: 8}\n  - {mb: 4, lr: 1}\nx: 1\n", "mb"),
-    "a merge key in quotes": ("m.yaml", 'a: &a {mb: 8}\nc:\n  "<<": *a\n  mb: 4\n', "c.mb"),
-    "a string in a loop": ("run.sh", f"for r in 0 1; do\n  bash -c \"{RUN} {MB}=8 a.log='r$r'\"\ndone\n", MB),
-    "a string of several lines": ("run.sh", f'MB=8\nbash -c "\n  {RUN} \\\\\n  {MB}=$MB a.b=$MB c.d=\\$HOME\n"\n', MB),
-    "a script that the script writes": ("run.sh", f"MB=8\ncat > a.sh <<E\n{LAUNCH}E\nbash a.sh\n", MB),
-    "what Slurm exports": (
-        "run.sh",
-        f'#SBATCH --export=ALL,MB=1\nMB=8\nbash -c "{RUN} {MB}=$MB a.b=\\$MB"\n',
-        MB,
+    "a list's element": config(ACTORS, "actors.0.mb"),
+    "a merge key": config("b: &b {mb: 8, lr: 1}\nactor:\n  <<: *b\n  x: 1\nref:\n  <<: *b\n", "actor.mb"),
+    "two merge keys": config("a: &a {mb: 8}\nb: &b {lr: 1}\nactor:\n  <<: [*a, *b]\n  x: 1\n", "actor.mb"),
+    "an interpolation": config("mb: 8\nactor:\n  mb: ${mb}\nref:\n  mb: ${mb}\n", "actor.mb"),
+    "readonly": bash(f"readonly MB=8\nMB=4\n{LAUNCH}"),
+    "lastpipe": bash(f"shopt -s lastpipe\nMB=4\necho 8 | read MB\n{LAUNCH}"),
+    "a trap": bash(f"MB=8\ntrap 'MB=4' DEBUG\n{LAUNCH}"),
+    "a default": bash(f"{RUN} {MB}=${{MB:-8}} data.max_prompt_length=3\n"),
+    "words behind bash -s": bash(f"bash -s -- 8 <<'E'\n{LAUNCH.replace('$MB', '$1')}E\n"),
+    "a list of merge keys": config("<<:\n  - {mb: 8}\n  - {mb: 4, lr: 1}\nx: 1\n"),
+    "a merge key in quotes": config('a: &a {mb: 8}\nc:\n  "<<": *a\n  mb: 4\n', "c.mb"),
+    "a string in a loop": bash(f"for r in 0 1; do\n  bash -c \"{RUN} {MB}=8 a.log='r$r'\"\ndone\n"),
+    "a string of several lines": bash(f'MB=8\nbash -c "\n  {RUN} \\\\\n  {MB}=$MB a.b=$MB c.d=\\$HOME\n"\n'),
+    "a script that the script writes": bash(f"MB=8\ncat > a.sh <<E\n{LAUNCH}E\nbash a.sh\n"),
+    "what Slurm exports": bash(f'#SBATCH --export=ALL,MB=1\nMB=8\nbash -c "{RUN} {MB}=$MB a.b=\\$MB"\n'),
+    "brackets in brackets": bash(f"A=(2 8)\ni=3\n{RUN} {MB}=${{A[i % ${{#A[@]}}]}} a.n=1\n"),
+    "a value that a loop sets itself": bash(f"while [ -z $D ]; do\nD=1\nMB=8\n{LAUNCH}done\n"),
+    "cd before a file": bash(f"cd sub\nsource ./env.sh\n{LAUNCH}"),
+    "a test that only bash knows, run by sh": bash(f'#!/bin/sh\nif [ "$X" == "" ]; then MB=8; else MB=4; fi\n{LAUNCH}'),
+    "a row of a table": trl(
+        "B = dict(lr=1)\nP = {'a': {**B, 'batch_size': 8}, 'b': {'batch_size': 8}}\nuse = 'a'\n"
+        "cfg = GRPOConfig(output_dir='x', **P[use])\n"
     ),
-    "brackets in brackets": ("run.sh", f"A=(2 8)\ni=3\n{RUN} {MB}=${{A[i % ${{#A[@]}}]}} a.n=1\n", MB),
-    "a value that a loop sets itself": ("run.sh", f"while [ -z $D ]; do\nD=1\nMB=8\n{LAUNCH}done\n", MB),
-    "cd before a file": ("run.sh", f"cd sub\nsource ./env.sh\n{LAUNCH}", MB),
-    "a test that only bash knows, run by sh": (
-        "run.sh",
-        f'#!/bin/sh\nif [ "$X" == "" ]; then MB=8; else MB=4; fi\n{LAUNCH}',
-        MB,
+    "a function that is exported": bash(
+        f"go() {{ {RUN} {MB}=$2 a.n=$1; }}\nexport -f go\necho 1 | xargs -I{{}} bash -c 'go {{}} 8'\n"
     ),
-    "a row of a table": (
-        "t.py",
-        f"{HEAD}B = dict(lr=1)\nP = {{'a': {{**B, 'batch_size': 8}}, 'b': {{'batch_size': 8}}}}\nuse = 'a'\n"
-        f"cfg = GRPOConfig(output_dir='x', **P[use])\n{TRAIN}",
-        BATCH,
-    ),
-    "a function that is exported": (
-        "run.sh",
-        f"go() {{ {RUN} {MB}=$2 a.n=$1; }}\nexport -f go\necho 1 | xargs -I{{}} bash -c 'go {{}} 8'\n",
-        MB,
-    ),
-    "pushd before a file": ("run.sh", f"pushd sub >/dev/null\nsource ./env.sh\npopd >/dev/null\n{LAUNCH}", MB),
+    "pushd before a file": bash(f"pushd sub >/dev/null\nsource ./env.sh\npopd >/dev/null\n{LAUNCH}"),
 }
-REFUSED: dict[str, tuple[str, str, str, str]] = {
-    "behind --": ("run.sh", f"{RUN} a.b=1 -- data.jsonl\n", MB, "What stands behind `--` is no option"),
+REFUSED: dict[str, tuple[Form, str]] = {
+    "behind --": (bash(f"{RUN} a.b=1 -- data.jsonl\n"), "What stands behind `--` is no option"),
     "one text over a glob of configs": (
-        "run.sh",
-        "for f in c/*.yaml; do\n  llamafactory-cli train $f\ndone\n",
-        BATCH,
+        bash("for f in c/*.yaml; do\n  llamafactory-cli train $f\ndone\n", BATCH),
         r"\$f is set anew in a loop",
     ),
     "an array's element set in every round": (
-        "run.sh",
-        f"A=(a.b=1 {MB}=8)\nuntil {RUN} ${{A[@]}}; do\n  A[1]={MB}=8\ndone\n",
-        MB,
+        bash(f"A=(a.b=1 {MB}=8)\nuntil {RUN} ${{A[@]}}; do\n  A[1]={MB}=8\ndone\n"),
         r"\$A is set anew in a loop",
     ),
-    "a dash of a word processor": ("run.sh", f"{RUN} a.b=1 \u2013-lr 8\n", MB, "a dash that no program takes"),
-    "a template": ("run.sh", f"{{% for n in sizes %}}\n{RUN} {MB}={{{{ n }}}}\n{{% endfor %}}\n", MB, "is a template"),
-    "a node's rank": (
-        "run.sh",
-        f"MB=$(( SLURM_NODEID == 0 ? 4 : 8 ))\n{LAUNCH}",
-        MB,
-        "another one in every run",
-    ),
+    "a dash of a word processor": (bash(f"{RUN} a.b=1 \u2013-lr 8\n"), "a dash that no program takes"),
+    "a template": (bash(f"{{% for n in sizes %}}\n{RUN} {MB}={{{{ n }}}}\n{{% endfor %}}\n"), "is a template"),
+    "a node's rank": (bash(f"MB=$(( SLURM_NODEID == 0 ? 4 : 8 ))\n{LAUNCH}"), "another one in every run"),
     "a parameter of a function that is handed on": (
-        "t.py",
-        f"{HEAD}def f(n):\n    cfg = GRPOConfig(batch_size=n)\n    {TRAIN}jobs.map_array(f, [8, 4])\n",
-        BATCH,
+        python(f"{HEAD}def f(n):\n    cfg = GRPOConfig(batch_size=n)\n    {TRAIN}jobs.map_array(f, [8, 4])\n"),
         "is what each call of f gives it",
     ),
     "what a callback sets": (
-        "t.py",
-        f"{HEAD}class C:\n    def on_step_begin(self, args, step):\n        args.batch_size = 16\n"
-        f"args = GRPOConfig(batch_size=8)\n{TRAIN.replace('cfg', 'args')}",
-        BATCH,
+        python(
+            f"{HEAD}class C:\n    def on_step_begin(self, args, step):\n        args.batch_size = 16\n"
+            f"args = GRPOConfig(batch_size=8)\n{TRAIN.replace('cfg', 'args')}"
+        ),
         "may be changed by line 4",
     ),
     "a number that the file asserts": (
-        "t.py",
-        f"{HEAD}cfg = GRPOConfig(batch_size=8)\nall = cfg.batch_size * 4\nassert all == 32\n{TRAIN}",
-        BATCH,
+        trl("cfg = GRPOConfig(batch_size=8)\nall = cfg.batch_size * 4\nassert all == 32\n"),
         "Line 4 stops the run",
     ),
     "a call with ** of anything": (
-        "t.py",
-        f"{HEAD}cfg = GRPOConfig(output_dir='x', **made())\n{TRAIN}",
-        BATCH,
+        trl("cfg = GRPOConfig(output_dir='x', **made())\n"),
         r"may be among \*\*made\(\) already: set it there",
     ),
-    "a list's element, in brackets": ("m.yaml", ACTORS, "actors[0].mb", r"is called actors\.0\.mb"),
-    "a list's element that is not there": ("m.yaml", ACTORS, "actors[7].mb", "an element that the file does not have"),
+    "a list's element, in brackets": (config(ACTORS, "actors[0].mb"), r"is called actors\.0\.mb"),
+    "a list's element that is not there": (config(ACTORS, "actors[7].mb"), "an element that the file does not have"),
     "a mapping": (
-        "m.yaml",
-        "worker:\n  actor:\n    mb: 8\n    model: {p: q}\n",
-        "worker.actor",
+        config("worker:\n  actor:\n    mb: 8\n    model: {p: q}\n", "worker.actor"),
         "holds further settings",
     ),
-    "under a value": ("m.yaml", "worker:\n  actor: 8\n", "worker.actor.mb", "already a plain value"),
-    "an anchor": ("m.yaml", "mb: &mb 8\nactor:\n  mb: *mb\n", "mb", r"an alias that also sets actor\.mb"),
-    "xargs": ("run.sh", f"echo {MB}=3 | xargs {RUN} {MB}=8\n", MB, "xargs puts what it reads behind"),
+    "under a value": (config("worker:\n  actor: 8\n", "worker.actor.mb"), "already a plain value"),
+    "an anchor": (config("mb: &mb 8\nactor:\n  mb: *mb\n"), r"an alias that also sets actor\.mb"),
+    "xargs": (bash(f"echo {MB}=3 | xargs {RUN} {MB}=8\n"), "xargs puts what it reads behind"),
     "two configs": (
-        "t.py",
-        f"{HEAD}a = GRPOConfig(batch_size=8)\nb = GRPOConfig(batch_size=4)\n",
-        BATCH,
+        python(f"{HEAD}a = GRPOConfig(batch_size=8)\nb = GRPOConfig(batch_size=4)\n"),
         "set in lines 2, 3, and nothing tells which",
     ),
     "a derived class that makes itself": (
-        "t.py",
-        f"{HEAD}{SUPER}cfg = My(output_dir='x')\n{TRAIN}",
-        BATCH,
+        trl(f"{SUPER}cfg = My(output_dir='x')\n"),
         "may be changed by line 4 while the file runs",
     ),
     "a derived class that changes what it is given": (
-        "t.py",
-        f"{HEAD}{SUPER.replace('super', 'given.pop(0)' + chr(10) + '        super')}cfg = My(batch_size=8)\n{TRAIN}",
-        BATCH,
+        trl(f"{SUPER.replace('super', 'given.pop(0)' + chr(10) + '        super')}cfg = My(batch_size=8)\n"),
         "may be changed by line 3 while the file runs",
     ),
-    "given by position": (
-        "t.py",
-        f"{DATA}{OWN}cfg = My('x', 8)\n{TRAIN}",
-        BATCH,
-        "may be changed by line 6 while the file runs",
-    ),
+    "given by position": (trl(f"{DATA}{OWN}cfg = My('x', 8)\n"), "may be changed by line 6 while the file runs"),
     "what a derived class does once it is made": (
-        "t.py",
-        f"{DATA}{AFTER}@dataclass\nclass B(A):\n    output_dir: str = 'y'\ncfg = B(lr=2)\n{TRAIN}",
-        BATCH,
+        trl(f"{DATA}{AFTER}@dataclass\nclass B(A):\n    output_dir: str = 'y'\ncfg = B(lr=2)\n"),
         "may be changed by line 7 while the file runs",
     ),
     "a config made in a way that is not read": (
-        "t.py",
-        f"{HEAD}from functools import partial\nmake = partial(GRPOConfig, batch_size=8)\ncfg = make(lr=1)\n{TRAIN}",
-        BATCH,
+        trl("from functools import partial\nmake = partial(GRPOConfig, batch_size=8)\ncfg = make(lr=1)\n"),
         r"gets make\(lr=1\) \(line 4\), of which batch_size cannot be read",
     ),
-    "several documents": ("m.yaml", "mb: 8\n---\nmb: 4\n", "mb", "holds 2 documents"),
-    "a key that stands twice": (
-        "m.yaml",
-        "mb: 8\nlr: 1\nmb: 4\n",
-        "mb",
-        "stands in lines 1, 3 of .*: keep one of them",
-    ),
+    "several documents": (config("mb: 8\n---\nmb: 4\n"), "holds 2 documents"),
+    "a key that stands twice": (config("mb: 8\nlr: 1\nmb: 4\n"), "stands in lines 1, 3 of .*: keep one of them"),
     "two documents beside the command": (
-        "run.sh",
-        "python3 train.py --config two.yaml --train_batch_size 4\n",
-        "--train_batch_size",
+        bash("python3 train.py --config two.yaml --train_batch_size 4\n", "--train_batch_size"),
         "holds 2 documents",
     ),
     "what a loop varies": (
-        "run.sh",
-        f"for MB in 8 4; do\n{RUN} {MB}=$MB a.name=n$MB\ndone\n",
-        MB,
+        bash(f"for MB in 8 4; do\n{RUN} {MB}=$MB a.name=n$MB\ndone\n"),
         "starts [23] launches, each with values of its own",
     ),
     "what a copy takes over": (
-        "t.py",
-        f"from dataclasses import replace\n{HEAD}cfg = GRPOConfig(batch_size=8)\nlong = replace(cfg, lr=1)\n"
-        f"{TRAIN}{TRAIN.replace('cfg', 'long')}",
-        BATCH,
+        python(
+            f"from dataclasses import replace\n{HEAD}cfg = GRPOConfig(batch_size=8)\nlong = replace(cfg, lr=1)\n"
+            f"{TRAIN}{TRAIN.replace('cfg', 'long')}"
+        ),
         "may be changed by line 4",
     ),
     "what a loop halves": (
-        "run.sh",
-        f"MB=8\nuntil {LAUNCH}do\nMB=$((MB/2))\ndone\n",
-        MB,
+        bash(f"MB=8\nuntil {LAUNCH}do\nMB=$((MB/2))\ndone\n"),
         r"another one in every run \(\$MB is set anew in a loop\)",
     ),
     "a row of a table": (
-        "run.sh",
-        f"while read -r name MB; do\n{LAUNCH}done <<'E'\na 8\nb 4\nE\n",
-        MB,
+        bash(f"while read -r name MB; do\n{LAUNCH}done <<'E'\na 8\nb 4\nE\n"),
         r"another one in every run \(\$MB is set anew",
     ),
     "a task of a job array": (
-        "run.sh",
-        f"#SBATCH --array=0-1\nA=(8 4)\nMB=${{A[$SLURM_ARRAY_TASK_ID]}}\n{LAUNCH}",
-        MB,
+        bash(f"#SBATCH --array=0-1\nA=(8 4)\nMB=${{A[$SLURM_ARRAY_TASK_ID]}}\n{LAUNCH}"),
         "another one in every run",
     ),
-    "a draw": ("run.sh", f"A=(8 4)\nMB=${{A[RANDOM % ${{#A[@]}}]}}\n{LAUNCH}", MB, "another one in every run"),
+    "a draw": (bash(f"A=(8 4)\nMB=${{A[RANDOM % ${{#A[@]}}]}}\n{LAUNCH}"), "another one in every run"),
     "a trial's choice": (
-        "t.py",
-        f"{HEAD}def f(trial):\n    cfg = GRPOConfig(batch_size=trial.suggest_int('b', 1, 8))\n    {TRAIN}",
-        BATCH,
+        trl("def f(trial):\n    cfg = GRPOConfig(batch_size=trial.suggest_int('b', 1, 8))\n    "),
         "another one in every run",
     ),
-    "a key that is taken away behind": ("run.sh", f"{RUN} {MB}=8 ~{MB}\n", MB, f"is taken away by ~{MB}"),
-    "several runs of hydra": ("run.sh", f"{RUN} --multirun {MB}=8,4\n", MB, "several values, one for each run"),
+    "a key that is taken away behind": (bash(f"{RUN} {MB}=8 ~{MB}\n"), f"is taken away by ~{MB}"),
+    "several runs of hydra": (bash(f"{RUN} --multirun {MB}=8,4\n"), "several values, one for each run"),
     "a row of a table that is changed": (
-        "t.py",
-        f"{HEAD}P = {{'a': {{'batch_size': 8}}}}\nP['a']['batch_size'] = 4\ncfg = GRPOConfig(**P['a'])\n{TRAIN}",
-        BATCH,
+        trl("P = {'a': {'batch_size': 8}}\nP['a']['batch_size'] = 4\ncfg = GRPOConfig(**P['a'])\n"),
         r"may be among \*\*P\['a'\] already",
     ),
-    "an array, run by sh": (
-        "run.sh",
-        f"#!/usr/bin/env sh\nA=({MB}=8 a.b=1)\n{RUN} ${{A[@]}}\n",
-        MB,
-        "where it is dash",
-    ),
-    "cd before a script": (
-        "run.sh",
-        "cd sub && bash run2.sh\n",
-        MB,
-        r"stands in another file, .*run2\.sh; edit that one",
-    ),
+    "an array, run by sh": (bash(f"#!/usr/bin/env sh\nA=({MB}=8 a.b=1)\n{RUN} ${{A[@]}}\n"), "where it is dash"),
+    "cd before a script": (bash("cd sub && bash run2.sh\n"), r"stands in another file, .*run2\.sh:1; edit that one"),
 }
-FOLLOWS = ("m.yaml", "mb: 8\nactor:\n  mb: ${mb}\nref:\n  mb: ${mb}\n", "mb")
-
-
-@dataclass
-class _Config:
-    output_dir: str = "out"
-    batch_size: int = 1
-    lr: int = 0
+FOLLOWS = config("mb: 8\nactor:\n  mb: ${mb}\nref:\n  mb: ${mb}\n")
 
 
 def run(file: Path) -> list[dict[str, Any]]:
@@ -296,22 +220,7 @@ def run(file: Path) -> list[dict[str, Any]]:
         return [dict(effective(arguments)) for arguments in launches(file.parent)]
     if file.suffix == ".yaml":
         return [dict(_flat("", yaml.safe_load(file.read_text())))]
-    got: list[dict[str, Any]] = []
-    trainer = type(
-        "GRPOTrainer",
-        (),
-        {"__init__": lambda self, model, args: got.append(dict(vars(args))), "train": lambda self: None},
-    )
-    module = types.ModuleType("trl")
-    module.__dict__.update(GRPOConfig=_Config, GRPOTrainer=trainer)
-    kept, sys.modules["trl"] = sys.modules.get("trl"), module
-    try:
-        exec(compile(file.read_text(), str(file), "exec"), {"__name__": "__main__"})
-    finally:
-        del sys.modules["trl"]
-        if kept is not None:
-            sys.modules["trl"] = kept
-    return got
+    return trained(file.read_text())
 
 
 def _flat(path: str, value: Any) -> list[tuple[str, Any]]:
@@ -361,7 +270,7 @@ def test_it_is_exact(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", REFUSED)
 def test_it_is_refused_with_the_reason(form: str, tmp_path: Path) -> None:
-    name, text, key, reason = REFUSED[form]
+    (name, text, key), reason = REFUSED[form]
     file = made(tmp_path, name, text)
     with pytest.raises(EditRefused, match=reason):
         rewrite(read_script(file), 0, [EditRequest(key, "2")])
@@ -374,7 +283,7 @@ def test_what_follows_by_interpolation_moves_and_is_said(tmp_path: Path, capsys:
     assert after == dict.fromkeys(before, "2")
     file.write_text(text)
     assert main(["set", str(file), "mb=2", "-o", str(tmp_path / "out.yaml")]) == 0
-    assert "actor.mb, ref.mb follow by ${…}" in capsys.readouterr().err
+    assert "what follows from it: actor.mb=2, ref.mb=2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -419,34 +328,36 @@ def test_a_variable_that_a_written_file_holds_too_stays(tmp_path: Path) -> None:
 
 
 TRAINER = "GRPOTrainer('org/M', args=cfg).train()\n"
+PARSED = f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}"
+GENERATIONS = "num_generations"
 PARSERS: dict[str, tuple[str, str, str, str]] = {
     "a file or options": (
         f"import sys\nfrom transformers import HfArgumentParser\n{HEAD}p = HfArgumentParser(GRPOConfig)\n"
         f"cfg = p.parse_yaml_file('a')[0] if len(sys.argv) == 2 else p.parse_args_into_dataclasses()[0]\n{TRAINER}",
         "accelerate launch train.py grpo.yaml",
-        "",
+        GENERATIONS,
         "run.sh reads",
     ),
     "a whole key": (
         f"from omegaconf import OmegaConf\n{HEAD}cfg = GRPOConfig(**OmegaConf.from_cli().trainer)\n{TRAINER}",
         "accelerate launch train.py trainer.num_generations=16",
-        "",
+        GENERATIONS,
         r"is no whole name here: trainer\.num_generations",
     ),
     "no options at all": (
         f"import sys, yaml\n{HEAD}_, path = sys.argv\ncfg = GRPOConfig(**yaml.safe_load(open(path)))\n{TRAINER}",
         "curl -o grpo.yaml http://x\naccelerate launch train.py grpo.yaml",
-        "",
+        GENERATIONS,
         "may write",
     ),
     "click's dashes": (
         "import click\n@click.command()\n@click.option('--num-generations', type=int)\ndef main(**given): ...\n",
         "python train.py",
-        "",
+        GENERATIONS,
         "written",
     ),
     "a DeepSpeed file whose product must agree": (
-        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        PARSED,
         "accelerate launch train.py --deepspeed all.json --gradient_accumulation_steps 2",
         "gradient_accumulation_steps",
         r"put all\.fits\.json in the place of",
@@ -455,14 +366,14 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         f"import after\nfrom trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n"
         f"after.change(cfg)\n{TRAINER}",
         "accelerate launch train.py --num_generations 8",
-        "",
+        GENERATIONS,
         r"may be changed by line 2 of after\.py",
     ),
     "options handed to what is not here": (
         f"import elsewhere\nfrom trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n"
         f"cfg = elsewhere.change(cfg)\n{TRAINER}",
         "accelerate launch train.py --num_generations 8",
-        "",
+        GENERATIONS,
         r"hands its options to elsewhere\.change, which is not here",
     ),
     "a class that changes what it is given": (
@@ -470,21 +381,21 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         "    def __post_init__(self):\n        self.num_generations = 16\n"
         f"cfg = TrlParser(My).parse_args_and_config()[0]\n{TRAINER}",
         "accelerate launch train.py --num_generations 8",
-        "",
+        GENERATIONS,
         r"may be changed by line 7 of train\.py",
     ),
     "an option of another subcommand": (
         "import argparse\np = argparse.ArgumentParser()\ns = p.add_subparsers()\na = s.add_parser('a')\n"
         "a.add_argument('--lr')\nb = s.add_parser('b')\nb.add_argument('--num_generations')\np.parse_args()\n",
         "python train.py a --lr 1",
-        "",
+        GENERATIONS,
         "is an option of b, not of a",
     ),
     "one of several words": (
         "import argparse\np = argparse.ArgumentParser()\n"
         "p.add_argument('--num_generations', type=int, choices=[8, 16])\np.parse_args()\n",
         "python train.py --num_generations 8",
-        "",
+        GENERATIONS,
         "takes one of 8, 16",
     ),
     "a key that hydra's config has not": (
@@ -494,15 +405,15 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         "has no trainer.bs, and hydra stops at it",
     ),
     "an option that an autotuner owns": (
-        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        PARSED,
         "deepspeed --autotuning run train.py --deepspeed tuned.json --per_device_train_batch_size 8",
         "per_device_train_batch_size",
         "DeepSpeed replaces --per_device_train_batch_size itself",
     ),
     "a config that cannot be loaded": (
-        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        PARSED,
         "accelerate launch train.py --config torn.yaml",
-        "",
+        GENERATIONS,
         r"torn\.yaml, line",
     ),
     "rounds that differ in it": (
@@ -518,13 +429,13 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         "Nothing tells that train_it.py takes",
     ),
     "a DeepSpeed file that must agree": (
-        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        PARSED,
         "accelerate launch train.py --deepspeed ds.json --per_device_train_batch_size 8",
         "per_device_train_batch_size",
         r"put ds\.fits\.json in the place of",
     ),
     "a DeepSpeed file that must agree with what nobody knows": (
-        f"from trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n{TRAINER}",
+        PARSED,
         "accelerate launch --gradient_accumulation_steps $(cat ga) train.py --gradient_accumulation_steps 8",
         "gradient_accumulation_steps",
         "is unknown, which gradient_accumulation_steps must agree with",
@@ -548,7 +459,7 @@ def test_a_python_file_gets_only_options_that_it_takes(
         "torn.yaml": "<<<<<<< HEAD\nnum_generations: 8\n=======\n",
     }.items():
         file.with_name(name).write_text(text)
-    main(["set", str(file), f"{key or 'num_generations'}=4", "--launch", "1"])
+    main(["set", str(file), f"{key}=4", "--launch", "1"])
     assert re.search(told, capsys.readouterr().err)
     new = {"ds": '{"train_micro_batch_size_per_gpu": 4}', "all": '{"train_batch_size": 128}'}
     copies = {one: file.with_name(f"{one}.fits.json") for one in new}

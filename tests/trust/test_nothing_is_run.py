@@ -69,13 +69,11 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(run, folder / run.name)
     hostile = folder / "hostile"
     hostile.mkdir()
+    for name in ("run.py", "advisor.py", "yaml.py", "sitecustomize.py"):
+        (hostile / name).write_text(EVIL_PYTHON)
     (hostile / "run.sh").write_text(EVIL_SHELL)
     (hostile / "evil_env.sh").write_text(f"{MARK}\nexport HF_HOME=/x\n")
-    (hostile / "run.py").write_text(EVIL_PYTHON)
     (hostile / "run.yaml").write_text(EVIL_YAML)
-    (hostile / "advisor.py").write_text(EVIL_PYTHON)
-    (hostile / "yaml.py").write_text(EVIL_PYTHON)
-    (hostile / "sitecustomize.py").write_text(EVIL_PYTHON)
     (hostile / "snapshot.pickle").write_bytes(pickle.dumps({"segments": [_Evil()], "device_traces": [_Evil()]}))
     (hostile / "config.json").write_text('{"architectures": ["x"], "auto_map": {"AutoModel": "run.PPOExpConfig"}}')
     return folder

@@ -203,6 +203,11 @@ def advisor(
     return subprocess.run(command, capture_output=True, env=own, cwd=cwd, preexec_fn=narrow, timeout=60)
 
 
+def by_shell(command: str, cwd: Path):
+    environ = BARE | CACHE | {"HOME": "/proc/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.run(["sh", "-c", command], capture_output=True, env=environ, cwd=cwd, timeout=60)
+
+
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_the_environment_may_be_as_it_likes(name, tmp_path):
     done = advisor(*TWICE, environ=ENVIRONMENTS[name], cwd=tmp_path, program="-c")
@@ -237,9 +242,9 @@ def test_less_than_python_needs_is_said_in_a_sentence():
 
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["stdin", "stdout", "stderr"])
 def test_a_stream_that_the_caller_closed_is_no_fault(number, tmp_path):
-    command = f"{sys.executable} -m advisor fix --demo -o run.sh {number}{'<' if number == 0 else '>'}&-"
-    environ = BARE | CACHE | {"HOME": "/proc/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(["sh", "-c", command], capture_output=True, env=environ, cwd=tmp_path, timeout=60)
+    done = by_shell(
+        f"{sys.executable} -m advisor fix --demo -o run.sh {number}{'<' if number == 0 else '>'}&-", tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert b"fault" not in done.stderr
     assert (tmp_path / "run.sh").read_bytes().startswith(b"#!")
@@ -259,7 +264,5 @@ def test_output_that_finds_no_room_is_said_in_a_sentence():
 def test_a_folder_that_is_gone_is_no_fault(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
-    command = f"rmdir {gone}; {sys.executable} -m advisor machine"
-    environ = BARE | CACHE | {"HOME": "/proc/nonexistent", "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(["sh", "-c", command], capture_output=True, env=environ, cwd=gone, timeout=60)
+    done = by_shell(f"rmdir {gone}; {sys.executable} -m advisor machine", gone)
     assert (done.returncode, done.stderr) == (0, b"")

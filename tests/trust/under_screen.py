@@ -86,18 +86,16 @@ def shows(inside: Multiplexer, words: str, whether: bool = True) -> list[str]:
 def problems(inside: Multiplexer, folder: Path) -> list[str]:
     """What does not hold inside of it."""
     found: list[str] = []
-    inside.type('PS1="READY"; stty -a > before; clear\n')
-    found += shows(inside, "READY")
-    inside.type(f"{ADVISOR} --demo\n")
-    found += shows(inside, "What the script decides")
-    inside.type("?")
-    found += shows(inside, "Keys everywhere")
-    inside.type("\x1b")
-    found += shows(inside, "What the script decides")
-    inside.type("\x1a")  # the shell gets its terminal back, and the app goes on as it was
-    found += shows(inside, "Stopped")
-    inside.type("fg\n")
-    found += shows(inside, "What the script decides")
+    for typed, shown in (
+        ('PS1="READY"; stty -a > before; clear\n', "READY"),
+        (f"{ADVISOR} --demo\n", "What the script decides"),
+        ("?", "Keys everywhere"),
+        ("\x1b", "What the script decides"),
+        ("\x1a", "Stopped"),  # the shell gets its terminal back, and the app goes on as it was
+        ("fg\n", "What the script decides"),
+    ):
+        inside.type(typed)
+        found += shows(inside, shown)
     inside.type("q")
     found += shows(inside, "What the script decides", whether=False) + shows(inside, "READY")
     inside.type("stty -a > after; clear\n")

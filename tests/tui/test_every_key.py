@@ -68,12 +68,12 @@ async def test_every_key_on_every_screen_is_safe_and_escape_leads_back(tmp_path:
 
 
 def _one_key_an_action(pilot: Pilot[int], place: int) -> list[str]:
-    """Of the actions that every screen has a third, other ones from screen to screen, unless heavy tests are asked
+    """Of the actions that every screen has a sixth, other ones from screen to screen, unless heavy tests are asked
     for."""
     found = {(type(b.node).__name__, b.binding.action): key for key, b in pilot.app.screen.active_bindings.items()}
     keys = {who: key for who, key in found.items() if not who[1].removeprefix("app.").startswith(ENDS)}
     shared = [who for who in keys if who[0] == AdvisorApp.__name__]
-    left = set() if ASKED in os.environ else {who for at, who in enumerate(shared) if (at + place) % 3}
+    left = set() if ASKED in os.environ else {who for at, who in enumerate(shared) if (at + place) % 6}
     return [key for who, key in keys.items() if who not in left]
 
 

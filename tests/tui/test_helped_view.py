@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -25,9 +27,13 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def asking(folder: Path) -> Offers:
+def asking(folder: Path, lines: str = "a later run\n") -> Offers:
+    log = folder.parent / "next.log"
+    log.write_text(lines)
+    os.utime(log, (time.time() + 5, time.time() + 5))
+
     def fix(_: State) -> SavedFix | None:
-        return waiting_fix({folder})
+        return waiting_fix({folder}, (log,))
 
     return Offers(written=fix)
 
@@ -44,6 +50,11 @@ async def test_one_key_answers_and_it_is_not_asked_again(written: Path, key: str
         assert "quit" in screen_text(pilot.app).splitlines()[-1]  # the keys of every screen are back
     assert len([*written.glob("config/rl-oom-advisor/knowledge/cases/*.yaml")]) == kept
     async with opened(offers=asking(written)) as pilot:
+        assert not isinstance(pilot.app.screen, HelpedView)
+
+
+async def test_of_the_log_that_the_fix_was_made_for_nothing_is_asked(written: Path) -> None:
+    async with opened(offers=asking(written, (RUN / "stage1.log").read_text() + "its launcher ends\n")) as pilot:
         assert not isinstance(pilot.app.screen, HelpedView)
 
 

@@ -78,7 +78,7 @@ def test_now_and_after_share_one_scale() -> None:
     assert "632 of 760 G" in after
 
 
-def test_a_sum_of_which_much_is_unexplained_is_never_said_to_fit() -> None:
+def test_a_sum_that_would_be_too_much_with_the_unexplained_once_more_is_never_said_to_fit() -> None:
     rows = pair(plan_of(steps()), "host", "actor_update", 78)
     assert plain(rows[1].line).endswith("unsure")
     known = tuple(

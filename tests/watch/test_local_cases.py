@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -130,24 +131,31 @@ def test_a_fix_by_hand_is_asked_for_once_in_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     remember_fix(state, folder / "run.fits.sh")
-    assert waiting_fix({tmp_path}) is None
-    fix = waiting_fix({folder})
+    log = tmp_path / "later.log"
+    log.write_text("a run that began later\n")
+    os.utime(log, (time.time() + 5, time.time() + 5))
+    assert waiting_fix({tmp_path}, {log}) is None
+    assert waiting_fix({folder}, {RUN / "stage1.log"}) is None
+    fix = waiting_fix({folder}, {log})
     assert fix is not None
     assert fix.script == "run.fits.sh"
     file = answer_fix(fix, helped=True)
     assert file is not None
     assert "confirmed" in file.read_text()
-    assert waiting_fix({folder}) is None
+    assert waiting_fix({folder}, {log}) is None
 
 
 def test_fix_remembers_and_a_no_keeps_nothing(tmp_path: Path) -> None:
     for name in ("stage1.sh", "stage1.log"):
         (tmp_path / name).write_bytes((RUN / name).read_bytes())
     assert main(["fix", str(tmp_path / "stage1.sh"), "--log", str(tmp_path / "stage1.log")]) == 0
-    fix = waiting_fix({tmp_path})
+    log = tmp_path / "later.log"
+    log.write_text("a run that began later\n")
+    os.utime(log, (time.time() + 5, time.time() + 5))
+    fix = waiting_fix({tmp_path}, {log})
     assert fix is not None
     assert answer_fix(fix, helped=False) is None
-    assert waiting_fix({tmp_path}) is None
+    assert waiting_fix({tmp_path}, {log}) is None
     assert not (tmp_path / "config").exists()
 
 

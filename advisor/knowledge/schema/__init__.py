@@ -26,6 +26,7 @@ from advisor.knowledge.schema.advice import (
 )
 from advisor.knowledge.schema.base import OWN_MARK, Grade, Scalar, Strict
 from advisor.knowledge.schema.crash import (
+    AccountWords,
     Allocation,
     AnswerLength,
     CountName,
@@ -74,14 +75,14 @@ from advisor.knowledge.schema.framework import (
 )
 
 __all__ = [
-    "LISTS", "OWN_MARK", "Advisory", "Agreement", "AlgorithmFact", "Allocation", "Answer", "AnswerLength", "Case",
-    "Cause", "CauseWords", "ConfigFile", "Constraint", "CountName", "DataSetFact", "DefaultWhen", "EngineFigure",
-    "EntryKind", "EnvironmentFact", "Era", "Example", "FrameRule", "FrameTier", "Framework", "FrameworkMark", "GpuFact",
-    "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount", "Mechanics", "MechanicsWhen", "ModelFact",
-    "ModelSizes", "NewValue", "NewestRead", "Partners", "PlatformMark", "Progress", "Project", "Provision", "Question",
-    "RecipeFact", "Recognition", "Remedy", "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding",
-    "ShownByFrame", "Signature", "Signatures", "Start", "StatedMechanics", "StatementWords", "Strict", "TopologyFact",
-    "Tree", "VersionMark", "WorstFirst",
+    "LISTS", "OWN_MARK", "AccountWords", "Advisory", "Agreement", "AlgorithmFact", "Allocation", "Answer",
+    "AnswerLength", "Case", "Cause", "CauseWords", "ConfigFile", "Constraint", "CountName", "DataSetFact",
+    "DefaultWhen", "EngineFigure", "EntryKind", "EnvironmentFact", "Era", "Example", "FrameRule", "FrameTier",
+    "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount",
+    "Mechanics", "MechanicsWhen", "ModelFact", "ModelSizes", "NewValue", "NewestRead", "Partners", "PlatformMark",
+    "Progress", "Project", "Provision", "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence",
+    "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature", "Signatures", "Start",
+    "StatedMechanics", "StatementWords", "Strict", "TopologyFact", "Tree", "VersionMark", "WorstFirst",
 ]  # fmt: skip
 
 EntryKind = Literal[

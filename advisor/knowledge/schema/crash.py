@@ -33,6 +33,8 @@ class Signature(Strict, frozen=True):
     """Regex group → field name, where the printed size becomes bytes."""
     worded: bool = False
     """People retell this message in their own words: sizes are read by the words beside them, too."""
+    account: bool = False
+    """Only a sentence in which a person tells that this memory ran out (crash/account.py)."""
     says: str = ""
     """One sentence for the user."""
     look_alikes: tuple[str, ...] = ()
@@ -178,15 +180,37 @@ class PlatformMark(Strict, frozen=True):
     source: str = ""
 
 
+class AccountWords(Strict, frozen=True):
+    """How people write that memory ran out; each a regex over one sentence or clause."""
+
+    short: str
+    """The words of a shortage."""
+    by_itself: str
+    """Those of them that are a statement without a verb beside them."""
+    happened: str
+    """What tells that it happened."""
+    breaks: str
+    """Where a new clause begins."""
+    unsaid: str
+    """Words before a shortage, in its clause, of one who doubts, denies, warns or advises."""
+    unsaid_behind: str
+    """Words right behind it that take it back."""
+    factive: str
+    """A question that takes the shortage for granted."""
+    headline: str
+    """A line that is the title of a report of a shortage."""
+    memories: dict[Memory, str]
+    """Memory → its names."""
+
+
 class StatementWords(Strict, frozen=True):
     """How people write about a run that died; each a regex over one sentence."""
 
+    account: AccountWords
     grows: str
     """Memory rose from step to step."""
     rose: str
     """Memory went from `low` to `high`, with their units as `unit` and `unit_`."""
-    places: dict[str, str]
-    """Place → how a sentence names its memory."""
     steps: str
     """Steps were done before it died."""
     first: str
@@ -199,6 +223,8 @@ class StatementWords(Strict, frozen=True):
     """A command of a launch that starts a server with a model of its own, beside the training."""
     in_vain: str
     """What was tried did not help."""
+    helped: str
+    """With what it names the run went on."""
     lowered: str
     """Something was made smaller, or is at its least."""
     sizes: dict[str, str]
@@ -233,12 +259,12 @@ class StatementWords(Strict, frozen=True):
     """Phase → how a sentence says that it died then."""
     behind: dict[Phase, str] = {}
     """Phase → how a sentence says that it died once that was over, or does not die without it."""
-    filled: dict[str, str] = {}
-    """Memory → how a sentence says that a run filled it."""
     numbered: str = ""
     """On how many GPUs it ran: the group that matches."""
-    passes: dict[Phase, str] = {}
-    """The same of phases that every step has; asked where `phases` tell none."""
+    moments: dict[Phase, str] = {}
+    """Phase → its names."""
+    moment: str = ""
+    """It died in the moment that stands for {what}; asked of `moments` where `phases` tell none."""
     host_holders: dict[str, str] = {}
     """What a page says holds the host's RAM → its words."""
     holders: dict[str, str] = {}

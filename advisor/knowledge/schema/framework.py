@@ -82,6 +82,8 @@ class Idle(Strict, frozen=True):
     """None: always."""
     because: str = ""
     eras: tuple[str, ...] = ()
+    forced: Scalar = None
+    """The value in force then, whatever is written: another setting decides it."""
 
 
 class Partners(Strict, frozen=True):

@@ -1,0 +1,72 @@
+"""Reads what a script asks of Slurm in its #SBATCH lines, and the variables that Slurm sets by that."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from advisor.regex import regex
+
+_COUNT = regex(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d{1,4})(?:\([^)]*\))?")
+"""4, gpu:4, gpu:a100:4 and a100:4 (sbatch(1), --gres and --gpus-per-node)."""
+_SHORT = {"-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
+_VARIABLES = {
+    "--nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    "--ntasks": ("SLURM_NTASKS", "SLURM_NPROCS"),
+    "--ntasks-per-node": ("SLURM_NTASKS_PER_NODE",),
+    "--cpus-per-task": ("SLURM_CPUS_PER_TASK",),
+    "--gpus-per-node": ("SLURM_GPUS_PER_NODE",),
+    "--gpus": ("SLURM_GPUS",),
+}
+"""Options and the variables that hold what they were given (sbatch(1), output environment variables)."""
+
+
+def batch_options(script: str) -> Iterator[tuple[str, str, int]]:
+    """(name, value, line) in the lines before the first command: Slurm reads no others."""
+    for number, line in enumerate(script.splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            return
+        if not re.match(r"#SBATCH\s", line):
+            continue
+        try:
+            words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
+        except ValueError:
+            continue
+        for word, following in zip(words, [*words[1:], ""], strict=True):
+            if word.startswith("--"):
+                name, is_joined, value = word.partition("=")
+                yield name, value if is_joined else following, number
+            elif word[:2] in _SHORT:
+                yield _SHORT[word[:2]], word[2:] or following, number
+
+
+def batch_variables(script: str) -> dict[bytes, bytes]:
+    """Variables whose numbers the script's own lines decide."""
+    asked = {name: value for name, value, _ in batch_options(script)}
+    told = {name: asked[option] for option, names in _VARIABLES.items() if option in asked for name in names}
+    if gpus := gpus_of_node(asked):
+        told["SLURM_GPUS_ON_NODE"] = str(gpus)
+    return {name.encode(): value.encode() for name, value in told.items() if value.isdecimal()}
+
+
+def gpus_of_node(asked: dict[str, str]) -> int | None:
+    """GPUs of a node."""
+    return counted(_asked_gpus(asked))
+
+
+def cards_of_node(script: str) -> str:
+    """The GPUs of a node as a description gives them: "8xa100", "8" where no kind is named, "" where none are asked."""
+    found = _COUNT.fullmatch(_asked_gpus({name: value for name, value, _ in batch_options(script)}) or "")
+    return "" if found is None else f"{found[2]}x{found[1]}" if found[1] and found[1] != "gpu" else found[2]
+
+
+def _asked_gpus(asked: dict[str, str]) -> str | None:
+    of_one_node = asked.get("--gpus") if asked.get("--nodes", "1") == "1" else None
+    return asked.get("--gpus-per-node") or asked.get("--gres") or of_one_node
+
+
+def counted(told: str | None) -> int | None:
+    """The number of "4", "gpu:4" and "gpu:a100:4"."""
+    found = _COUNT.fullmatch(told) if told else None
+    return int(found[2]) if found else None

@@ -1,0 +1,70 @@
+"""Reads what a person tells of a shortage: whether a sentence says that memory ran out, and of which memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from advisor.knowledge.schema import AccountWords
+from advisor.regex import regex
+from advisor.words import Memory
+
+SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
+_NEAR = 3
+"""Sentences before and behind an account that may name the memory it speaks of (judgement)."""
+_TITLE_LINES = 3
+"""Lines of a text among which its title stands."""
+_NOT_PROSE = regex(r"^\s*(?:#\s|>|\||//|[\w.]+\s*=[^=])")
+"""A comment, somebody else's words, a row of a table, an assignment."""
+
+
+def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int] | None:
+    """The memory that a line says ran out, "unknown" where it names none, and where that stands in it; None where it
+    tells of no shortage. `line`: its number, by which a title is known."""
+    if _NOT_PROSE.match(text):
+        return None
+    told = [(memory, found.start() + at) for found in SENTENCE.finditer(text) for memory, at in _told(found[0], words)]
+    titled = re.search(words.headline, text) if not told and 0 < line <= _TITLE_LINES else None
+    if titled is not None and not re.search(words.unsaid, text):
+        told = [(_memory(text, titled.span(), words), titled.start())]
+    return next((one for one in told if one[0] != "unknown"), told[0] if told else None)
+
+
+def memory_near(told: str, page: str, words: AccountWords) -> Memory:
+    """The memory that the sentences around an account name, else those of the whole page; "unknown" where they name
+    none or several."""
+    sentences = [found[0] for found in SENTENCE.finditer(page)]
+    at = [number for number, one in enumerate(sentences) if one.strip() and one.strip() in told]
+    near = sentences[max(0, at[0] - _NEAR) : at[-1] + 1 + _NEAR] if at else []
+    for among in (near, sentences):
+        named = set(_named(among, words))
+        if len(named) == 1:
+            return named.pop()
+    return "unknown"
+
+
+def _told(sentence: str, words: AccountWords) -> Iterator[tuple[Memory, int]]:
+    for found in re.finditer(words.short, sentence):
+        start, end = found.span()
+        breaks = [one.end() for one in re.finditer(words.breaks, sentence) if one.end() <= start]
+        before, behind = sentence[breaks[-1] if breaks else 0 : start], sentence[end:]
+        asked = re.match(r"[^,;，。.!]*[?？]", behind) is not None and not re.search(words.factive, sentence)
+        if asked or re.search(words.unsaid, before) or re.match(words.unsaid_behind, behind):
+            continue
+        if re.search(words.by_itself, found[0]) or re.search(words.happened, sentence):
+            yield _memory(sentence, (start, end), words), start
+
+
+def _memory(sentence: str, span: tuple[int, int], words: AccountWords) -> Memory:
+    """The memory whose name stands nearest to the words of a shortage."""
+    begin, end = span
+    near: list[tuple[int, Memory]] = [
+        (max(begin - one.end(), one.start() - end, 0), memory)
+        for memory, named in words.memories.items()
+        for one in re.finditer(named, sentence)
+    ]
+    return min(near)[1] if near else "unknown"
+
+
+def _named(sentences: Iterable[str], words: AccountWords) -> Iterator[Memory]:
+    return (memory for one in sentences for memory, named in words.memories.items() if re.search(named, one))
