@@ -245,7 +245,7 @@ def pick_launch(
     project = project_in(text, knowledge.signatures.projects)
 
     def told(launch: Launch | None) -> Recognised:
-        merged = {**crash.libraries, **libraries}
+        merged = {**crash.traced, **crash.libraries, **libraries}
         stated = {*crash.libraries, *stated_libraries(asked, knowledge)}
         paths = [frame.file for frame in crash.frames]
         file = script.documents[0].path if script is not None else None
@@ -312,7 +312,7 @@ def machine_for(
             nodes=crash.counts.get("nodes"),
             host_bytes=host if host is not None and not of_job else crash.host_total_bytes,
             host_limit=host if of_job else None,
-            libraries=crash.libraries,
+            libraries={**crash.traced, **crash.libraries},
         ),
         knowledge.gpus,
     )
@@ -441,8 +441,13 @@ def limit_before(logs: Sequence[Path], script: Script | None, asked: BatchMemory
     )
 
 
-def notes_on(asked: SessionRequest, script: Script | None, index: int, knowledge: Knowledge) -> Iterator[str]:
+def notes_on(
+    asked: SessionRequest, script: Script | None, index: int, knowledge: Knowledge, crash: Crash
+) -> Iterator[str]:
     """What is to be said of what was given, before anything of the run."""
+    traced = [f"{name} {version}" for name, version in crash.traced.items() if name not in crash.libraries]
+    if traced:
+        yield say("The lines of the traceback are those of {versions}.", versions=listed(traced))
     yield from (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     if asked.words:
         yield say(

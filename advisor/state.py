@@ -297,7 +297,7 @@ def state_of(
     recipe = predictor.built().run.recipe
     speak_of(recipe.answers)
     now = predictor.predict()
-    run = replace(now.run, notes=(*notes_on(asked, script, index, knowledge), *now.run.notes))
+    run = replace(now.run, notes=(*notes_on(asked, script, index, knowledge, crash), *now.run.notes))
     matches = attribute(run, died_at)
     seen = predictor.predict(earlier.overrides)  # what the log saw
     inputs = DiagnosisInputs(
@@ -407,7 +407,7 @@ def _answered_dialect(
 ) -> Recognised:
     """The dialect with which the run is read: what the user answered counts where the launch bears no marks."""
     keys = {*crash.settings, *(native(setting.key) for setting in (launch.settings if launch is not None else ()))}
-    libraries = {**crash.libraries, **machine.libraries}
+    libraries = {**crash.traced, **crash.libraries, **machine.libraries}
     paths = [frame.file for frame in crash.frames]
     return with_answered_framework(recognised, answers, knowledge.frameworks, keys, libraries, paths, crash.dated)
 

@@ -111,6 +111,8 @@ class Crash(Struct, frozen=True):
     """Rows of that table are missing: larger processes may have stood above them."""
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Versions met in the log, distribution name → version."""
+    traced: Mapping[str, str] = field(default_factory=dict)
+    """Versions that the lines of the traceback tell, the same way."""
     gpu_names: tuple[str, ...] = ()
     gpu_total_bytes: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)

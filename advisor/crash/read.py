@@ -64,6 +64,7 @@ from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
 from advisor.crash.statements import A_PAGE, holder_said, libraries_now, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, waiter_of
+from advisor.crash.traced_versions import traced_versions
 from advisor.crash.training_bar import training_bar
 from advisor.crash.unclear import why_unclear
 from advisor.crash.verdict import (
@@ -317,6 +318,7 @@ class _CrashReader:
             top_users=users,
             users_cut=cut,
             libraries=libraries_now(met, stated),
+            traced=traced_versions(trace.frames),
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=gpu_total(self.run.placed),
             settings=settings,

@@ -39,5 +39,3 @@ def _place(path: str) -> tuple[str, str] | None:
     parts = path.replace("\\", "/").split("/")
     at = next((at for at in range(len(parts) - 2, -1, -1) if parts[at] in known_packages()), None)
     return None if at is None else (parts[at], "/".join(parts[at:]))
-
-

@@ -28,7 +28,10 @@ class CodeLines(Struct, frozen=True):
         if stretches is None:
             return None
         return frozenset(
-            release for first, last, start, end in stretches if start <= line <= end for release in range(first, last + 1)
+            release
+            for first, last, start, end in stretches
+            if start <= line <= end
+            for release in range(first, last + 1)
         )
 
 
