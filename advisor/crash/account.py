@@ -14,14 +14,19 @@ _NEAR = 3
 """Sentences before and behind an account that may name the memory it speaks of (judgement)."""
 _TITLE_LINES = 3
 """Lines of a text among which its title stands."""
-_NOT_PROSE = regex(r"^\s*(?:#\s|>|\||//|[\w.]+\s*=[^=])")
-"""A comment, somebody else's words, a row of a table, an assignment."""
+_NOT_PROSE = regex(
+    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=[^=]|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
+    r"|[EWIF]\d{4} )"
+)
+"""A comment, somebody else's words, a row of a table, an assignment, a logger's line."""
+_LONGEST = 4_000
+"""Characters of a line beyond which nobody wrote it by hand (judgement)."""
 
 
 def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int] | None:
     """The memory that a line says ran out, "unknown" where it names none, and where that stands in it; None where it
     tells of no shortage. `line`: its number, by which a title is known."""
-    if _NOT_PROSE.match(text):
+    if len(text) > _LONGEST or _NOT_PROSE.match(text):
         return None
     told = [(memory, found.start() + at) for found in SENTENCE.finditer(text) for memory, at in _told(found[0], words)]
     titled = re.search(words.headline, text) if not told and 0 < line <= _TITLE_LINES else None

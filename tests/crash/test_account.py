@@ -37,7 +37,7 @@ gpu actor_update|Every run dies in the backward pass with a CUDA OOM as soon as 
 host data|While pre-tokenising the corpus the RAM grows until the node kills the job.
 gpu model_load|The training process died while loading the checkpoint because of lack of VRAM.
 gpu checkpoint|The 40GB cards run out of memory when saving the model at the end of the epoch.
-unknown checkpoint|It OOMs after the first epoch. Disabling checkpoint saving made the error go away, at once.
+unknown checkpoint|It OOMs after an epoch. Disabling checkpoint saving made the error go away, it went away at once.
 shm unknown|The dataloader workers crash since /dev/shm ran out after 200 steps.
 host model_load|Each rank loads the full model, which exhausts the host RAM during from_pretrained.
 gpu optimizer_step|At the first optimizer step the GPU memory is exhausted.

@@ -106,7 +106,7 @@ def test_a_fit_beside_a_side_of_unknown_size_that_nothing_moves_to_is_one(diagno
     log = IN_UPDATE + TORCH.format(tried="9.00", free="1.00", used="78.00")
     told, text = diagnosed(small, log, "--gpus", "8xA100-80GB")
     assert told["outcome"]["fits"] is None
-    assert "With these the cards suffice." in text
+    assert "With these the cards may suffice." in text  # how long the rows are decides
 
 
 def test_phases_after_the_crash_and_runs_without_a_log_were_not_lived_with(diagnosed) -> None:  # type: ignore[no-untyped-def]

@@ -108,11 +108,12 @@ def test_what_another_file_decides_is_told_beside_the_script(
     assert "--per_device_train_batch_size 8" in (tmp_path / "run.fits.sh").read_text() or "4" in err
 
 
-@pytest.mark.parametrize(("strategy", "basis"), [("fsdp", "computed"), ("megatron", "estimated")])
+@pytest.mark.parametrize("strategy", ["fsdp", "megatron"])
 def test_a_cause_that_an_estimated_ledger_told_is_estimated(
-    strategy: str, basis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Megatron's sharding is not modelled, so what its ledger says of the cause is no computation."""
+    """Megatron's sharding is not modelled, and how long the rows of an update are nobody knows: what such a ledger says
+    of the cause is no computation."""
     monkeypatch.chdir(tmp_path)
     launch = (VERL % {"micro": 160, "share": 0.5}).rstrip() + f" actor_rollout_ref.actor.strategy={strategy}\n"
     (tmp_path / "run.sh").write_text(launch)
@@ -120,4 +121,4 @@ def test_a_cause_that_an_estimated_ledger_told_is_estimated(
     words = ["diagnose", "run.sh", "--log", "train.log", "--gpus", "8xA100-80GB", "--format", "json"]
     code, out, err = tell(words, capsys)
     assert code == 0, err
-    assert json.loads(out)["diagnosis"]["basis"] == basis
+    assert json.loads(out)["diagnosis"]["basis"] == "estimated"
