@@ -20,7 +20,7 @@ from advisor.crash.window import ByteWindow
 FAST = 48
 """Literals up to which one pass stays quick."""
 TRIGGERS = (
-    *("f memory", "f-memory", "OUT_OF_M", "STATUS_", "ried to alloc", "nable to ", "Cannot all", "PyTorch", "capac"),
+    *("f memory", "f-memory", "OUT_OF_M", "STATUS_", "ried to alloc", "nable to ", "annot all", "PyTorch", "capac"),
     *("CUDA", "CPUAlloc", "cumem", "bad_alloc", "torch_mem", "xpandable", "virtual", "mem=", " GiB", "(GB)"),
     *("KV cache", "cache blo", "seq len (", "desired GPU", "Free memo", "Not enough", "Error in m", "ng manager"),
     *("ak detec", "Memory", "emory us", "Spilled", "StoreFull", "ray.exc", "dError", "esource", "ry limit"),
