@@ -23,10 +23,11 @@ class CodeLines(Struct, frozen=True):
     last line], once for each stretch of releases and each function of that name. Releases by their place above."""
 
     def of_frame(self, file: str, function: str, line: int) -> frozenset[int] | None:
-        """The releases in which a line of a file is one of a function; None where no release has the function there."""
-        stretches = self.functions.get(file, {}).get(function)
-        if stretches is None:
+        """The releases in which a line of a file is one of a function, none where the file has no such function; None
+        of a file that was not read, and of what is no function ("<module>", "<listcomp>")."""
+        if file not in self.functions or function.startswith("<"):
             return None
+        stretches = self.functions[file].get(function, [])
         return frozenset(
             release
             for first, last, start, end in stretches

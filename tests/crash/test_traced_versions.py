@@ -60,7 +60,19 @@ def test_the_traceback_tells_the_version_and_with_it_the_steps_that_exist(tmp_pa
         [("workers/fsdp_workers.py", 764, "compute_log_prob")],  # one alone
         [("workers/fsdp_workers.py", 764, "compute_log_prob"), ("workers/actor/dp_actor.py", 9999, "compute_log_prob")],
         [("workers/my_worker.py", 12, "step"), ("workers/my_worker.py", 30, "run")],
+        [  # a function of a fork's own beside two that a release has on these lines
+            ("workers/fsdp_workers.py", 764, "compute_log_prob"),
+            ("workers/actor/dp_actor.py", 338, "compute_log_prob"),
+            ("workers/actor/dp_actor.py", 400, "update_by_my_method"),
+        ],
     ],
 )
 def test_what_no_release_has_tells_none(places: list[tuple[str, int, str]]) -> None:
     assert not traced_versions(Frame(VERL + file, line, function, 1) for file, line, function in places)
+
+
+@pytest.mark.parametrize(("tree", "told"), [("site-packages", True), ("verl-main", True), ("EasyR1", False)])
+def test_a_fork_that_carries_the_package_has_versions_of_its_own(tree: str, told: bool) -> None:
+    places = (("fsdp_workers.py", 764), ("actor/dp_actor.py", 338))
+    frames = [Frame(f"/x/{tree}/verl/workers/{file}", line, "compute_log_prob", 1) for file, line in places]
+    assert bool(traced_versions(frames)) is told
