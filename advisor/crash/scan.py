@@ -369,7 +369,8 @@ def _breaks_off(rest: str, sample: str, anchors: Sequence[str]) -> bool:
 
 def _unanchored_in(entries: _UnanchoredSignatures, lines: Sequence[LogLine]) -> Iterator[Find]:
     in_trace: set[str] = set()
-    last = lines[-1].number if lines else 0
+    flush = [line.number for line in lines if not line.text[:1].isspace()]  # the frames of a traceback are indented
+    late = flush[-_LAST_LINES:][0] if flush else 0
     for line in lines:
         if bar := glued_bar(line):
             yield from _unanchored_in(entries, [replace(line, text=bar, printed=bar)])
@@ -381,7 +382,7 @@ def _unanchored_in(entries: _UnanchoredSignatures, lines: Sequence[LogLine]) -> 
             in_trace.discard(line.process)
         for entry in entries.of(line.text):
             ordinary = entry.signature.id in ENDS and not below
-            if ordinary and line.number < last - _LAST_LINES:
+            if ordinary and line.number < late:
                 continue
             match = entry.regex.search(line.text)
             cut = entry.signature.id in ENDS and entries.may_be_cut(line.text)

@@ -22,7 +22,15 @@ _ONE_MESSAGE = 80
 """Characters from the name of an exception to what it says (judgement)."""
 OTHER_EXCEPTION = "other-exception"
 ENDS = frozenset(
-    (OTHER_EXCEPTION, "arguments-disagree", "launch-refused", "outside-unreachable", "peer-lost", "prompt-too-long")
+    (
+        OTHER_EXCEPTION,
+        "arguments-disagree",
+        "hang-told",
+        "launch-refused",
+        "outside-unreachable",
+        "peer-lost",
+        "prompt-too-long",
+    )
 )
 """Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
 ENDED_BY_SCHEDULER = "time-limit"
