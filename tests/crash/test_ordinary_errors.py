@@ -7,6 +7,7 @@ from tests.loops import each
 
 from .known import judge
 
+ACTOR = "ray.exceptions.RayTaskError(ActorDiedError): ray::TaskRunner.run() (pid=1, ip=10.0.0.1)\n"
 TRACE = 'Traceback (most recent call last):\n  File "/x/a.py", line 3, in f\n    g()\n'
 NCCL = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.21.5\nncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\n"
 
@@ -37,6 +38,32 @@ def test_a_runtime_error_without_a_word_of_memory_is_not_memory(before, text):
 )
 def test_a_runtime_error_that_may_follow_from_a_shortage_stays_open(text):
     assert judge(f"{TRACE}RuntimeError: {text}\n").verdict == "unclear"
+
+
+@each(
+    "line",
+    [
+        "RuntimeError: HIP error: invalid device function",
+        "[gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32770)",
+        "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasGemmEx( handle )`",
+        "RuntimeError: ACL stream synchronize failed, error code:507035",
+        "Training hangs at random steps, all cards show 0% utilization.",
+        "跑到第 30 步就卡住了，没有任何报错",
+    ],
+)
+def test_a_fault_of_device_or_driver_and_a_hang_are_not_memory(line):
+    assert (judge(f"step 3/100\n{line}\n").verdict, judge(f"{line}\n").memory) == ("not_oom", "none")
+
+
+@each("line", ["this can cause the process to hang", "if it hangs, set NCCL_P2P_DISABLE=1", "RuntimeError: CUDA error: unknown"])
+def test_a_warning_of_hangs_and_an_error_without_a_name_prove_nothing(line):
+    assert judge(f"step 3/100\n{line}\n").memory == "unknown" or "hang" in line and judge(f"{line}\n").verdict == "unclear"
+
+
+def test_frames_do_not_push_an_exception_away_from_the_end():
+    frames = "".join(f'  File "/x/a{n}.py", line {n}, in f\n    g()\n' for n in range(20))
+    assert judge(f"It fails with\nAssertionError: size 0\n\nTraceback (most recent call last):\n{frames}{ACTOR}").verdict == "not_oom"
 
 
 def test_an_exception_above_the_line_that_only_points_at_it_is_the_verdict():
