@@ -392,12 +392,12 @@ class _CrashReader:
         return replace(trace, frames=next(filter(None, raised), ()) or self._cut_below(cause))
 
     def _cut_below(self, cause: LogFind) -> tuple[Frame, ...]:
-        """The frames of the only traceback of a page, below its message: somebody pasted that first, and the traceback
-        without its last line."""
+        """The frames of the only traceback of a page, below its message: somebody pasted that first, and a traceback
+        without its last line, perhaps without its first."""
         below = [line for line in self._lines_of(cause) if line.number > cause.find.last_number]
         heads = sum(BEGIN in line.text for line in below)
         ended = any(_RAISED.match(line.text) for line in below)
-        return () if heads != 1 or ended or len(self.text) > A_PAGE else trace_of(None, below).frames
+        return () if heads > 1 or ended or len(self.text) > A_PAGE else trace_of(None, below).frames
 
     def _steps_done(self, trace: Trace) -> int | None:
         """The trainer's own count, else that of the bar without a title which is shown to be the training's: by the
