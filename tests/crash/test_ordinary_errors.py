@@ -58,7 +58,7 @@ def test_a_fault_of_device_or_driver_and_a_hang_are_not_memory(line):
 
 @each("line", ["this can cause the process to hang", "if it hangs, set NCCL_P2P_DISABLE=1", "RuntimeError: CUDA error: unknown"])
 def test_a_warning_of_hangs_and_an_error_without_a_name_prove_nothing(line):
-    assert judge(f"step 3/100\n{line}\n").memory == "unknown" or "hang" in line and judge(f"{line}\n").verdict == "unclear"
+    assert judge(f"{line}\n").verdict != "not_oom"
 
 
 def test_frames_do_not_push_an_exception_away_from_the_end():
