@@ -56,14 +56,20 @@ def test_a_fault_of_device_or_driver_and_a_hang_are_not_memory(line):
     assert (judge(f"step 3/100\n{line}\n").verdict, judge(f"{line}\n").memory) == ("not_oom", "none")
 
 
-@each("line", ["this can cause the process to hang", "if it hangs, set NCCL_P2P_DISABLE=1", "RuntimeError: CUDA error: unknown"])
+@each(
+    "line",
+    ["this can cause the process to hang", "if it hangs, set NCCL_P2P_DISABLE=1", "RuntimeError: CUDA error: unknown"],
+)
 def test_a_warning_of_hangs_and_an_error_without_a_name_prove_nothing(line):
     assert judge(f"{line}\n").verdict != "not_oom"
 
 
 def test_frames_do_not_push_an_exception_away_from_the_end():
     frames = "".join(f'  File "/x/a{n}.py", line {n}, in f\n    g()\n' for n in range(20))
-    assert judge(f"It fails with\nAssertionError: size 0\n\nTraceback (most recent call last):\n{frames}{ACTOR}").verdict == "not_oom"
+    assert (
+        judge(f"It fails with\nAssertionError: size 0\n\nTraceback (most recent call last):\n{frames}{ACTOR}").verdict
+        == "not_oom"
+    )
 
 
 def test_an_exception_above_the_line_that_only_points_at_it_is_the_verdict():
