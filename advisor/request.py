@@ -28,7 +28,7 @@ from advisor.plan.patch import values_before
 from advisor.run.agreement import agreement, same_text
 from advisor.run.counted import cards_counted, cards_seen
 from advisor.run.dialect import Recognised, recognise
-from advisor.run.general import visible_cards
+from advisor.run.general import cards_of, visible_cards
 from advisor.run.natives import native
 from advisor.run.run import Knob
 from advisor.run.shape import is_name
@@ -317,7 +317,8 @@ def machine_for(
         knowledge.gpus,
     )
     if asked.gpus is not None and len(machine.gpus) == 1 and not counts_cards(asked.gpus):
-        machine = as_many(machine, cards_counted(crash.counts) or seen)
+        launched = cards_of(launch, launch.processes) if launch is not None else None
+        machine = as_many(machine, cards_counted(crash.counts) or (launched.per_node if launched else seen))
     if script is not None and script.documents and script.documents[0].kind == "shell":
         machine = with_cards(machine, script.documents[0].data.decode(errors="replace"), knowledge.gpus)
     limit = asked_of_slurm(script)

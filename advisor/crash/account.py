@@ -12,7 +12,7 @@ from advisor.words import Memory
 SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
 _NEAR = 3
 """Sentences before and behind an account that may name the memory it speaks of (judgement)."""
-_TITLE_LINES = 3
+TITLE_LINES = 3
 """Lines of a text among which its title stands."""
 _NOT_PROSE = regex(
     r"^\s*(?:#\s|>|\||//|[\w.]+\s*=[^=]|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
@@ -29,7 +29,7 @@ def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int]
     if len(text) > _LONGEST or _NOT_PROSE.match(text):
         return None
     told = [(memory, found.start() + at) for found in SENTENCE.finditer(text) for memory, at in _told(found[0], words)]
-    titled = re.search(words.headline, text) if not told and 0 < line <= _TITLE_LINES else None
+    titled = re.search(words.headline, text) if not told and 0 < line <= TITLE_LINES else None
     if titled is not None and not re.search(words.unsaid, text):
         told = [(_memory(text, titled.span(), words), titled.start())]
     return next((one for one in told if one[0] != "unknown"), told[0] if told else None)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from advisor.crash.account import memory_near
+from advisor.crash.account import TITLE_LINES, memory_near
 from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in, settings_in_blocks
 from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, stopped_without_a_word
@@ -357,7 +357,7 @@ class _CrashReader:
 
     def _told_phase(self, cause: LogFind | None, trace: Trace) -> PhaseProof:
         """The phase by the lines around it, where it has no traceback or that is cut; else by what a person writes."""
-        until, page = self._lines_until(cause), len(self.text) <= A_PAGE
+        until, page = self._lines_until(cause, whole=False), len(self.text) <= A_PAGE
         near = until[-_LINES_OF_A_CUT:] if cause is None else until[-_LINES_ABOVE:-1]
         if (cause is None) == bool(trace.frames):
             phase, quoted = phase_of_texts([line.text for line in near], self.rules.frames, "text")
@@ -476,10 +476,12 @@ class _CrashReader:
         log = cause.log if cause is not None else min(self.run.lines.logs, default=0)
         return self._own(log, self.lines[log] if self.lines else [])
 
-    def _lines_until(self, cause: LogFind | None) -> list[LogLine]:
+    def _lines_until(self, cause: LogFind | None, whole: bool = True) -> list[LogLine]:
+        """The lines of the cause's run up to it; `whole`: below a post's title all, for it stands above what it is of."""
         if cause is None:
             return [line for log, line in self._every_line() if self.run.lines.covers(log, line.number)]
-        mine = [line for line in self._lines_of(cause) if line.number <= cause.number]
+        titled = whole and cause.number <= TITLE_LINES and len(self.text) <= A_PAGE
+        mine = [line for line in self._lines_of(cause) if titled or line.number <= cause.number]
         return [*mine, *self._own(cause.log, cause.find.before), cause.find.first]
 
     def _users(self, cause: LogFind | None) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...], bool]:

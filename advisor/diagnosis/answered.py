@@ -14,7 +14,7 @@ from advisor.diagnosis.due_facts import due_facts
 from advisor.diagnosis.facts import NEARLY_ALL
 from advisor.language import clauses, say
 from advisor.memory.attribution import BySize
-from advisor.memory.batches import AT_CAP, LONGEST_ROW
+from advisor.memory.batches import AT_CAP, LONGEST_ROW, NO_EVALUATION
 from advisor.run.run import Knob, KnobValue, Run
 from advisor.words import PHASES, Phase
 
@@ -43,6 +43,7 @@ def died_all_the_same(crash: Crash, answers: Mapping[str, str], host: int | None
 def where_due(crash: Crash, run: Run) -> Crash:
     """The crash among what came due where it died, for the first time or each time by a person's words, where the last
     mark alone shows its phase, or nothing does."""
+    crash = _without_evaluation(crash, run)
     marked = crash.phase_by_mark and crash.phase not in LEAVES_BEHIND
     untold = crash.phase == "unknown" and crash.verdict == "oom" and not (crash.phase_among or crash.frames)
     if not (marked or untold):
@@ -59,6 +60,19 @@ def where_due(crash: Crash, run: Run) -> Crash:
     because = clauses(dict.fromkeys(filter(None, reasons)))
     among = (*due.values(), crash.phase if marked else "actor_update")
     return replace(crash, phase="unknown", phase_among=among, phase_because=because)
+
+
+def _without_evaluation(crash: Crash, run: Run) -> Crash:
+    """The crash without an evaluation among its phases, where the launch says that there is none."""
+    knob = run.knobs.get("eval.on")
+    if "validation" not in crash.phase_among or knob is None or knob.source == "default" or knob.value not in NO_EVALUATION:
+        return crash
+    left = tuple(phase for phase in crash.phase_among if phase != "validation")
+    because = clauses((crash.phase_because, say("the launch evaluates nothing")))
+    alone = len(left) == 1
+    return replace(
+        crash, phase=left[0] if alone else crash.phase, phase_among=() if alone else left, phase_because=because
+    )
 
 
 def with_answered_phase(crash: Crash, answers: Mapping[str, str]) -> Crash:

@@ -84,10 +84,16 @@ def idle_cards(
     cards, ranks = gpus_of(machine), launch and started(launch, counts)
     if not ranks or cards <= ranks or topology.actor_gpus > ranks * topology.nodes:
         return ()
-    told = mark(
-        "torchrun is given no --nproc_per_node, so it starts one process: {idle} of the {cards} cards stay idle, and "
-        "nothing is shared among them."
-    )
+    if "torchrun" in " ".join(word or "" for word in launch.argv):
+        told = mark(
+            "torchrun is given no --nproc_per_node, so it starts one process: {idle} of the {cards} cards stay idle, "
+            "and nothing is shared among them."
+        )
+    else:
+        told = mark(
+            "python starts one process: {idle} of the {cards} cards stay idle, and nothing is shared among them. "
+            "`torchrun --nproc_per_node={cards}`, `deepspeed` and `accelerate launch` start one per card."
+        )
     return (say(told, idle=cards - ranks, cards=cards),)
 
 

@@ -1,7 +1,7 @@
-"""Finds where a command is cut short: by a forgotten backslash, a comment between its lines, or the end of the text.
+"""Finds where a command is cut short: by a forgotten backslash or blank, a comment between its lines, or the end of the text.
 
-What stands below a forgotten backslash is read as meant: texts lose it where they are quoted. A comment is there as
-it was run, so bash's own reading counts, unless the command could not have started so.
+What stands below a forgotten backslash, or is glued to the line above, is read as meant: texts lose backslashes and
+indents where they are quoted. A comment is there as it was run, so bash's own reading counts, unless the command could not have started so.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _VALUES = regex(rb"[ \t]*(?=[\w\"'])[^\s/]*[^\sa-z_-][^\s]*(?:[ \t]+(?!-)\S+)*[ 
 _ESCAPED_BLANK = regex(rb"[ \t]+\\[ \t]+\Z")
 """A backslash that a blank follows, so that it goes on with nothing."""
 _OPEN_END = regex(rb"[ \t]*\\\s*\Z")
+_GLUED = regex(rb"(?<=[^\s\\])\\\r?\n(?P<name>--[A-Za-z][\w-]*|[+~]{0,2}[A-Za-z_]\w*\.[\w.]+(?==))")
+"""A line that goes on without a blank, so that bash makes one word of its end and of the setting below."""
 
 
 class Cut(Struct, frozen=True):
@@ -48,6 +50,7 @@ class Cut(Struct, frozen=True):
     at: int
     names: tuple[str, ...]
     by_comment: bool
+    glued: bool = False
 
     def mended(self, data: bytes) -> tuple[int, int, bytes]:
         """The edit that makes it so in the file: the bytes that go, and what stands there instead."""
@@ -76,6 +79,14 @@ def cuts_below(simple: Simple, data: bytes) -> Iterator[Cut]:
         start = above.last if escaped is None else escaped.start()
         yield Cut(start, found.following.start, at, found.names, comment is not None)
         above = found.following
+
+
+def glued_lines(simple: Simple, data: bytes) -> Iterator[Cut]:
+    """Every line of a command to which bash glues the setting on the next one."""
+    for found in _GLUED.finditer(data, simple.start, simple.end):
+        at = found.start()
+        if _LOOKS_LIKE_SETTING.match(data, data.rfind(b"\n", 0, at) + 1):
+            yield Cut(at, found.start("name"), at, (_name(found["name"]),), by_comment=False, glued=True)
 
 
 def _indent(data: bytes, at: int) -> int:
@@ -126,7 +137,15 @@ def ends_open(data: bytes, simple: Simple) -> bool:
 
 def told_of_joins(joins: Sequence[tuple[Cut, int]]) -> Iterator[str]:
     """The sentences on settings that were read as meant, of cuts and their lines: all missing backslashes in one."""
-    forgotten = [(cut, line) for cut, line in joins if not cut.by_comment]
+    forgotten = [(cut, line) for cut, line in joins if not (cut.by_comment or cut.glued)]
+    glued = [(cut, line) for cut, line in joins if cut.glued]
+    if glued:
+        yield say(
+            "line {line} ends without a blank before its `\\`, so bash makes one word of it and the next; {names} count as "
+            "meant. If your file is like this, they were not in force: add the blank.",
+            line=glued[0][1],
+            names=_named([name for cut, _ in glued for name in cut.names]),
+        )
     if len(forgotten) > 1:
         told = mark(
             "{count} lines, the first of them line {line}, have no `\\` at their end, so bash ends the command there; "
@@ -136,7 +155,7 @@ def told_of_joins(joins: Sequence[tuple[Cut, int]]) -> Iterator[str]:
         settings = sum(len(cut.names) for cut, _ in forgotten)
         yield say(told, count=len(forgotten), line=forgotten[0][1], settings=settings)
     for cut, line in joins:
-        if cut.by_comment or len(forgotten) == 1:
+        if cut.by_comment or (len(forgotten) == 1 and not cut.glued):
             yield _told_of_join(cut, line)
 
 
@@ -182,7 +201,7 @@ def told_of_variables(line: int, names: tuple[str, ...], program: str) -> str:
     )
 
 
-def _named(names: tuple[str, ...]) -> str:
+def _named(names: Sequence[str]) -> str:
     return listed([*names[:_MOST_NAMED], *(["…"] if len(names) > _MOST_NAMED else [])])
 
 
@@ -221,8 +240,12 @@ def _settings_below(data: bytes, at: int, indent: int) -> _Below | None:
     first = data[following.start : data.find(b"\n", following.start)]
     if found is None and not (len(settings) >= _FEWEST_BELOW and holds_values(first)):
         return None
-    names = [clean_line(word.partition(b"=")[0].decode("utf-8", "replace"), 80) for word in settings]
+    names = [_name(word.partition(b"=")[0]) for word in settings]
     return _Below(following, tuple(names)) if names else None
+
+
+def _name(word: bytes) -> str:
+    return clean_line(word.decode("utf-8", "replace"), 80)
 
 
 def holds_values(line: bytes) -> bool:

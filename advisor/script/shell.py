@@ -157,8 +157,11 @@ def read_shell(
 
 def _meant(draft: ShellLaunch, data: bytes) -> Iterator[cuts.Cut]:
     """What a command of the script itself loses and was meant to have."""
+    if draft.command.text.data is not data:
+        return
+    yield from cuts.glued_lines(draft.command.simple, data)
     keys = [argument.key for argument in draft.arguments]
-    for cut in cuts.cuts_below(draft.command.simple, data) if draft.command.text.data is data else ():
+    for cut in cuts.cuts_below(draft.command.simple, data):
         if not cuts.is_meant(cut, keys):
             return
         yield cut
@@ -361,6 +364,8 @@ def _spreads(draft: ShellLaunch) -> str:
 
 
 _COUNTS_PROCESSES = {"--nproc_per_node", "--nproc-per-node"}
+_SHARED_BY = {"--deepspeed", "--fsdp"}
+"""Options of transformers' Trainer that share a model out among processes which something else must have started."""
 _COUNTED_OUTSIDE = "PET_NPROC_PER_NODE"
 """torchrun's own variable for that option. Source: pytorch/pytorch torch/distributed/argparse_util.py (env)."""
 
@@ -369,7 +374,9 @@ def _processes(draft: ShellLaunch) -> int | None:
     """What starts where neither an option nor a wrapper says how many; None where one does, or may."""
     counted = _COUNTS_PROCESSES & {*_launcher(draft), *_launcher_unread(draft)} or "" in _launcher_unread(draft)
     outside = _COUNTED_OUTSIDE.encode() in draft.command.environment
-    return None if counted or outside or _spreads(draft) else draft.found.processes
+    words = [base(shown(item)) for item in draft.command.fields[: draft.found.arguments]]
+    bare = len(words) == 2 and PYTHON.match(words[0]) and any(one.key in _SHARED_BY for one in draft.arguments)
+    return None if counted or outside or _spreads(draft) else 1 if bare else draft.found.processes
 
 
 def runtime_environment(draft: ShellLaunch) -> dict[str, str]:
