@@ -477,7 +477,7 @@ class _CrashReader:
         return self._own(log, self.lines[log] if self.lines else [])
 
     def _lines_until(self, cause: LogFind | None, whole: bool = True) -> list[LogLine]:
-        """The lines of the cause's run up to it; `whole`: below a post's title all, for it stands above what it is of."""
+        """The lines of the cause's run up to it; `whole`: all of a post below its title, which names what they show."""
         if cause is None:
             return [line for log, line in self._every_line() if self.run.lines.covers(log, line.number)]
         titled = whole and cause.number <= TITLE_LINES and len(self.text) <= A_PAGE

@@ -65,7 +65,12 @@ def where_due(crash: Crash, run: Run) -> Crash:
 def _without_evaluation(crash: Crash, run: Run) -> Crash:
     """The crash without an evaluation among its phases, where the launch says that there is none."""
     knob = run.knobs.get("eval.on")
-    if "validation" not in crash.phase_among or knob is None or knob.source == "default" or knob.value not in NO_EVALUATION:
+    if (
+        "validation" not in crash.phase_among
+        or knob is None
+        or knob.source == "default"
+        or knob.value not in NO_EVALUATION
+    ):
         return crash
     left = tuple(phase for phase in crash.phase_among if phase != "validation")
     because = clauses((crash.phase_because, say("the launch evaluates nothing")))

@@ -82,7 +82,7 @@ def idle_cards(
 ) -> tuple[str, ...]:
     """That the launcher starts fewer processes than a node has cards, where it does so for want of an option."""
     cards, ranks = gpus_of(machine), launch and started(launch, counts)
-    if not ranks or cards <= ranks or topology.actor_gpus > ranks * topology.nodes:
+    if launch is None or not ranks or cards <= ranks or topology.actor_gpus > ranks * topology.nodes:
         return ()
     if "torchrun" in " ".join(word or "" for word in launch.argv):
         told = mark(

@@ -1,7 +1,8 @@
-"""Finds where a command is cut short: by a forgotten backslash or blank, a comment between its lines, or the end of the text.
+"""Finds where a command is cut short: by a forgotten backslash or blank, a comment between its lines, or its end.
 
 What stands below a forgotten backslash, or is glued to the line above, is read as meant: texts lose backslashes and
-indents where they are quoted. A comment is there as it was run, so bash's own reading counts, unless the command could not have started so.
+indents where they are quoted. A comment is there as it was run, so bash's own reading counts, unless the command could
+not have started so.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def glued_lines(simple: Simple, data: bytes) -> Iterator[Cut]:
     """Every line of a command to which bash glues the setting on the next one."""
     for found in _GLUED.finditer(data, simple.start, simple.end):
         at = found.start()
-        if _LOOKS_LIKE_SETTING.match(data, data.rfind(b"\n", 0, at) + 1):
+        if any(map(_LOOKS_LIKE_SETTING.match, data[data.rfind(b"\n", 0, at) + 1 : at].split())):
             yield Cut(at, found.start("name"), at, (_name(found["name"]),), by_comment=False, glued=True)
 
 
@@ -141,8 +142,8 @@ def told_of_joins(joins: Sequence[tuple[Cut, int]]) -> Iterator[str]:
     glued = [(cut, line) for cut, line in joins if cut.glued]
     if glued:
         yield say(
-            "line {line} ends without a blank before its `\\`, so bash makes one word of it and the next; {names} count as "
-            "meant. If your file is like this, they were not in force: add the blank.",
+            "line {line} ends without a blank before its `\\`, so bash makes one word of it and the next; {names} "
+            "count as meant. If your file is like this, they were not in force: add the blank.",
             line=glued[0][1],
             names=_named([name for cut, _ in glued for name in cut.names]),
         )

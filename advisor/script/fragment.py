@@ -39,9 +39,10 @@ _BLANK_BEHIND = regex(rb"\\([ \t]+)\n")
 _QUOTED = regex(rb"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 """What stands before a line that was quoted in a mail or in Markdown."""
 _PROMPT = regex(
-    rb"[ \t]*(?:\([\w. -]+\)[ \t]*)*(?:\[?[\w.-]+@[\w.-]+[^\n$#]*[$#][ \t]|\$[ \t]|\+{1,4}[ \t](?=[A-Za-z_/])|!(?=[ \t]*[A-Za-z_]))[ \t]*"
+    rb"[ \t]*(?:\([\w. -]+\)[ \t]*)*"
+    rb"(?:\[?[\w.-]+@[\w.-]+[^\n$#]*[$#][ \t]|\$[ \t]|\+{1,4}[ \t](?=[A-Za-z_/])|!(?=[ \t]*[A-Za-z_]))[ \t]*"
 )
-"""What a shell or a notebook shows before what is typed or run: `(env) me@box:~/run$ `, `$ `, `!`; `+ ` under set -x."""
+"""What a shell or notebook shows before what is typed or run: `(env) me@box:~/run$ `, `$ `, `!`; `+ ` under set -x."""
 _OPENS_QUOTE = regex(rb"""(?<![^\s(])(?:[A-Za-z_]\w*=)?["']""")
 """The beginning of a word in quotes, with the variable that it is given to."""
 _TO_QUOTE = {mark: regex(rb"(?:\\.|[^\\" + mark + rb"])*" + mark, re.DOTALL) for mark in (b'"', b"'")}

@@ -24,6 +24,7 @@ UNLISTED: dict[tuple[str, str], str] = {
     ("torchtune", "reward_and_value_model.base_model_path"): UNWRITTEN,
     ("trl", "max_pixels"): OF_FORKS,
     ("trl", "max_seq_length"): WHERE_GIVEN,
+    **dict.fromkeys([(one, "evaluation_strategy") for one in ("transformers", "trl", "unsloth")], WHERE_GIVEN),
     ("verl", "actor_rollout_ref.rollout.n_repeat"): OF_FORKS,
     ("verl", "actor_rollout_ref.rollout.agent.max_steps"): OF_FORKS,
     ("verl", "actor_rollout_ref.rollout.agent.default_agent_flow"): OF_FORKS,

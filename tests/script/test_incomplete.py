@@ -318,3 +318,31 @@ def test_a_launch_that_was_quoted_line_by_line_is_read_without_its_marks(read: R
     assert (script.launches[0].program, values(script.launches[0])) == ("src/grpo.py", {"--bf16": "true"})
     with pytest.raises(EditRefused):
         rewrite(script, 0, [EditRequest("--bf16", "false")])
+
+
+def test_lines_that_bash_glues_together_count_as_meant_and_an_edit_parts_them(read: Read) -> None:
+    script = read("python -m verl.trainer.main_ppo a.b=64\\\nc.d=1\\\n+e.f=x \\\ng.h=2\n")
+    (launch,) = script.launches
+    assert values(launch) == {"a.b": "64", "c.d": "1", "e.f": "x", "g.h": "2"}
+    assert "add the blank" in " ".join(launch.notes)
+    changed = rewrite(script, 0, [EditRequest("c.d", "3")])[0].new
+    assert changed == b"python -m verl.trainer.main_ppo a.b=64 \\\nc.d=3 \\\n+e.f=x \\\ng.h=2\n"
+
+
+def test_what_bash_showed_under_set_x_is_the_command(read: Read) -> None:
+    (launch,) = read("+ N=4\n++ date\n+ python3 -m verl.trainer.main_ppo a.b=4\n").launches
+    assert values(launch) == {"a.b": "4"}
+
+
+@pytest.mark.parametrize(
+    ("line", "processes"),
+    [
+        ("python train.py --deepspeed z3.json", 1),
+        ("python train.py --n 1", None),
+        ("torchrun --nproc_per_node 4 train.py --deepspeed z3.json", None),
+        ("deepspeed train.py --deepspeed z3.json", None),
+        ("accelerate launch train.py --deepspeed z3.json", None),
+    ],
+)
+def test_python_alone_starts_one_process_whatever_would_share(read: Read, line: str, processes: int | None) -> None:
+    assert read(line + "\n").launches[0].processes == processes
