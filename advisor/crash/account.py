@@ -10,6 +10,8 @@ from advisor.regex import regex
 from advisor.words import Memory
 
 SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
+A_PAGE = 32_000
+"""Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
 _NEAR = 3
 """Sentences before and behind an account that may name the memory it speaks of (judgement)."""
 _TITLE_LINES = 3

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.crash.observations import ruled_out
 from advisor.diagnosis.allocation import led
 from advisor.diagnosis.deciding import OpenPhase
 from advisor.diagnosis.facts import Facts
@@ -112,11 +113,9 @@ class Situation(Struct, frozen=True):
         return frozenset(str(tried.value).split()) if tried is not None else frozenset()
 
     @property
-    def helped(self) -> dict[str, str]:
-        """Lever → the words of the report that the run goes on with it."""
-        return {
-            name.removeprefix("helped."): fact.because for name, fact in self.facts.items() if name[:7] == "helped."
-        }
+    def ruled_out(self) -> frozenset[str]:
+        """Resources of which the user says that there is no more."""
+        return ruled_out(self.predictor.crash.observations)
 
     def fills_other(self, saved_there: Mapping[Phase, int]) -> bool:
         """Whether a step moves memory into the other place, which by the post another run had filled."""

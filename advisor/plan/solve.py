@@ -34,7 +34,7 @@ from advisor.plan.order import arranged, clash, documented_alike, grounds, holde
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.provisional import provisional_steps
-from advisor.plan.ran_with import back_steps, updated
+from advisor.plan.ran_with import back_steps, proved_steps, updated
 from advisor.plan.refused import acts_elsewhere, false_friends, folklore, saves_elsewhere, tried_in_vain
 from advisor.plan.select import (
     GUESSED,
@@ -315,8 +315,8 @@ def contradicting(situation: Situation) -> str:
 
 
 def _back(situation: Situation, cause: Cause) -> list[PlanStep]:
-    """The way back to versions that ran, where something ran out since."""
-    return back_steps(situation) if cause.memory != "unknown" else []
+    """What worked by the report; the way back to versions that ran, where something ran out since."""
+    return [*proved_steps(situation), *(back_steps(situation) if cause.memory != "unknown" else [])]
 
 
 def _witness(situation: Situation, cause: Cause) -> list[Remedy]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.crash.statements import A_PAGE, FACT, statements_in
+from advisor.crash.account import A_PAGE
+from advisor.crash.statements import FACT, statements_in
 from advisor.knowledge import load_knowledge
 
 WORDS = load_knowledge().signatures.statements
