@@ -28,13 +28,18 @@ _LONGEST = 4_000
 def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int] | None:
     """The memory that a line says ran out, "unknown" where it names none, and where that stands in it; None where it
     tells of no shortage. `line`: its number, by which a title is known."""
-    if len(text) > _LONGEST or _NOT_PROSE.match(text):
+    if not is_prose(text):
         return None
     told = [(memory, found.start() + at) for found in SENTENCE.finditer(text) for memory, at in _told(found[0], words)]
     titled = re.search(words.headline, text) if not told and 0 < line <= _TITLE_LINES else None
     if titled is not None and not re.search(words.unsaid, text):
         told = [(_memory(text, titled.span(), words), titled.start())]
     return next((one for one in told if one[0] != "unknown"), told[0] if told else None)
+
+
+def is_prose(line: str) -> bool:
+    """Whether a person may have written the line."""
+    return len(line) <= _LONGEST and _NOT_PROSE.match(line) is None
 
 
 def memory_near(told: str, page: str, words: AccountWords) -> Memory:

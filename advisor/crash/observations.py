@@ -1,15 +1,16 @@
-"""Reads what a person observed: which setting, lever, version, number of cards or moment of a run worked, failed or did
-not help, and what there is no more of.
+"""Reads what a person observed: what worked, failed or was no help (a setting, lever, version, number of cards, part of
+a run), and what there is no more of.
 
-A sentence is taken apart into clauses. A clause that tells one outcome tells it of what it names; one that tells an
-outcome alone tells it of what the clause before it names, and of a number alone where that one names a setting. Where
-it is not clear which outcome belongs to what, nothing is observed.
+A clause that tells one outcome tells it of what it names; one that tells an outcome alone tells it of what the clauses
+before it name, and of a number alone where one of these gives a setting another. Where it is not clear which outcome
+belongs to what, nothing is observed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Literal
@@ -17,29 +18,26 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.account import A_PAGE, SENTENCE
+from advisor.crash.account import A_PAGE, SENTENCE, is_prose
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import ObservationWords, StatementWords
 from advisor.regex import regex
 from advisor.script.sentences import settings_named
 
-Outcome = Literal["worked", "failed", "no_help", "ruled_out"]
+Outcome = Literal["", "worked", "failed", "no_help", "ruled_out"]
 Kind = Literal["setting", "lever", "library", "cards", "part", "resource"]
 Change = Literal["", "up", "down", "off"]
-OUTCOMES: tuple[Outcome, ...] = ("worked", "failed", "no_help", "ruled_out")
-_LONGEST = 600
-"""Characters of a sentence that somebody writes by hand (judgement)."""
-_QUOTED = 140
-"""Characters of the sentence that are kept."""
+_LONGEST, _QUOTED = 600, 140
+"""Characters of a sentence that somebody writes by hand, and of what is kept of it (judgement)."""
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
 _OPTION = regex(r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`([a-z]\w*_\w+)`|(?<![\w./$-])([a-z]\w*_\w+)(?![\w./(\[])")
+_WORD = regex(r"[\w.-]+")
 _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
-"""A value behind the name of its setting."""
-_BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? )?\Z", re.ASCII)
 _SET = regex(r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to )[`\"']?([\w./-]*\w)")
+"""A value behind the name of a size, and behind any other."""
+_BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? )?\Z", re.ASCII)
 _THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
 """Tokens of a row, as people write them."""
-_WORD = regex(r"[\w.-]+")
 _VERSION = r"v?(\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev)\d{1,4})?)(?!\w|\.\d)"
 _BARE_VERSION = regex(rf"(?<![\w.]){_VERSION}", re.ASCII)
 _BARE = regex(
@@ -51,27 +49,29 @@ _PLACED = regex(
     r"|(?:\b(?:with|at|for|on|to|w)\b|[到用])[\s`]*\Z"
 )
 """What stands before a number that is a setting's by itself."""
-_IF = regex(r"\s*(?:if|when|once|with)\b")
+_PRINTED = regex(r"\s*(?:\d+ {3,}|-*> ?\d|File \"|(?:raise|return|assert|self)\b|[\w.]*(?:Error|Exception|Warning)\b)")
+"""What programs print: a line of code or of an error."""
+_GOES_ON = regex(r"\s*(?:if|when|once|with)\b")
 
 
 class Observation(Struct, frozen=True):
     """What somebody saw of one thing."""
 
-    outcome: Outcome
     kind: Kind
     name: str
     """A setting's key; the lever, library, part or resource by its name here."""
     value: str = ""
     old: str = ""
-    """The value or version from which it was moved."""
-    change: Change = ""
-    """In which way it was moved, where that is said."""
+    """The version from which it was moved."""
     lever: str = ""
     """The kind of step that it is, where the words of sizes and switches tell."""
     named: str = ""
     """Name and value as they are written."""
+    outcome: Outcome = ""
+    change: Change = ""
+    """In which way it was moved, where that is said."""
     began: bool = False
-    """It was set so, or raised, and then it failed."""
+    """It was set so before."""
     only: bool = False
     """With this alone."""
     contrast: bool = False
@@ -80,25 +80,12 @@ class Observation(Struct, frozen=True):
     line: int = 0
 
 
-class _Subject(Struct, frozen=True):
-    """Something that a clause names."""
-
-    kind: Kind
-    name: str
-    start: int
-    end: int
-    value: str = ""
-    lever: str = ""
-    named: str = ""
-    old: str = ""
-
-
 class _Clause(Struct):
     """A part of a sentence: what it names, and how that went."""
 
     text: str
-    subjects: list[_Subject]
-    outcome: Outcome | None
+    named: list[Observation]
+    outcome: Outcome
     change: Change
     began: bool
     only: bool
@@ -107,62 +94,61 @@ class _Clause(Struct):
 
 def observations_in(text: str, words: StatementWords | None) -> tuple[Observation, ...]:
     """What the sentences of a page tell, in order, each once."""
-    if words is None or words.observed is None or len(text) > A_PAGE:
-        return ()
     found: dict[Observation, None] = {}
-    line, at = 1, 0
-    for sentence in SENTENCE.finditer(text):
-        line, at = line + text.count("\n", at, sentence.start()), sentence.start()
-        if len(sentence[0]) <= _LONGEST:
-            for one in _observed(sentence[0], words, words.observed):
-                found.setdefault(replace(one, line=line))
+    for number, line in enumerate(text.split("\n"), 1) if len(text) <= A_PAGE else ():
+        found |= dict.fromkeys(replace(one, line=number) for one in _of_line(line, words))
     return tuple(found)
 
 
-def told_as_working(text: str, words: StatementWords | None) -> bool:
-    """Whether a line tells nothing but what worked: no command or setting in it is the run's that died."""
-    if words is None or words.observed is None or len(text) > _LONGEST:
-        return False
-    every = [one for found in SENTENCE.finditer(text) for one in _observed(found[0], words, words.observed)]
-    return bool(every) and all(one.outcome == "worked" and one.kind in ("setting", "lever") for one in every)
+def failing_lines(lines: Iterable[str], words: StatementWords | None) -> Iterator[str]:
+    """The lines but for those that tell of nothing but what worked: these are no launch that died."""
+    for line in lines:
+        seen = list(_of_line(line, words))
+        if not seen or any(one.outcome != "worked" or one.kind not in ("setting", "lever") for one in seen):
+            yield line
+
+
+def _of_line(line: str, words: StatementWords | None) -> Iterator[Observation]:
+    if words is not None and words.observed is not None and is_prose(line) and not _PRINTED.match(line):
+        for sentence in SENTENCE.finditer(line):
+            if len(sentence[0]) <= _LONGEST and re.search(words.observed.any_outcome, sentence[0]):
+                yield from _observed(sentence[0], words, words.observed)
 
 
 def _observed(sentence: str, words: StatementWords, told: ObservationWords) -> Iterator[Observation]:
-    if not re.search(told.any_outcome, sentence):
-        return
     clauses = _joined([_clause(one, words, told) for one in re.split(told.breaks, sentence) if one and one.strip()])
     asked = re.search(told.asked, sentence) is not None
     outcomes = {one.outcome for one in clauses}
     tried = re.search(told.tried, sentence) and "worked" not in outcomes
     said = clean_line(sentence.strip(), _QUOTED)
-    valued: _Subject | None = None
+    before: Observation | None = None
     for clause in clauses:
-        outcome = clause.outcome or ("no_help" if tried else None)
-        for one in clause.subjects or _numbers(clause, valued):
-            valued = one if one.value else valued
+        outcome: Outcome = clause.outcome or ("no_help" if tried else "")
+        for one in clause.named or _numbers(clause, before):
+            before = one if one.value else before
             if outcome in ("no_help", "ruled_out") or (outcome and not asked and not clause.hedged):
-                yield Observation(
-                    outcome, one.kind, one.name, one.value, one.old, clause.change, one.lever,
-                    clean_line(one.named, _QUOTED), clause.began, clause.only, {"worked", "failed"} <= outcomes, said,
+                yield replace(
+                    one, outcome=outcome, change=clause.change, began=clause.began, only=clause.only,
+                    contrast={"worked", "failed"} <= outcomes, said=said,
                 )  # fmt: skip
 
 
 def _joined(clauses: list[_Clause]) -> list[_Clause]:
-    """The clauses, where one names something and the next tells how it went as one."""
-    joined: list[_Clause] = []
-    for clause in clauses:
-        before = joined[-1] if joined else None
-        alone = clause.outcome is not None and not clause.subjects and not _BARE.search(clause.text)
-        if before is not None and before.subjects and before.outcome is None and alone:
-            before.outcome, before.began = clause.outcome, before.began or clause.began
-            before.hedged = before.hedged or clause.hedged
-        else:
-            joined.append(clause)
-    for before, after in pairwise(joined):  # "it works, if I set X"
-        goes_on = not before.subjects and _IF.match(after.text)
-        if before.outcome and after.outcome is None and (goes_on or after.text.lstrip().startswith("`")):
+    """The clauses, each with its outcome: that of the one behind it which names nothing, that of the one before it
+    which names nothing ("it works, if I set X") or announces it ("it works so: `X`")."""
+    for place, clause in enumerate(clauses):
+        for before in reversed(clauses[:place] if not clause.named and not _BARE.search(clause.text) else []):
+            if before.outcome or not (before.named or clause.outcome == "no_help"):
+                break  # what was no help may stand before more words
+            if before.named:
+                before.outcome, before.began = clause.outcome, before.began or clause.began
+                before.hedged = before.hedged or clause.hedged
+    for before, after in pairwise(clauses):
+        if not after.outcome and (
+            after.text.lstrip().startswith("`") or (not before.named and _GOES_ON.match(after.text))
+        ):
             after.outcome = before.outcome
-    return joined
+    return clauses
 
 
 def _clause(text: str, words: StatementWords, told: ObservationWords) -> _Clause:
@@ -171,36 +157,37 @@ def _clause(text: str, words: StatementWords, told: ObservationWords) -> _Clause
     )  # fmt: skip
     change = next(name for name, pattern in moved if re.search(pattern, text))
     began, only, hedged = (re.search(one, text) is not None for one in (told.began, told.only, told.hedged))
-    return _Clause(text, _subjects(text, words, told), _outcome(text, told), change, began, only, hedged)
+    return _Clause(text, _named(text, words, told), _outcome(text, told), change, began, only, hedged)
 
 
-def _outcome(text: str, told: ObservationWords) -> Outcome | None:
-    """The one outcome that a clause tells; None where it tells none or several."""
+def _outcome(text: str, told: ObservationWords) -> Outcome:
+    """The one outcome that a clause tells; "" where it tells none or several."""
     if re.search(told.ruled_out, text):
         return "ruled_out"
     if re.search(told.no_help, text):
         return "no_help"
-    both: tuple[tuple[str, tuple[Outcome, Outcome]], ...] = (
-        (told.worked, ("worked", "failed")), (told.failed, ("failed", "worked")),
+    ways: tuple[tuple[str, Outcome, Outcome], ...] = (
+        (told.worked, "worked", "failed"), (told.failed, "failed", "worked"),
     )  # fmt: skip
     found = {
-        outcomes[re.search(told.denied, text[: one.start()]) is not None]
-        for pattern, outcomes in both
+        contrary if re.search(told.denied, text[: one.start()]) else outcome
+        for pattern, outcome, contrary in ways
         for one in re.finditer(pattern, text)
     }
     if len(found) != 1:
-        return None
+        return ""
     return "no_help" if found == {"failed"} and re.search(told.even, text) else found.pop()
 
 
-def _subjects(text: str, words: StatementWords, told: ObservationWords) -> list[_Subject]:
+def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Observation]:
     """What a clause names: settings with their values, options, levers by their words, cards, versions, parts."""
-    found: list[_Subject] = []
-    named = {**words.sizes, **words.switches}
-    levers = {lever: one.span() for lever, pattern in named.items() if (one := re.search(pattern, text))}
+    found: list[Observation] = []
+    taken: list[tuple[int, int]] = []
+    tables = {**words.sizes, **words.switches}
+    levers = {lever: one.span() for lever, pattern in tables.items() if (one := re.search(pattern, text))}
 
     def add(kind: Kind, name: str, start: int, end: int, value: str = "", old: str = "") -> None:
-        if any(start < one.end and one.start < end for one in found):
+        if any(start < last and first < end for first, last in taken):
             return
         lever = next((each for each, (first, _) in levers.items() if start <= first < end), "")
         if not value and kind == "setting":
@@ -209,7 +196,8 @@ def _subjects(text: str, words: StatementWords, told: ObservationWords) -> list[
             value = (_AT.match(text, end) or _BEFORE.search(text[:start]) or ("", ""))[1].rstrip(".,")
         spelt = name if kind == "setting" else text[start:end]
         spelt = f"{spelt} {value}".rstrip() if kind in ("setting", "lever") else spelt
-        found.append(_Subject(kind, name, start, end, value, lever, spelt, old))
+        taken.append((start, end))
+        found.append(Observation(kind, name, value, old, lever, clean_line(spelt, _QUOTED)))
 
     data = text.encode()
     for each in settings_named(data):
@@ -222,106 +210,92 @@ def _subjects(text: str, words: StatementWords, told: ObservationWords) -> list[
         while start and re.match(r"[A-Za-z0-9_.-]", text[start - 1]):
             start -= 1
         add("lever", lever, start, end + len(_NAME_GOES_ON.findall(text, end)[0]))
-    if not found and len(rows := list(_THOUSANDS.finditer(text))) == 1:  # a row, as nothing else is counted so
-        found.append(_Subject("lever", "length", *rows[0].span(), rows[0][1], "length", rows[0][0]))
+    if not found and len(rows := _THOUSANDS.findall(text)) == 1:  # nothing else is counted so
+        found.append(Observation("lever", "length", rows[0], "", "length", rows[0]))
     if len(cards := list(re.finditer(words.cards, text))) == 1:
         add("cards", "cards", *cards[0].span(), cards[0][0].strip())
-    for library, pattern in _libraries(tuple(words.libraries.items())):
-        if (met := pattern.search(text)) is not None:
+    for library, spelled in _libraries(tuple(words.libraries.items())):
+        if (met := spelled.search(text)) is not None:
             add("library", library, *met.span(), met[2] or met[1] or "", (met[1] or "") if met[2] else "")
-    tables: tuple[tuple[Kind, Mapping[str, str]], ...] = (("part", told.parts), ("resource", told.resources))
-    for kind, table in tables:
-        spans = ((name, one) for name, pattern in table.items() if (one := re.search(pattern, text)))
-        found += [_Subject(kind, name, *one.span(), named=one[0]) for name, one in spans]
+    others: tuple[tuple[Kind, Mapping[str, str]], ...] = (("part", told.parts), ("resource", told.resources))
+    for kind, table in others:
+        found += [Observation(kind, name) for name, pattern in table.items() if re.search(pattern, text)]
     return found
 
 
-def _numbers(clause: _Clause, before: _Subject | None) -> list[_Subject]:
-    """A number by itself is of the setting, the library or the cards that the clause before names with another."""
-    if before is None or clause.outcome is None:
+def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
+    """A number by itself is of the setting, the library or the cards that a clause before names with another."""
+    if before is None or not clause.outcome:
         return []
     bare = _BARE_VERSION if before.kind == "library" else _BARE
-    found = [one for one in bare.finditer(clause.text) if _PLACED.search(clause.text[: one.start()])]
-    if len(found) != 1 or found[0][1] == before.value:
+    found = [one[1].rstrip(".") for one in bare.finditer(clause.text) if _PLACED.search(clause.text[: one.start()])]
+    if len(found) != 1 or found[0] == before.value:
         return []
-    value = found[0][1].rstrip(".")
-    return [replace(before, value=value, named=before.named.replace(before.value, value), old="")]
-
-
-_TO = r"(?: ?(?:to|->|→|=>|升级到|升到|更新到|到|至) ?)"
+    return [replace(before, value=found[0], named=before.named.replace(before.value, found[0]), old="")]
 
 
 @cache
 def _libraries(spelled: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Library → its name, with the version behind it, or with two of which it went from one to the other."""
     behind = r"(?:[ =@:`\"'-]{0,4}(?:version |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?"
-    behind += rf"{_VERSION}(?:{_TO}{_VERSION})?)?"
+    behind += rf"{_VERSION}(?: ?(?:to|->|→|=>|升级到|升到|更新到|到|至) ?{_VERSION})?)?"
     return tuple((name, re.compile(rf"(?ai)(?<![\w./-])(?:{one})(?![\w-]*[a-z_]){behind}")) for name, one in spelled)
 
 
 def in_vain(seen: Sequence[Observation], words: StatementWords) -> dict[str, str]:
     """Lever → the words that tell that it was no help: of a size one that was made smaller."""
-    return {
-        one.lever: one.said
-        for one in seen
-        if one.outcome == "no_help" and one.lever and (one.lever not in words.sizes or one.change == "down")
-    }
+    tried = (one for one in seen if one.outcome == "no_help" and one.lever)
+    return {one.lever: one.said for one in tried if one.lever not in words.sizes or one.change == "down"}
 
 
 def cures(seen: Sequence[Observation]) -> list[Observation]:
     """The settings and levers with which it worked. Where the sentence tells of something that failed, too, the two may
     be other runs, but for what was left out and fails where it is not."""
     failed = {one.name for one in seen if one.outcome in ("failed", "no_help")}
+    worked = (one for one in seen if one.outcome == "worked")
     return [
-        one
-        for one in seen
-        if one.outcome == "worked"
-        and one.kind in ("setting", "lever")
+        one for one in worked
+        if (one.kind == "setting" or (one.kind == "lever" and (one.change or not one.value)))
         and (one.change == "off" if one.contrast else one.name not in failed)
-    ]
+    ]  # fmt: skip
 
 
 def trigger(seen: Sequence[Observation]) -> Observation | None:
     """The size with which it began to fail: it was set so or raised, or it worked with another."""
     worked = {(one.kind, one.name): one.value for one in seen if one.outcome == "worked" and one.value}
     for one in seen:
-        before = worked.get((one.kind, one.name), one.value)
-        began = one.began and one.lever and (one.change == "up" or (one.value and not one.change))
-        if one.outcome == "failed" and (one.kind == "cards" or one.lever) and (began or before != one.value):
+        raised = one.began and one.lever and (one.change == "up" or (one.value and not one.change))
+        other = one.value != worked.get((one.kind, one.name), one.value) and (one.lever or one.kind == "cards")
+        if one.outcome == "failed" and (raised or other):
             return one
     return None
 
 
 def fitted_in(seen: Sequence[Observation]) -> dict[str, tuple[str, str]]:
     """Library → the version with which it ran, and the one with which it does not, "" where nobody says."""
-    found: dict[str, tuple[str, str]] = {}
-    for one in seen:
-        if one.kind == "library" and one.outcome == "worked" and one.value:
-            found.setdefault(one.name, (one.value, ""))
-    for one in seen:
-        if one.kind == "library" and one.outcome == "failed" and one.value:
-            old = found.get(one.name, (one.old, ""))[0]
-            if old and old != one.value:
-                found[one.name] = old, one.value
-    return found
+    told = [one for one in seen if one.kind == "library" and one.value]
+    ran = {one.name: one.value for one in reversed(told) if one.outcome == "worked"}
+    failed = {one.name: one for one in told if one.outcome == "failed"}
+    ran = {**{name: one.old for name, one in failed.items() if one.old}, **ran}
+    now = {name: one.value for name, one in failed.items()}
+    return {name: (old, now.get(name, "")) for name, old in ran.items() if old != now.get(name)}
 
 
-def updated_in(seen: Sequence[Observation]) -> tuple[str, str] | None:
-    """The library since the update of which it fails, and its version now, "" where nobody says."""
-    told = (
-        one for one in seen if one.kind == "library" and one.outcome == "failed" and one.began and one.change == "up"
-    )
-    return next(((one.name, one.value) for one in told if one.name not in fitted_in(seen)), None)
+def updated_in(seen: Sequence[Observation]) -> Observation | None:
+    """The library since the update of which it fails."""
+    ran = fitted_in(seen)
+    failed = [one for one in seen if one.kind == "library" and one.outcome == "failed" and one.name not in ran]
+    often = Counter(one.name for one in failed)  # where it fails with both versions, it is not the update
+    told = (one for one in failed if one.began and one.change == "up" and often[one.name] == 1)
+    return next(told, None)
 
 
 def resumes_only(seen: Sequence[Observation]) -> str:
     """The words that it fails only where it takes up a checkpoint; "" where nobody says so."""
-    parts = [one for one in seen if one.kind == "part"]
-    fresh = any(one.name == "fresh" and one.outcome == "worked" for one in parts)
-    for one in parts:
-        if one.name == "resume" and (
-            (one.outcome == "failed" and (fresh or one.only)) or (one.outcome == "worked" and one.change == "off")
-        ):
+    fresh = any(one.name == "fresh" and one.outcome == "worked" for one in seen)
+    for one in seen:
+        shown = (fresh or one.only) if one.outcome == "failed" else one.outcome == "worked" and one.change == "off"
+        if one.name == "resume" and shown:
             return one.said
     return ""
 

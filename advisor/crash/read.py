@@ -39,7 +39,7 @@ from advisor.crash.log_facts import (
     top_users,
 )
 from advisor.crash.logged_runs import newest_crash, runs_in
-from advisor.crash.observations import observations_in, told_as_working
+from advisor.crash.observations import failing_lines, observations_in
 from advisor.crash.parts import parts_in
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
@@ -300,9 +300,7 @@ class _CrashReader:
         lists = dict(listed_settings(printed))
         # a list of the same names is a person's, in parts of names
         settings = {} if settings.keys() <= blocks.keys() & lists.keys() else {**blocks, **settings}
-        # what worked is no launch that died
         person = list(dict.fromkeys((*self.said, *lines_in_person(written))))
-        failing = [one for one in person if not told_as_working(one, marks.statements)]
         in_person = "\n".join(person)
         stated = statements_in("\n".join(line.printed for _, line in self.page), marks.statements) | holder_said(
             in_person, marks.statements
@@ -356,7 +354,7 @@ class _CrashReader:
             statements=stated,
             observations=observed,
             runs_told=runs_told(self._plain(), marks.statements) if written else {},
-            described={**blocks, **described_in(failing)},
+            described={**blocks, **described_in(failing_lines(person, marks.statements))},
             prose=words_in(in_person.encode()),
         )
 

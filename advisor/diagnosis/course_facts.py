@@ -11,7 +11,7 @@ from advisor.crash.statements import BEHIND, FACT, FIRST, HOLDER, HOST_HOLDER, S
 from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean
 from advisor.knowledge import load_knowledge
-from advisor.language import listed, say
+from advisor.language import listed, mark, say
 from advisor.units import show_bytes
 
 COURSE_ENOUGH = 4
@@ -75,26 +75,18 @@ def _told(crash: Crash) -> dict[str, Fact]:
 def _observed(crash: Crash) -> dict[str, Fact]:
     """in_vain, helped.LEVER, updated, trigger and resumes.only, by what a person saw."""
     seen, words = crash.observations, load_knowledge().signatures.statements
-    facts: dict[str, Fact] = {}
-    if words is None or not seen:
-        return facts
-    if tried := in_vain(seen, words):
-        facts["in_vain"] = Fact(" ".join(sorted(tried)), "log", say("by the words of the report"))
-    for one in cures(seen):
-        if one.lever in words.switches and one.change != "off":
-            facts[f"helped.{one.lever}"] = Fact(True, "log", say("so the post says: “{quoted}”", quoted=one.said))
-    if updated := updated_in(seen):
-        both = {"library": clean(updated[0]), "version": clean(updated[1])}
-        told = (
-            say("by the words of the report, since {library} was updated to {version}", **both)
-            if updated[1]
-            else say("by the words of the report, since {library} was updated", **both)
-        )
-        facts["updated"] = Fact(updated[0], "log", told)
+    found: dict[str, tuple[str | bool, str]] = {}
+    if words is not None and (tried := in_vain(seen, words)):
+        found["in_vain"] = " ".join(sorted(tried)), next(iter(tried.values()))
+    found |= {f"helped.{one.lever}": (True, one.said) for one in cures(seen) if one.lever and one.change != "off"}
+    if (updated := updated_in(seen)) is not None:
+        found["updated"] = updated.name, updated.said
+    if said := resumes_only(seen):
+        found["resumes.only"] = True, said
+    quote = mark("so the post says: “{quoted}”")
+    facts = {name: Fact(value, "log", say(quote, quoted=said)) for name, (value, said) in found.items()}
     if (began := trigger(seen)) is not None:
         facts["trigger"] = Fact(began.lever or began.kind, "log", began.named)
-    if said := resumes_only(seen):
-        facts["resumes.only"] = Fact(True, "log", say("so the post says: “{quoted}”", quoted=said))
     return facts
 
 

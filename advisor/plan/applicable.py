@@ -31,8 +31,6 @@ Barred = Literal["in force", "tried", "ruled out"]
 """Why a remedy is no step here, whatever the cause: it stands so already, or the user says that it did not help, or
 that there is no more of what it takes."""
 _SHOWN = ("script", "log", "environment")
-_SWITCHES = frozenset({"recompute", "allocator", "chunks"})
-"""Levers that are on or off: what is on by the report needs no second step."""
 _WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length", "samples", "pictures"})
 """Levers of which one try says all: of offload, sharding, adapters and kernels there are several."""
 
@@ -41,7 +39,7 @@ def barred(remedy: Remedy, situation: Situation) -> Barred | None:
     """Why the remedy is no step for this run; None where it is one. Every list of steps asks this. A number that the
     launch shows and that can still be made smaller was only a step on the way."""
     helped = {one.lever for one in cures(situation.predictor.crash.observations) if one.change != "off"}
-    if stands(remedy, situation) or lever_of(remedy) in helped & _SWITCHES:
+    if stands(remedy, situation) or lever_of(remedy) in helped & _WHOLLY_TRIED:
         return "in force"
     if remedy.takes in situation.ruled_out:
         return "ruled out"

@@ -58,7 +58,7 @@ def back_steps(situation: Situation) -> list[PlanStep]:
 def proved_steps(situation: Situation) -> list[PlanStep]:
     """What made the run go on by the report: with the launch's own setting where its dialect has it, else in words."""
     told = cures(situation.predictor.crash.observations)
-    first = {last_part(one.name): one for one in reversed(told) if one.said == told[0].said}
+    first = {one.lever or last_part(one.name): one for one in reversed(told) if one.said == told[0].said}
     return [_proved([one for one in told if one in first.values()], situation)] if told else []
 
 
@@ -96,7 +96,7 @@ def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
     return PlanStep(
         id="as-reported",
         rank=0,
-        title=say(_PROVED[moved], what=listed(one.named for one in cured)),
+        title=say(_PROVED[moved], what=listed(one.named.replace(f"{one.name} ", f"{one.name}=") for one in cured)),
         kind="setting" if changes else "manual",
         tier="free",
         changes=changes,

@@ -130,7 +130,14 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     unproven = of_the_line(situation) if cause.memory == "unknown" else []  # which cause it was is open
     asked = [advice_step(remedy, situation) for remedy in (*_witness(situation, cause), *unproven)]
     mending = [step for step in (mending_step(situation),) if step is not None]
-    first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *_back(situation, cause), *_raising(situation)]
+    first = [
+        *proved_steps(situation),
+        *mending,
+        *asked,
+        *newly_triggered_steps(awake, chosen),
+        *_back(situation, cause),
+        *_raising(situation),
+    ]
     names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
     acting = [step for step in (acting_step(situation, cause),) if step is not None]
@@ -315,8 +322,8 @@ def contradicting(situation: Situation) -> str:
 
 
 def _back(situation: Situation, cause: Cause) -> list[PlanStep]:
-    """What worked by the report; the way back to versions that ran, where something ran out since."""
-    return [*proved_steps(situation), *(back_steps(situation) if cause.memory != "unknown" else [])]
+    """The way back to versions that ran, where something ran out since."""
+    return back_steps(situation) if cause.memory != "unknown" else []
 
 
 def _witness(situation: Situation, cause: Cause) -> list[Remedy]:

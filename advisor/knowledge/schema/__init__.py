@@ -81,9 +81,9 @@ __all__ = [
     "DefaultWhen", "EngineFigure", "EntryKind", "EnvironmentFact", "Era", "Example", "FrameRule", "FrameTier",
     "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount",
     "Mechanics", "MechanicsWhen", "ModelFact", "ModelSizes", "NewValue", "NewestRead", "ObservationWords", "Partners",
-    "PlatformMark", "Progress", "Project", "Provision", "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence",
-    "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature", "Signatures", "Start",
-    "StatedMechanics", "StatementWords", "Strict", "TopologyFact", "Tree", "VersionMark", "WorstFirst",
+    "PlatformMark", "Progress", "Project", "Provision", "Question", "RecipeFact", "Recognition", "Remedy",
+    "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature", "Signatures",
+    "Start", "StatedMechanics", "StatementWords", "Strict", "TopologyFact", "Tree", "VersionMark", "WorstFirst",
 ]  # fmt: skip
 
 EntryKind = Literal[
