@@ -12,7 +12,7 @@ import ast
 import json
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +263,7 @@ def _command_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         yield from _assignments(words_of(command.text))
 
 
-def described_in(lines: Iterable[str]) -> dict[str, str]:
+def described_in(lines: Sequence[str]) -> dict[str, str]:
     """The settings that a person's sentences name, as they name them; the first of each counts."""
     found: dict[str, str] = {}
     for line in lines:

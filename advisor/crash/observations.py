@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Literal
@@ -33,7 +33,10 @@ _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?",
 _OPTION = regex(r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`([a-z]\w*_\w+)`|(?<![\w./$-])([a-z]\w*_\w+)(?![\w./(\[])")
 _WORD = regex(r"[\w.-]+")
 _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
-_SET = regex(r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to )[`\"']?([\w./-]*\w)")
+_SET = regex(
+    r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降]低?[成为到置]为?) ?)[`\"']?([\w./-]*\w)",
+    re.ASCII,
+)
 """A value behind the name of a size, and behind any other."""
 _BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? )?\Z", re.ASCII)
 _THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
@@ -100,12 +103,12 @@ def observations_in(text: str, words: StatementWords | None) -> tuple[Observatio
     return tuple(found)
 
 
-def failing_lines(lines: Iterable[str], words: StatementWords | None) -> Iterator[str]:
-    """The lines but for those that tell of nothing but what worked: these are no launch that died."""
-    for line in lines:
-        seen = list(_of_line(line, words))
-        if not seen or any(one.outcome != "worked" or one.kind not in ("setting", "lever") for one in seen):
-            yield line
+def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict[str, str]:
+    """The settings that a person names, without those with which it worked: they are none of the run that died."""
+    worked = {(one.name, one.value) for one in seen if one.outcome == "worked"}
+    failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help") and one.kind == "setting"}
+    kept = {name: value for name, value in settings.items() if (name, value) not in worked}
+    return kept | {name: value for name, value in failed.items() if name in settings and value}
 
 
 def _of_line(line: str, words: StatementWords | None) -> Iterator[Observation]:
@@ -119,6 +122,7 @@ def _observed(sentence: str, words: StatementWords, told: ObservationWords) -> I
     clauses = _joined([_clause(one, words, told) for one in re.split(told.breaks, sentence) if one and one.strip()])
     asked = re.search(told.asked, sentence) is not None
     outcomes = {one.outcome for one in clauses}
+    others = {one.outcome for one in clauses if one.named or not re.search(told.otherwise, one.text)}
     tried = re.search(told.tried, sentence) and "worked" not in outcomes
     said = clean_line(sentence.strip(), _QUOTED)
     before: Observation | None = None
@@ -129,7 +133,7 @@ def _observed(sentence: str, words: StatementWords, told: ObservationWords) -> I
             if outcome in ("no_help", "ruled_out") or (outcome and not asked and not clause.hedged):
                 yield replace(
                     one, outcome=outcome, change=clause.change, began=clause.began, only=clause.only,
-                    contrast={"worked", "failed"} <= outcomes, said=said,
+                    contrast={"worked", "failed"} <= others, said=said,
                 )  # fmt: skip
 
 
@@ -157,7 +161,8 @@ def _clause(text: str, words: StatementWords, told: ObservationWords) -> _Clause
     )  # fmt: skip
     change = next(name for name, pattern in moved if re.search(pattern, text))
     began, only, hedged = (re.search(one, text) is not None for one in (told.began, told.only, told.hedged))
-    return _Clause(text, _named(text, words, told), _outcome(text, told), change, began, only, hedged)
+    named = _named(text, words, told, bare=bool(change))
+    return _Clause(text, named, _outcome(text, told), change, began, only, hedged)
 
 
 def _outcome(text: str, told: ObservationWords) -> Outcome:
@@ -179,8 +184,9 @@ def _outcome(text: str, told: ObservationWords) -> Outcome:
     return "no_help" if found == {"failed"} and re.search(told.even, text) else found.pop()
 
 
-def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Observation]:
-    """What a clause names: settings with their values, options, levers by their words, cards, versions, parts."""
+def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool) -> list[Observation]:
+    """What a clause names: settings with their values, options, levers by their words, cards, versions, parts. `bare`:
+    a name alone may be a setting's, for something is moved."""
     found: list[Observation] = []
     taken: list[tuple[int, int]] = []
     tables = {**words.sizes, **words.switches}
@@ -205,7 +211,8 @@ def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Obs
         key = next((word for word in _WORD.findall(text[start:end]) if word.lower() == each.key), each.key)
         add("setting", key, start, end, data[each.start : each.end].decode("utf-8", "replace").strip('"'))
     for option in _OPTION.finditer(text):
-        add("setting", next(filter(None, option.groups())), *option.span())
+        if option[3] is None or bare or _SET.match(text, option.end()):
+            add("setting", next(filter(None, option.groups())), *option.span())
     for lever, (start, end) in levers.items():
         while start and re.match(r"[A-Za-z0-9_.-]", text[start - 1]):
             start -= 1
@@ -250,13 +257,14 @@ def in_vain(seen: Sequence[Observation], words: StatementWords) -> dict[str, str
 
 def cures(seen: Sequence[Observation]) -> list[Observation]:
     """The settings and levers with which it worked. Where the sentence tells of something that failed, too, the two may
-    be other runs, but for what was left out and fails where it is not."""
-    failed = {one.name for one in seen if one.outcome in ("failed", "no_help")}
-    worked = (one for one in seen if one.outcome == "worked")
+    be other runs, but for what was left out, and for another value of the same (of shorter rows everybody knows)."""
+    failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help")}
+    worked = (one for one in seen if one.outcome == "worked" and one.kind in ("setting", "lever"))
+    worked = (one for one in worked if one.kind == "setting" or one.change or not one.value)
     return [
         one for one in worked
-        if (one.kind == "setting" or (one.kind == "lever" and (one.change or not one.value)))
-        and (one.change == "off" if one.contrast else one.name not in failed)
+        if one.change == "off" or (one.name in failed and one.lever != "length" and failed[one.name] != one.value)
+        or not (one.contrast or one.name in failed)
     ]  # fmt: skip
 
 

@@ -39,7 +39,7 @@ from advisor.crash.log_facts import (
     top_users,
 )
 from advisor.crash.logged_runs import newest_crash, runs_in
-from advisor.crash.observations import failing_lines, observations_in
+from advisor.crash.observations import observations_in, of_the_run
 from advisor.crash.parts import parts_in
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
@@ -354,7 +354,7 @@ class _CrashReader:
             statements=stated,
             observations=observed,
             runs_told=runs_told(self._plain(), marks.statements) if written else {},
-            described={**blocks, **described_in(failing_lines(person, marks.statements))},
+            described={**blocks, **of_the_run(described_in(person), observed)},
             prose=words_in(in_person.encode()),
         )
 

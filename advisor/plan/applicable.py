@@ -30,6 +30,7 @@ MOST_MONTHS = 12
 Barred = Literal["in force", "tried", "ruled out"]
 """Why a remedy is no step here, whatever the cause: it stands so already, or the user says that it did not help, or
 that there is no more of what it takes."""
+_OF_ROWS = frozenset({"batch", "length", "pictures"})
 _SHOWN = ("script", "log", "environment")
 _WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length", "samples", "pictures"})
 """Levers of which one try says all: of offload, sharding, adapters and kernels there are several."""
@@ -43,6 +44,8 @@ def barred(remedy: Remedy, situation: Situation) -> Barred | None:
         return "in force"
     if remedy.takes in situation.ruled_out:
         return "ruled out"
+    if "gpu.grows" in situation.facts and remedy.relieves in ("pass", "rows") and situation.in_vain & _OF_ROWS:
+        return "tried"  # what grows whatever a pass holds is none of it
     if lever_of(remedy) not in situation.in_vain & _WHOLLY_TRIED:
         return None
     carrier = situation.now.built.natives.carrier(remedy.knob or "") or stated_by_name(remedy, situation)

@@ -92,7 +92,7 @@ def _of_actor(known: Native) -> bool:
 def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
     cure = cured[0]
     changes = tuple(one for each in cured if (one := _proved_change(each, situation)) is not None)
-    moved = "" if cure.value and cure.change == "down" else cure.change if cure.change != "up" else ""
+    moved = cure.change if cure.change in ("off", "down") and not cure.value else ""
     return PlanStep(
         id="as-reported",
         rank=0,

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from advisor.crash.account import A_PAGE
 from advisor.crash.observations import (
     cures,
-    failing_lines,
     fitted_in,
     in_vain,
     observations_in,
+    of_the_run,
     resumes_only,
     ruled_out,
     trigger,
@@ -36,7 +36,7 @@ STATED = {
     "We run with flash attention 2": {"on.actor.flash_attention"},
     "You could try gradient checkpointing": set(),
     "It ran fine for 3 epochs, then OOM": {"steps"},
-    "with batch size 8 it still works but 16 OOMs": {"began.batch batch size 16"},
+    "with batch size 8 it still works but 16 OOMs": {"began.batch batch size 16", "cure.batch size 8"},
     "Setting rollout.gpu_memory_utilization to 0.85 would cause OOM on our nodes.": {
         "began.engine rollout.gpu_memory_utilization 0.85",
     },
@@ -123,14 +123,13 @@ def test_statements_are_told_apart() -> None:
 
 
 def test_what_worked_is_no_launch_that_died() -> None:
-    worked = "It works when I set micro_batch_size=1: `python train.py --micro_batch_size 1`"
-    assert list(failing_lines((worked, "We ran with micro_batch_size=8."), WORDS)) == [
-        "We ran with micro_batch_size=8."
-    ]
+    said = "micro_batch works so: `python train.py a.micro_batch=1`. With micro_batch=8 and max_len=512 it dies."
+    named = {"a.micro_batch": "1", "micro_batch": "1", "max_len": "512"}
+    assert of_the_run(named, observations_in(said, WORDS)) == {"micro_batch": "8", "max_len": "512"}
 
 
 OUTCOMES = {
-    "Setting {what} fixed it.": "worked", "It works with {what}.": "worked", "The OOM disappears with {what}": "worked",
+    "Setting {what} fixed it.": "worked", "It works with {what}.": "worked", "The OOM is gone with {what}": "worked",
     "Even with {what} it still OOMs.": "no_help", "Using {what} did not help": "no_help", "Maybe {what} fixes it?": "",
     "I tried {what}, same error": "no_help", "When I set {what} it runs out of memory": "failed",
     "设置 {what} 后就正常了": "worked", "用 {what} 没有用": "no_help", "Please try {what}": "",

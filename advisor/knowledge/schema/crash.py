@@ -227,6 +227,8 @@ class ObservationWords(Strict, frozen=True):
     """At the end of what stands before an outcome: it is the contrary."""
     ruled_out: str
     """There is no more of it."""
+    otherwise: str
+    """The same without what the clause before it names."""
     left_out: str
     """It was left out or switched off."""
     raised: str
