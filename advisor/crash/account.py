@@ -17,7 +17,8 @@ _NEAR = 3
 _TITLE_LINES = 3
 """Lines of a text among which its title stands."""
 _NOT_PROSE = regex(
-    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:[a-z]+ ){2})|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
+    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:[a-z]+ ){2})"
+    r"|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
     r"|[EWIF]\d{4} )"
 )
 """A comment, somebody else's words, a row of a table, an assignment, a logger's line."""

@@ -34,7 +34,8 @@ _OPTION = regex(r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`([a-z]\w*_\w+)`|(?<
 _WORD = regex(r"[\w.-]+")
 _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 _SET = regex(
-    r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降]低?[成为到置]为?) ?)[`\"']?([\w./-]*\w)",
+    r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降]低?[成为到置]为?) ?)"
+    r"[`\"']?([\w./-]*\w)",
     re.ASCII,
 )
 """A value behind the name of a size, and behind any other."""

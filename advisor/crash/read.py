@@ -195,7 +195,9 @@ def _read(
 ) -> Crash:
     rules = PhaseRules([*signatures.frames, *frames], [*progress, *signatures.progress])  # its own words go first
     crash = _CrashReader(sources, signatures, rules, on_progress).crash()
-    if crash.is_well and not crash.finished and _is_still(sources):
+    # that it died in some phase a person's words alone tell of a run that ended well
+    told = crash.phase != "unknown" and not crash.phase_by_mark and not crash.frames
+    if crash.is_well and (told or (not crash.finished and _is_still(sources))):
         return stopped_without_a_word(crash)
     if crash.is_well and crash.doubts:  # nothing failed in what was read; what was not is where it would stand
         return replace(crash, verdict="unclear", memory="unknown", unclear_because=crash.doubts[0].rstrip(".。"))
