@@ -45,7 +45,7 @@ _THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
 _VERSION = r"v?(\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev)\d{1,4})?)(?!\w|\.\d)"
 _BARE_VERSION = regex(rf"(?<![\w.]){_VERSION}", re.ASCII)
 _BARE = regex(
-    r"(?<![\w./])(\d[\d.]*[kK]?)(?![\w.]*\w|/|[ -]?(?:%|[gmt]i?b\b|[a-z]*steps?|epochs?|iter|hours?|min|步|轮|小时))",
+    r"(?i)(?<![\w./])(\d[\d.]*[kK]?)(?![\w.]*\w|/|[ -]?(?:%|[gmt]i?b\b|\w*steps?|epoch|iter|hour|min|步|轮|小时))",
     re.ASCII,
 )
 _PLACED = regex(
@@ -115,16 +115,20 @@ def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict
 def _of_line(line: str, words: StatementWords | None) -> Iterator[Observation]:
     if words is not None and words.observed is not None and is_prose(line) and not _PRINTED.match(line):
         for sentence in SENTENCE.finditer(line):
-            if len(sentence[0]) <= _LONGEST and re.search(words.observed.any_outcome, sentence[0]):
+            if len(sentence[0]) <= _LONGEST:
                 yield from _observed(sentence[0], words, words.observed)
 
 
 def _observed(sentence: str, words: StatementWords, told: ObservationWords) -> Iterator[Observation]:
-    clauses = _joined([_clause(one, words, told) for one in re.split(told.breaks, sentence) if one and one.strip()])
+    parts = [(one, _outcome(one, told)) for one in re.split(told.breaks, sentence) if one and one.strip()]
+    tried = re.search(told.tried, sentence) is not None
+    if not tried and not any(outcome for _, outcome in parts):
+        return
+    clauses = _joined([_clause(one, outcome, words, told) for one, outcome in parts])
     asked = re.search(told.asked, sentence) is not None
     outcomes = {one.outcome for one in clauses}
     others = {one.outcome for one in clauses if one.named or not re.search(told.otherwise, one.text)}
-    tried = re.search(told.tried, sentence) and "worked" not in outcomes
+    tried = tried and "worked" not in outcomes
     said = clean_line(sentence.strip(), _QUOTED)
     before: Observation | None = None
     for clause in clauses:
@@ -142,7 +146,7 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
     """The clauses, each with its outcome: that of the one behind it which names nothing, that of the one before it
     which names nothing ("it works, if I set X") or announces it ("it works so: `X`")."""
     for place, clause in enumerate(clauses):
-        for before in reversed(clauses[:place] if not clause.named and not _BARE.search(clause.text) else []):
+        for before in reversed(clauses[:place] if not clause.named and not _placed(clause.text, _BARE) else []):
             if before.outcome or not (before.named or clause.outcome == "no_help"):
                 break  # what was no help may stand before more words
             if before.named:
@@ -156,14 +160,14 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
     return clauses
 
 
-def _clause(text: str, words: StatementWords, told: ObservationWords) -> _Clause:
+def _clause(text: str, outcome: Outcome, words: StatementWords, told: ObservationWords) -> _Clause:
     moved: tuple[tuple[Change, str], ...] = (
         ("off", told.left_out), ("down", words.lowered), ("up", told.raised), ("", ""),
     )  # fmt: skip
     change = next(name for name, pattern in moved if re.search(pattern, text))
     began, only, hedged = (re.search(one, text) is not None for one in (told.began, told.only, told.hedged))
     named = _named(text, words, told, bare=bool(change))
-    return _Clause(text, named, _outcome(text, told), change, began, only, hedged)
+    return _Clause(text, named, outcome, change, began, only, hedged)
 
 
 def _outcome(text: str, told: ObservationWords) -> Outcome:
@@ -236,10 +240,15 @@ def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
     if before is None or not clause.outcome:
         return []
     bare = _BARE_VERSION if before.kind == "library" else _BARE
-    found = [one[1].rstrip(".") for one in bare.finditer(clause.text) if _PLACED.search(clause.text[: one.start()])]
+    found = _placed(clause.text, bare)
     if len(found) != 1 or found[0] == before.value:
         return []
     return [replace(before, value=found[0], named=before.named.replace(before.value, found[0]), old="")]
+
+
+def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
+    """The numbers that may be a setting's by where they stand."""
+    return [one[1].rstrip(".") for one in bare.finditer(text) if _PLACED.search(text[: one.start()])]
 
 
 @cache

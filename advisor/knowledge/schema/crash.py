@@ -204,12 +204,10 @@ class AccountWords(Strict, frozen=True):
 
 
 class ObservationWords(Strict, frozen=True):
-    """How people write what they observed; a regex over a sentence each (the first three and `tried`), or a clause."""
+    """How people write what they observed: regexes over a sentence (`breaks`, `asked`, `tried`) or a clause."""
 
     breaks: str
     """Where a new clause begins."""
-    any_outcome: str
-    """What every sentence has that tells an outcome: others are not looked at."""
     asked: str
     """A question."""
     hedged: str
