@@ -24,9 +24,9 @@ from advisor.knowledge.schema import ObservationWords, StatementWords
 from advisor.regex import regex
 from advisor.script.sentences import settings_named
 
-Outcome = Literal["", "worked", "failed", "no_help", "ruled_out"]
+Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
 Kind = Literal["setting", "lever", "library", "cards", "part", "resource"]
-Change = Literal["", "up", "down", "off"]
+Moved = Literal["", "up", "down", "off"]
 _LONGEST, _QUOTED = 600, 140
 """Characters of a sentence that somebody writes by hand, and of what is kept of it (judgement)."""
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
@@ -71,8 +71,8 @@ class Observation(Struct, frozen=True):
     """The kind of step that it is, where the words of sizes and switches tell."""
     named: str = ""
     """Name and value as they are written."""
-    outcome: Outcome = ""
-    change: Change = ""
+    outcome: Went = ""
+    change: Moved = ""
     """In which way it was moved, where that is said."""
     began: bool = False
     """It was set so before."""
@@ -89,8 +89,8 @@ class _Clause(Struct):
 
     text: str
     named: list[Observation]
-    outcome: Outcome
-    change: Change
+    outcome: Went
+    change: Moved
     began: bool
     only: bool
     hedged: bool
@@ -132,7 +132,7 @@ def _observed(sentence: str, words: StatementWords, told: ObservationWords) -> I
     said = clean_line(sentence.strip(), _QUOTED)
     before: Observation | None = None
     for clause in clauses:
-        outcome: Outcome = clause.outcome or ("no_help" if tried else "")
+        outcome: Went = clause.outcome or ("no_help" if tried else "")
         for one in clause.named or _numbers(clause, before):
             before = one if one.value else before
             if outcome in ("no_help", "ruled_out") or (outcome and not asked and not clause.hedged):
@@ -160,8 +160,8 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
     return clauses
 
 
-def _clause(text: str, outcome: Outcome, words: StatementWords, told: ObservationWords) -> _Clause:
-    moved: tuple[tuple[Change, str], ...] = (
+def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWords) -> _Clause:
+    moved: tuple[tuple[Moved, str], ...] = (
         ("off", told.left_out), ("down", words.lowered), ("up", told.raised), ("", ""),
     )  # fmt: skip
     change = next(name for name, pattern in moved if re.search(pattern, text))
@@ -170,13 +170,13 @@ def _clause(text: str, outcome: Outcome, words: StatementWords, told: Observatio
     return _Clause(text, named, outcome, change, began, only, hedged)
 
 
-def _outcome(text: str, told: ObservationWords) -> Outcome:
+def _outcome(text: str, told: ObservationWords) -> Went:
     """The one outcome that a clause tells; "" where it tells none or several."""
     if re.search(told.ruled_out, text):
         return "ruled_out"
     if re.search(told.no_help, text):
         return "no_help"
-    ways: tuple[tuple[str, Outcome, Outcome], ...] = (
+    ways: tuple[tuple[str, Went, Went], ...] = (
         (told.worked, "worked", "failed"), (told.failed, "failed", "worked"),
     )  # fmt: skip
     found = {
@@ -316,8 +316,3 @@ def resumes_only(seen: Sequence[Observation]) -> str:
         if one.name == "resume" and shown:
             return one.said
     return ""
-
-
-def ruled_out(seen: Sequence[Observation]) -> frozenset[str]:
-    """Resources of which there is no more."""
-    return frozenset(one.name for one in seen if one.outcome == "ruled_out" and one.kind == "resource")

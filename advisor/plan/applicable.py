@@ -39,10 +39,11 @@ _WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length"
 def barred(remedy: Remedy, situation: Situation) -> Barred | None:
     """Why the remedy is no step for this run; None where it is one. Every list of steps asks this. A number that the
     launch shows and that can still be made smaller was only a step on the way."""
-    helped = {one.lever for one in cures(situation.predictor.crash.observations) if one.change != "off"}
+    seen = situation.predictor.crash.observations
+    helped = {one.lever for one in cures(seen) if one.change != "off"}
     if stands(remedy, situation) or lever_of(remedy) in helped & _WHOLLY_TRIED:
         return "in force"
-    if remedy.takes in situation.ruled_out:
+    if any(one.outcome == "ruled_out" and one.name == remedy.takes for one in seen):
         return "ruled out"
     if "gpu.grows" in situation.facts and remedy.relieves in ("pass", "rows") and situation.in_vain & _OF_ROWS:
         return "tried"  # what grows whatever a pass holds is none of it

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.crash.observations import Observation, cures
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import SettingFact
-from advisor.language import Sayings, listed, mark, say, sentences
+from advisor.language import listed, mark, say, sentences
 from advisor.memory.ledger import difference
 from advisor.plan.by_hand import advice_step
 from advisor.plan.patch import pip_install
@@ -62,20 +62,12 @@ def proved_steps(situation: Situation) -> list[PlanStep]:
     return [_proved([one for one in told if one in first.values()], situation)] if told else []
 
 
-_PROVED: Sayings[str] = Sayings(
-    {
-        "off": mark("Leave {what} out, with which you report that it worked"),
-        "down": mark("Lower {what}, with which you report that it worked"),
-        "": mark("Use {what}, with which you report that it worked"),
-    }
-)
-
-
 def _proved_change(cure: Observation, situation: Situation) -> Change | None:
     """The setting as the launch's dialect has it; None where it has none, or several, or it stands so."""
     natives, name = situation.now.built.natives, last_part(cure.name)
     alike = [one for key, one in natives.values.items() if last_part(key) == name and one.fact is not None]
-    alike = [one for one in alike if one.key == cure.name or len(alike) == 1 or _of_actor(one)]
+    own = [one for one in alike if one.fact is not None and (one.fact.knob or "").startswith("actor.")]
+    alike = own if len(alike) > 1 else alike
     if len(alike) != 1 or (fact := alike[0].fact) is None or not natives.reads(fact):
         return None
     text = "false" if cure.change == "off" and fact.type in ("bool", "flag") else cure.value
@@ -85,18 +77,18 @@ def _proved_change(cure: Observation, situation: Situation) -> Change | None:
     return change_of(present(alike[0], situation.now.run), spell(wanted, fact, alike[0].text), situation)
 
 
-def _of_actor(known: Native) -> bool:
-    return known.fact is not None and (known.fact.knob or "").startswith("actor.")
-
-
 def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
     cure = cured[0]
     changes = tuple(one for each in cured if (one := _proved_change(each, situation)) is not None)
-    moved = cure.change if cure.change in ("off", "down") and not cure.value else ""
+    title = mark("Use {what}, with which you report that it worked")
+    if cure.change == "off" and not cure.value:
+        title = mark("Leave {what} out, with which you report that it worked")
+    elif cure.change == "down" and not cure.value:
+        title = mark("Lower {what}, with which you report that it worked")
     return PlanStep(
         id="as-reported",
         rank=0,
-        title=say(_PROVED[moved], what=listed(one.named.replace(f"{one.name} ", f"{one.name}=") for one in cured)),
+        title=say(title, what=listed(one.named.replace(f"{one.name} ", f"{one.name}=") for one in cured)),
         kind="setting" if changes else "manual",
         tier="free",
         changes=changes,

@@ -8,7 +8,6 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.observations import ruled_out
 from advisor.diagnosis.allocation import led
 from advisor.diagnosis.deciding import OpenPhase
 from advisor.diagnosis.facts import Facts
@@ -111,11 +110,6 @@ class Situation(Struct, frozen=True):
         """Levers that the user says were tried and did not help."""
         tried = self.facts.get("in_vain")
         return frozenset(str(tried.value).split()) if tried is not None else frozenset()
-
-    @property
-    def ruled_out(self) -> frozenset[str]:
-        """Resources of which the user says that there is no more."""
-        return ruled_out(self.predictor.crash.observations)
 
     def fills_other(self, saved_there: Mapping[Phase, int]) -> bool:
         """Whether a step moves memory into the other place, which by the post another run had filled."""

@@ -13,7 +13,6 @@ from advisor.crash.observations import (
     observations_in,
     of_the_run,
     resumes_only,
-    ruled_out,
     trigger,
     updated_in,
 )
@@ -113,7 +112,7 @@ def _told(text: str) -> set[str]:
         *([f"began.{began.lever or began.kind} {began.named}"] if began else []),
         *([f"updated.{updated.name}"] if updated else []),
         *(["resumes.only"] if resumes_only(seen) else []),
-        *(f"no_more.{name}" for name in ruled_out(seen)),
+        *(f"no_more.{one.name}" for one in seen if one.outcome == "ruled_out"),
     }
 
 

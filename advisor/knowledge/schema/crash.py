@@ -209,13 +209,11 @@ class ObservationWords(Strict, frozen=True):
     breaks: str
     """Where a new clause begins."""
     asked: str
-    """A question."""
     hedged: str
     """One who guesses or proposes."""
     worked: str
     failed: str
     no_help: str
-    """What was done changed nothing."""
     even: str
     """Where it failed all the same: it was no help."""
     tried: str
