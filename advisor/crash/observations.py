@@ -266,15 +266,17 @@ def in_vain(seen: Sequence[Observation], words: StatementWords) -> dict[str, str
 
 
 def cures(seen: Sequence[Observation]) -> list[Observation]:
-    """The settings and levers with which it worked. Where the sentence tells of something that failed, too, the two may
-    be other runs, but for what was left out, and for another value of the same (of shorter rows everybody knows)."""
+    """The settings and levers with which it worked. Where the sentence tells of something that failed, too, or another
+    setting is blamed, these may be other runs, but for what was left out, and for another value of the same (of shorter
+    rows everybody knows)."""
     failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help")}
+    blamed = (began := trigger(seen)) is not None and began.kind != "cards"
     worked = (one for one in seen if one.outcome == "worked" and one.kind in ("setting", "lever"))
     worked = (one for one in worked if one.kind == "setting" or one.change or not one.value)
     return [
         one for one in worked
         if one.change == "off" or (one.name in failed and one.lever != "length" and failed[one.name] != one.value)
-        or not (one.contrast or one.name in failed)
+        or not (one.contrast or one.name in failed or blamed)
     ]  # fmt: skip
 
 
