@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.crash.statements import fitted_in, statements_in
+from advisor.crash.observations import fitted_in, observations_in
+from advisor.crash.statements import statements_in
 from advisor.diagnosis.advise import suspects
 from advisor.diagnosis.answered import (
     died_all_the_same,
@@ -217,7 +218,12 @@ def state_of(
     launch = launch_of(script, index, crash)
     told = launch is None and len(text) < _TOLD  # no launch at all: what somebody wrote of it
     if told or (launch is not None and launch.partial and script is not None and script.launches):  # not comments
-        crash = replace(crash, statements=crash.statements | statements_in(text, knowledge.signatures.statements))
+        words = knowledge.signatures.statements
+        crash = replace(
+            crash,
+            statements=crash.statements | statements_in(text, words),
+            observations=(*crash.observations, *observations_in(text, words)),
+        )
     vendor = vendor_of(crash, machine, knowledge.gpus, text)
     speak_of_cards(vendor)
     knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
@@ -392,7 +398,7 @@ def _ran_with(
         if name not in known and name not in here:
             told = {"library": clean_line(name, 40), "known": listed(sorted(known)[:8])}
             raise ValueError(say("--was: {library} is no library that is known here; known are {known}, …", **told))
-    told = {library: old for library, (old, _) in fitted_in(crash.statements).items()}
+    told = {library: old for library, (old, _) in fitted_in(crash.observations).items()}
     every = {**told, **named, **answered_was(recognised, answers)}
     return {name: version for name, version in every.items() if here.get(name) != version}
 

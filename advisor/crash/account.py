@@ -10,12 +10,15 @@ from advisor.regex import regex
 from advisor.words import Memory
 
 SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
+A_PAGE = 32_000
+"""Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
 _NEAR = 3
 """Sentences before and behind an account that may name the memory it speaks of (judgement)."""
 TITLE_LINES = 3
 """Lines of a text among which its title stands."""
 _NOT_PROSE = regex(
-    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=[^=]|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
+    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:[a-z]+ ){2})"
+    r"|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
     r"|[EWIF]\d{4} )"
 )
 """A comment, somebody else's words, a row of a table, an assignment, a logger's line."""
@@ -26,13 +29,18 @@ _LONGEST = 4_000
 def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int] | None:
     """The memory that a line says ran out, "unknown" where it names none, and where that stands in it; None where it
     tells of no shortage. `line`: its number, by which a title is known."""
-    if len(text) > _LONGEST or _NOT_PROSE.match(text):
+    if not is_prose(text):
         return None
     told = [(memory, found.start() + at) for found in SENTENCE.finditer(text) for memory, at in _told(found[0], words)]
     titled = re.search(words.headline, text) if not told and 0 < line <= TITLE_LINES else None
     if titled is not None and not re.search(words.unsaid, text):
         told = [(_memory(text, titled.span(), words), titled.start())]
     return next((one for one in told if one[0] != "unknown"), told[0] if told else None)
+
+
+def is_prose(line: str) -> bool:
+    """Whether a person may have written the line."""
+    return len(line) <= _LONGEST and _NOT_PROSE.match(line) is None
 
 
 def memory_near(told: str, page: str, words: AccountWords) -> Memory:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.command_lines import PrintedCommand
+from advisor.crash.observations import Observation
 from advisor.crash.parts import Part
 from advisor.knowledge.schema import CountName, Project
 from advisor.language import mark, say
@@ -175,6 +176,8 @@ class Crash(Struct, frozen=True):
     """Settings in a person's sentences, by whatever name they call them."""
     prose: tuple[str, ...] = ()
     """Words of the lines that a person wrote, each once."""
+    observations: tuple[Observation, ...] = ()
+    """What a person saw of settings, levers, versions and parts of the run."""
     statements: frozenset[str] = frozenset()
     """What a person wrote of the run, as `statements_in` names it."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from advisor.crash.account import TITLE_LINES, memory_near
+from advisor.crash.account import A_PAGE, TITLE_LINES, memory_near
 from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in, settings_in_blocks
 from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, stopped_without_a_word
@@ -39,6 +39,7 @@ from advisor.crash.log_facts import (
     top_users,
 )
 from advisor.crash.logged_runs import newest_crash, runs_in
+from advisor.crash.observations import observations_in, of_the_run
 from advisor.crash.parts import parts_in
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
@@ -62,7 +63,7 @@ from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
-from advisor.crash.statements import A_PAGE, holder_said, libraries_now, phase_said, runs_told, statements_in
+from advisor.crash.statements import holder_said, libraries_now, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, waiter_of
 from advisor.crash.traced_versions import traced_versions
 from advisor.crash.training_bar import training_bar
@@ -194,7 +195,9 @@ def _read(
 ) -> Crash:
     rules = PhaseRules([*signatures.frames, *frames], [*progress, *signatures.progress])  # its own words go first
     crash = _CrashReader(sources, signatures, rules, on_progress).crash()
-    if crash.is_well and not crash.finished and _is_still(sources):
+    # that it died in some phase a person's words alone tell of a run that ended well
+    told = crash.phase != "unknown" and not crash.phase_by_mark and not crash.frames
+    if crash.is_well and (told or (not crash.finished and _is_still(sources))):
         return stopped_without_a_word(crash)
     if crash.is_well and crash.doubts:  # nothing failed in what was read; what was not is where it would stand
         return replace(crash, verdict="unclear", memory="unknown", unclear_because=crash.doubts[0].rstrip(".。"))
@@ -304,6 +307,7 @@ class _CrashReader:
         stated = statements_in("\n".join(line.printed for _, line in self.page), marks.statements) | holder_said(
             in_person, marks.statements
         )
+        observed = observations_in("\n".join(line.printed for line in written), marks.statements)
         spelled = marks.statements.libraries if marks.statements else {}
         met = {**listed_versions(every, spelled), **libraries_in(self.text, marks.versions)}
         return Crash(
@@ -317,7 +321,7 @@ class _CrashReader:
             phase_because=because,
             top_users=users,
             users_cut=cut,
-            libraries=libraries_now(met, stated),
+            libraries=libraries_now(met, observed),
             traced=traced_versions(trace.frames),
             gpu_names=gpu_names_in(self.text),
             gpu_total_bytes=gpu_total(self.run.placed),
@@ -350,8 +354,9 @@ class _CrashReader:
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=stated,
+            observations=observed,
             runs_told=runs_told(self._plain(), marks.statements) if written else {},
-            described={**blocks, **described_in(person)},
+            described={**blocks, **of_the_run(described_in(person), observed)},
             prose=words_in(in_person.encode()),
         )
 

@@ -1,24 +1,20 @@
-"""Reads what a person states of a run in sentences: that memory grew, steps were done, what was tried in vain, when it
-died, and with which setting it began."""
+"""Reads what a person states of a run in sentences: that memory grew, steps were done, and when it died."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from advisor.crash.account import SENTENCE, told_in
+from advisor.crash.account import A_PAGE, SENTENCE, told_in
+from advisor.crash.observations import Observation, fitted_in
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import StatementWords
 from advisor.language import say
 from advisor.regex import regex
 from advisor.words import Phase
 
-A_PAGE = 32_000
-"""Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
 A_NOTE = 400
 """Characters up to which every sentence is about the failure (judgement)."""
-IN_VAIN = "in_vain."
 _FAILS = regex(
     r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory"
     r"|\b(?:crash|die[sd]?\b|dying|abort|kill|fail|error|happen|occur|stops?\b)"
@@ -32,11 +28,6 @@ _QUOTED = 80
 """Characters of the words that are quoted."""
 SHARED, ON = "shared.", "on."
 FIRST, SECOND = "first_step", "second_step"
-BEGAN = "began."
-_NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
-_AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
-"""A value behind the name of its setting."""
-FITTED, UPDATED = "fitted.", "updated."
 FACT = "fact."
 BEHIND = "behind."
 HOLDER, HOST_HOLDER = "holder.", "host_holder."
@@ -45,39 +36,18 @@ _DOUBTS = regex(
     r"|\?|？|可能|也许|是不是|难道"
 )
 """Words of one who asks or guesses."""
-_VERSION = r"v?(?P<{name}>\d{{1,4}}(?:\.\d{{1,5}}){{1,3}}(?:\.?(?:post|rc|dev)\d{{1,4}})?)(?!\w|\.\d)"
 _RISEN = 1.15
 """Times that memory has to have risen between two sizes that a sentence names (judgement)."""
 _UNITS: Mapping[str, int] = {"m": 1, "g": 1024, "t": 1024 * 1024}
 
 
 def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
-    """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", and "in_vain.LEVER"
-    for each kind of step that they say was no help, "shared.HOW" for how the states are shared, "on.KNOB",
-    "first_step", "second_step", "began.LEVER NAME [VALUE]" where a setting made it run out, "fitted.LIBRARY VERSION
-    [NOW]" for a version with which it ran, "updated.LIBRARY [NOW]" for one since which it does not, "behind.PHASE" of
-    one that was over right before, and "fact.NAME WORDS" for each fact that a sentence tells."""
+    """The names of what the sentences of a page tell: "grows", "grows.gpu", "grows.host", "steps", "shared.HOW" for
+    how the states are shared, "on.KNOB", "first_step", "second_step", "behind.PHASE" of one that was over right before,
+    and "fact.NAME WORDS" for each fact that a sentence tells."""
     if not words or len(text) > A_PAGE:
         return frozenset()
-    found = list(_told(text, words))
-    return frozenset((*found, *_since(text, found)))
-
-
-_BARE_FITTED = regex(
-    r"(?ai)(?<![\w.])v?(\d{1,4}(?:\.\d{1,5}){1,3})(?!\w|\.\d) (?:still |just )?"
-    r"(?:works?|worked|is fine|was fine|(?:runs|ran) (?:fine|well)|had no|has no|正常)\b"
-)
-"""A version by itself that ran: of the library that was updated."""
-
-
-def _since(text: str, found: list[str]) -> Iterator[str]:
-    """With which version a library ran before the update of which only the new one was told."""
-    updated = next((one for one in found if one.startswith(UPDATED)), None)
-    if updated is None or any(one.startswith(FITTED) for one in found):
-        return
-    library, _, now = updated.removeprefix(UPDATED).partition(" ")
-    if (old := _BARE_FITTED.search(text)) is not None and old[1] != now:
-        yield " ".join(filter(None, (FITTED + library, old[1], now)))
+    return frozenset(_told(text, words))
 
 
 def holder_said(text: str, words: StatementWords | None) -> frozenset[str]:
@@ -125,14 +95,6 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         if not re.search(words.not_in_use, sentence):
             yield from (f"{ON}{knob}" for knob, what in words.switched.items()
                         if re.search(words.in_use.replace("{what}", what), sentence))  # fmt: skip
-        if re.search(words.in_vain, sentence):
-            tried = {**words.switches, **(words.sizes if re.search(words.lowered, sentence) else {})}
-            yield from (f"{IN_VAIN}{lever}" for lever, named in tried.items() if re.search(named, sentence))
-        elif not _DOUBTS.search(sentence) and re.search(words.helped, sentence):
-            quoted = clean_line(sentence.strip(), _QUOTED)
-            yield from (
-                f"{FACT}helped.{lever} {quoted}" for lever, one in words.switches.items() if re.search(one, sentence)
-            )
         if _FAILS.search(sentence):
             yield from (f"{BEHIND}{phase}" for phase, named in words.behind.items() if re.search(named, sentence))
         if not _DOUBTS.search(sentence):
@@ -140,21 +102,12 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
             yield from (f"{HOST_HOLDER}{name} {clean_line(one[0], _QUOTED)}" for name, one in told if one)
         told = ((name, re.search(named, sentence)) for name, named in words.facts.items())
         yield from (f"{FACT}{name} {clean_line(one[0], _QUOTED)}" for name, one in told if one)
-        if not re.search(words.averted, sentence):
-            yield from _began(sentence, words)
-        yield from _versions(sentence, words)
 
 
-def fitted_in(statements: frozenset[str]) -> dict[str, tuple[str, str]]:
-    """Library → the version with which it ran, and the one with which it does not, "" where nobody says."""
-    told = (name.removeprefix(FITTED).split(" ") for name in sorted(statements) if name.startswith(FITTED))
-    return {library: (old, now[0] if now else "") for library, old, *now in told}
-
-
-def libraries_now(found: Mapping[str, str], statements: frozenset[str]) -> dict[str, str]:
+def libraries_now(found: Mapping[str, str], seen: Sequence[Observation]) -> dict[str, str]:
     """The versions met in a text, without those with which it ran before; the newer ones as the sentences tell them."""
     now = dict(found)
-    for library, (old, newer) in fitted_in(statements).items():
+    for library, (old, newer) in fitted_in(seen).items():
         if now.get(library) == old:
             del now[library]
         if newer:
@@ -170,34 +123,6 @@ def _rose(sentence: str, words: StatementWords) -> bool:
     sizes = (("low", "unit"), ("high", "unit_"))
     low, high = (float(found[size]) * _UNITS[found[unit].lower()] for size, unit in sizes)
     return high > low * _RISEN
-
-
-def _versions(sentence: str, words: StatementWords) -> Iterator[str]:
-    """With which version of a library it ran, or since the update of which it does not."""
-    patterns = [(FITTED, one) for one in words.fitted]
-    patterns += [(UPDATED, one) for one in words.updated if not re.search(words.averted, sentence)]
-    for kind, pattern in patterns:
-        found = _of_libraries(pattern, tuple(words.libraries.items())).search(sentence)
-        if found is None or re.search(words.in_vain, found[0]):
-            continue
-        told = found.groupdict()
-        name = next(name for name, spelt in words.libraries.items() if _is_called(spelt, told["lib"]))
-        yield " ".join(filter(None, (kind + name, told.get("old"), told.get("new"))))
-        return
-
-
-def _is_called(spelt: str, name: str) -> bool:
-    return re.fullmatch(spelt, name, re.IGNORECASE | re.ASCII) is not None
-
-
-@cache
-def _of_libraries(pattern: str, libraries: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
-    """A pattern with {lib}, {old} and {new} put in."""
-    told = {"lib": f"(?P<lib>{'|'.join(spelt for _, spelt in libraries)})"}
-    told |= {name: _VERSION.format(name=name) for name in ("old", "new")}
-    for name, spelt in told.items():
-        pattern = pattern.replace("{" + name + "}", spelt)
-    return re.compile(pattern, re.IGNORECASE | re.ASCII)
 
 
 def phase_said(
@@ -232,24 +157,3 @@ def _is_over(sentence: str, behind: str | None) -> bool:
     """Whether a sentence tells that a phase was over before it died."""
     found = re.search(behind, sentence) if behind else None
     return found is not None and _AFTER.search(found[0]) is not None
-
-
-def _began(sentence: str, words: StatementWords) -> Iterator[str]:
-    """The setting that a sentence blames; one that names several sizes blames none of them."""
-    contrast = re.search(words.contrast, sentence)
-    blamed = contrast or (re.search(words.began, sentence) and not re.search(words.in_vain, sentence))
-    if not blamed or re.search(words.lowered, sentence):
-        return
-    found = {lever: one for lever, named in words.sizes.items() if (one := re.search(named, sentence))}
-    cards = list(re.finditer(words.cards, sentence))
-    if not found and len(cards) > 1:
-        yield f"{BEGAN}cards {cards[-1][0].strip()}"
-    if len(found) != 1:
-        return
-    lever, one = next(iter(found.items()))
-    start, end = one.span()
-    while start and re.match(r"[A-Za-z0-9_.-]", sentence[start - 1]):
-        start -= 1
-    end += len(_NAME_GOES_ON.findall(sentence, end)[0])
-    value = next(filter(None, contrast.groups()), "") if contrast else (_AT.match(sentence, end) or ("", ""))[1]
-    yield f"{BEGAN}{lever} {sentence[start:end]} {value.rstrip('.,')}".rstrip()

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from advisor.crash.evidence import Crash, Reading, ReadingKind
-from advisor.crash.statements import BEGAN, BEHIND, FACT, FIRST, HOLDER, HOST_HOLDER, IN_VAIN, SECOND, UPDATED
+from advisor.crash.observations import cures, in_vain, resumes_only, trigger, updated_in
+from advisor.crash.statements import BEHIND, FACT, FIRST, HOLDER, HOST_HOLDER, SECOND
 from advisor.diagnosis.fact import Fact
 from advisor.hostile import clean
-from advisor.language import listed, say
+from advisor.knowledge import load_knowledge
+from advisor.language import listed, mark, say
 from advisor.units import show_bytes
 
 COURSE_ENOUGH = 4
@@ -54,25 +56,12 @@ def _told(crash: Crash) -> dict[str, Fact]:
     if len(behind) == 1 and crash.preceded is None and crash.phase not in behind:
         facts["right_after"] = Fact(behind[0], "log", because)
         facts |= {} if FIRST in crash.statements else {"ran": Fact(True, "log", because)}
-    facts |= said_facts(crash)
-    tried = sorted(name.removeprefix(IN_VAIN) for name in crash.statements if name.startswith(IN_VAIN))
-    if tried:
-        facts["in_vain"] = Fact(" ".join(tried), "log", because)
+    facts |= {**_observed(crash), **said_facts(crash)}
     for fact, prefix in (("stated.holder", HOLDER), ("stated.host_holder", HOST_HOLDER)):
         if held := sorted(name.removeprefix(prefix) for name in crash.statements if name.startswith(prefix)):
             holder, _, quoted = held[0].partition(" ")
             because = say("so the post says: “{quoted}”", quoted=clean(quoted))
             facts[fact] = Fact(holder, "log", because)
-    began = sorted(name.removeprefix(BEGAN) for name in crash.statements if name.startswith(BEGAN))
-    if updated := sorted(name.removeprefix(UPDATED) for name in crash.statements if name.startswith(UPDATED)):
-        library, _, now = updated[0].partition(" ")
-        both = {"library": clean(library), "version": clean(now)}
-        told = (
-            say("by the words of the report, since {library} was updated to {version}", **both)
-            if now
-            else say("by the words of the report, since {library} was updated", **both)
-        )
-        facts["updated"] = Fact(library, "log", told)
     if others := [memory for memory in crash.runs_told if crash.memory not in ("unknown", memory)]:
         because = say(
             "the post tells of two runs: this one on {here} GPUs, and another on {there} GPUs",
@@ -80,9 +69,24 @@ def _told(crash: Crash) -> dict[str, Fact]:
             there=crash.runs_told[others[0]],
         )
         facts["other.full"] = Fact(others[0], "log", because)
-    if began:  # of several the report decides nothing, and the first by name is as good as another
-        lever, _, named = began[0].partition(" ")
-        facts["trigger"] = Fact(lever, "log", clean(named))
+    return facts
+
+
+def _observed(crash: Crash) -> dict[str, Fact]:
+    """in_vain, helped.LEVER, updated, trigger and resumes.only, by what a person saw."""
+    seen, words = crash.observations, load_knowledge().signatures.statements
+    found: dict[str, tuple[str | bool, str]] = {}
+    if words is not None and (tried := in_vain(seen, words)):
+        found["in_vain"] = " ".join(sorted(tried)), next(iter(tried.values()))
+    found |= {f"helped.{one.lever}": (True, one.said) for one in cures(seen) if one.lever and one.change != "off"}
+    if (updated := updated_in(seen)) is not None:
+        found["updated"] = updated.name, updated.said
+    if said := resumes_only(seen):
+        found["resumes.only"] = True, said
+    quote = mark("so the post says: “{quoted}”")
+    facts = {name: Fact(value, "log", say(quote, quoted=said)) for name, (value, said) in found.items()}
+    if (began := trigger(seen)) is not None:
+        facts["trigger"] = Fact(began.lever or began.kind, "log", began.named)
     return facts
 
 

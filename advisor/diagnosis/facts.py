@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Evidence
-from advisor.crash.statements import SHARED, fitted_in
+from advisor.crash.observations import fitted_in
+from advisor.crash.statements import SHARED
 from advisor.diagnosis.attention_facts import attention_facts
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.card_facts import card_name, grouped, line_words, printed_facts, taken_before
@@ -179,7 +180,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
     if known.ran_with:
         told = listed(f"{library} {version}" for library, version in known.ran_with.items())
-        by_words = known.ran_with.keys() <= fitted_in(known.crash.statements).keys()
+        by_words = known.ran_with.keys() <= fitted_in(known.crash.observations).keys()
         facts["ran_with"] = (
             Fact(True, "log", say("by the words of the report it ran with {versions}", versions=told))
             if by_words

@@ -13,7 +13,7 @@ from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
 from advisor.diagnosis.host_remarks import LOADING, host_remarks
 from advisor.diagnosis.size_remarks import as_scores, size_remarks, state_remarks
 from advisor.knowledge.schema import Allocation
-from advisor.language import clauses, listed, mark, say, sentences
+from advisor.language import clauses, listed, say, sentences
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.constants import BF16, TYPICAL_IMAGE_PIXELS
@@ -82,27 +82,10 @@ def remarks(
     )
 
 
-_LEVERS = {
-    "batch": mark("a smaller batch"),
-    "length": mark("shorter sequences"),
-    "samples": mark("fewer samples"),
-    "engine": mark("a smaller share for the engine"),
-    "pictures": mark("smaller images"),
-    "recompute": mark("gradient checkpointing"),
-    "offload": mark("offloading"),
-    "allocator": mark("the allocator's settings"),
-    "kernel": mark("fused kernels"),
-    "chunks": mark("scoring in chunks"),
-    "shard": mark("sharding"),
-    "train-less": mark("LoRA"),
-}
-
-
 def _in_vain(facts: Facts) -> Iterator[str]:
     """That what the report calls tried in vain is not proposed again first."""
     if (tried := facts.get("in_vain")) is not None:
-        words = listed(say(_LEVERS[lever]) for lever in str(tried.value).split())
-        yield say("By the report {tried} did not help: steps of that kind stand last.", tried=words)
+        yield sentences((sentence(tried.because), say("Steps of that kind stand last.")))
 
 
 def _other_run(facts: Facts) -> Iterator[str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from advisor.crash.observations import cures
 from advisor.crash.statements import ON
 from advisor.diagnosis.conditions import all_hold, contradicted
 from advisor.knowledge.schema import Framework, Remedy, SettingFact
@@ -26,8 +27,10 @@ MOST_MONTHS = 12
 """A newer version by more is another program to its user, not a step (judgement)."""
 
 
-Barred = Literal["in force", "tried"]
-"""Why a remedy is no step here, whatever the cause: it stands so already, or the user says that it did not help."""
+Barred = Literal["in force", "tried", "ruled out"]
+"""Why a remedy is no step here, whatever the cause: it stands so already, or the user says that it did not help, or
+that there is no more of what it takes."""
+_OF_ROWS = frozenset({"batch", "length", "pictures"})
 _SHOWN = ("script", "log", "environment")
 _WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length", "samples", "pictures"})
 """Levers of which one try says all: of offload, sharding, adapters and kernels there are several."""
@@ -36,8 +39,14 @@ _WHOLLY_TRIED = frozenset({"recompute", "allocator", "chunks", "batch", "length"
 def barred(remedy: Remedy, situation: Situation) -> Barred | None:
     """Why the remedy is no step for this run; None where it is one. Every list of steps asks this. A number that the
     launch shows and that can still be made smaller was only a step on the way."""
-    if stands(remedy, situation) or lever_of(remedy) in situation.helped:
+    seen = situation.predictor.crash.observations
+    helped = {one.lever for one in cures(seen) if one.change != "off"}
+    if stands(remedy, situation) or lever_of(remedy) in helped & _WHOLLY_TRIED:
         return "in force"
+    if any(one.outcome == "ruled_out" and one.name == remedy.takes for one in seen):
+        return "ruled out"
+    if "gpu.grows" in situation.facts and remedy.relieves in ("pass", "rows") and situation.in_vain & _OF_ROWS:
+        return "tried"  # what grows whatever a pass holds is none of it
     if lever_of(remedy) not in situation.in_vain & _WHOLLY_TRIED:
         return None
     carrier = situation.now.built.natives.carrier(remedy.knob or "") or stated_by_name(remedy, situation)

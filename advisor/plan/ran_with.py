@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
 
+from advisor.crash.observations import Observation, cures
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import SettingFact
-from advisor.language import listed, say, sentences
+from advisor.language import listed, mark, say, sentences
 from advisor.memory.ledger import difference
 from advisor.plan.by_hand import advice_step
 from advisor.plan.patch import pip_install
@@ -20,7 +21,7 @@ from advisor.plan.steps import change_of
 from advisor.run.bound import Tables
 from advisor.run.build import BuiltRun, build_run
 from advisor.run.dialect import era_of
-from advisor.run.natives import EnvironmentPrefix, Native, default_of, fact_in, native
+from advisor.run.natives import EnvironmentPrefix, Native, default_of, fact_in, last_part, native
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value, spell
 from advisor.units import show_bytes
@@ -39,35 +40,8 @@ def back_steps(situation: Situation) -> list[PlanStep]:
     versions that ran, where nobody names one.
 
     A default is switched on where the count sees it hold memory in the phase that died; a version is the user's to
-    change. First what the report itself proves to help.
+    change.
     """
-    return [*_kept(situation), *_back_to(situation)]
-
-
-def _kept(situation: Situation) -> list[PlanStep]:
-    """What made the run go on by the report, whoever wonders whether there is another way."""
-    told = listed(sorted(set(situation.helped.values())))
-    kept = PlanStep(
-        id="keep-what-helped",
-        rank=0,
-        title=say("Keep that with which it goes on"),
-        kind="manual",
-        tier="free",
-        changes=(),
-        results="unchanged",
-        basis="documented",
-        saves={},
-        place=situation.place,
-        why=sentences([say("It is proved here: {told}.", told=told), say("What follows is for more room.")]),
-        costs=say("nothing"),
-        group="keep-what-helped",
-        decides=situation.fullest,
-    )
-    return [kept] if told else []
-
-
-def _back_to(situation: Situation) -> list[PlanStep]:
-    """The way back to what ran, where it is told or something ran out since."""
     if not situation.ran_with:
         named = (RESTORE,) if updated(situation) else (LOOK, RESTORE) if _same_as_before(situation) else ()
         known = [one for one in situation.remedies if one.id in named]
@@ -79,6 +53,54 @@ def _back_to(situation: Situation) -> list[PlanStep]:
     leading = [one for one in changed if one.selected][:MOST_DEFAULTS]
     rest = [one for one in changed if not one.selected]
     return [*leading, *versions, *rest[: MOST_DEFAULTS - len(leading)]]
+
+
+def proved_steps(situation: Situation) -> list[PlanStep]:
+    """What made the run go on by the report: with the launch's own setting where its dialect has it, else in words."""
+    told = cures(situation.predictor.crash.observations)
+    first = {one.lever or last_part(one.name): one for one in reversed(told) if one.said == told[0].said}
+    return [_proved([one for one in told if one in first.values()], situation)] if told else []
+
+
+def _proved_change(cure: Observation, situation: Situation) -> Change | None:
+    """The setting as the launch's dialect has it; None where it has none, or several, or it stands so."""
+    natives, name = situation.now.built.natives, last_part(cure.name)
+    alike = [one for key, one in natives.values.items() if last_part(key) == name and one.fact is not None]
+    own = [one for one in alike if one.fact is not None and (one.fact.knob or "").startswith("actor.")]
+    alike = own if len(alike) > 1 else alike
+    if len(alike) != 1 or (fact := alike[0].fact) is None or not natives.reads(fact):
+        return None
+    text = "false" if cure.change == "off" and fact.type in ("bool", "flag") else cure.value
+    wanted = parse_value(text, fact.type) if text else None
+    if wanted is None or wanted == alike[0].value:
+        return None
+    return change_of(present(alike[0], situation.now.run), spell(wanted, fact, alike[0].text), situation)
+
+
+def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
+    cure = cured[0]
+    changes = tuple(one for each in cured if (one := _proved_change(each, situation)) is not None)
+    title = mark("Use {what}, with which you report that it worked")
+    if cure.change == "off" and not cure.value:
+        title = mark("Leave {what} out, with which you report that it worked")
+    elif cure.change == "down" and not cure.value:
+        title = mark("Lower {what}, with which you report that it worked")
+    return PlanStep(
+        id="as-reported",
+        rank=0,
+        title=say(title, what=listed(one.named.replace(f"{one.name} ", f"{one.name}=") for one in cured)),
+        kind="setting" if changes else "manual",
+        tier="free",
+        changes=changes,
+        results="unchanged",
+        basis="documented",
+        saves={},
+        place=situation.place,
+        why=sentences([say("So the post says: “{quoted}”.", quoted=cure.said), say("What follows is for more room.")]),
+        costs=say("nothing"),
+        group="as-reported",
+        decides=situation.fullest,
+    )
 
 
 def updated(situation: Situation) -> bool:

@@ -111,13 +111,6 @@ class Situation(Struct, frozen=True):
         tried = self.facts.get("in_vain")
         return frozenset(str(tried.value).split()) if tried is not None else frozenset()
 
-    @property
-    def helped(self) -> dict[str, str]:
-        """Lever → the words of the report that the run goes on with it."""
-        return {
-            name.removeprefix("helped."): fact.because for name, fact in self.facts.items() if name[:7] == "helped."
-        }
-
     def fills_other(self, saved_there: Mapping[Phase, int]) -> bool:
         """Whether a step moves memory into the other place, which by the post another run had filled."""
         other = self.facts.get("other.full")

@@ -34,7 +34,7 @@ from advisor.plan.order import arranged, clash, documented_alike, grounds, holde
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.provisional import provisional_steps
-from advisor.plan.ran_with import back_steps, updated
+from advisor.plan.ran_with import back_steps, proved_steps, updated
 from advisor.plan.refused import acts_elsewhere, false_friends, folklore, saves_elsewhere, tried_in_vain
 from advisor.plan.select import (
     GUESSED,
@@ -130,7 +130,8 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     unproven = of_the_line(situation) if cause.memory == "unknown" else []  # which cause it was is open
     asked = [advice_step(remedy, situation) for remedy in (*_witness(situation, cause), *unproven)]
     mending = [step for step in (mending_step(situation),) if step is not None]
-    first = [*mending, *asked, *newly_triggered_steps(awake, chosen), *_back(situation, cause), *_raising(situation)]
+    first = [*proved_steps(situation), *mending, *asked, *newly_triggered_steps(awake, chosen)]
+    first += [*_back(situation, cause), *_raising(situation)]
     names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
     acting = [step for step in (acting_step(situation, cause),) if step is not None]

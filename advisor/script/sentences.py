@@ -73,11 +73,12 @@ MOST_WORDS = 1_000
 
 
 class SentenceSetting(NamedTuple):
-    """A setting in a sentence: its key, and where its value stands."""
+    """A setting in a sentence: its key, where its value stands, and both together."""
 
     key: str
     start: int
     end: int
+    whole: tuple[int, int]
 
 
 def named_in_sentences(data: bytes) -> Iterator[SentenceSetting]:
@@ -88,16 +89,20 @@ def named_in_sentences(data: bytes) -> Iterator[SentenceSetting]:
         caused = _CAUSED.search(text) and not _AVERTS.search(text)
         if (proposes and not caused) or text.lstrip().startswith(b"#"):
             continue
-        at = sentence.start()
-        found = {one.start(3): _of(at, one[1] or one[2].lower(), one.span(3)) for one in _NAMED.finditer(text)}
-        for one in _COUNTED.finditer(text):
-            found.setdefault(one.start(1), _of(at, one[2].lower(), one.span(1)))
-        for one in _SAID.finditer(text):
-            key = re.sub(rb"[- ]+", b" ", one[1].lower()).replace(b"maximum", b"max").replace(b"number of", b"num")
-            found.setdefault(one.start(2), _of(at, key, one.span(2)))
-        for one in _STAGE.finditer(text):
-            found.setdefault(one.start(1), _of(at, b"zero_stage", one.span(1)))
-        yield from (named for _, named in sorted(found.items()) if not _FILE.search(named.key.encode()))
+        yield from settings_named(text, sentence.start())
+
+
+def settings_named(text: bytes, at: int = 0) -> Iterator[SentenceSetting]:
+    """The settings that a sentence names with their values, whatever it says of them, in order. `at`: its place."""
+    found = {one.start(3): _of(at, one[1] or one[2].lower(), one, 3) for one in _NAMED.finditer(text)}
+    for one in _COUNTED.finditer(text):
+        found.setdefault(one.start(1), _of(at, one[2].lower(), one, 1))
+    for one in _SAID.finditer(text):
+        key = re.sub(rb"[- ]+", b" ", one[1].lower()).replace(b"maximum", b"max").replace(b"number of", b"num")
+        found.setdefault(one.start(2), _of(at, key, one, 2))
+    for one in _STAGE.finditer(text):
+        found.setdefault(one.start(1), _of(at, b"zero_stage", one, 1))
+    yield from (named for _, named in sorted(found.items()) if not _FILE.search(named.key.encode()))
 
 
 def words_in(data: bytes) -> tuple[str, ...]:
@@ -106,5 +111,7 @@ def words_in(data: bytes) -> tuple[str, ...]:
     return tuple(islice(found, MOST_WORDS))
 
 
-def _of(at: int, key: bytes, span: tuple[int, int]) -> SentenceSetting:
-    return SentenceSetting(key.rstrip(b".").decode("utf-8", "replace"), at + span[0], at + span[1])
+def _of(at: int, key: bytes, found: re.Match[bytes], value: int) -> SentenceSetting:
+    start, end = found.span(value)
+    whole = at + found.start(), at + found.end()
+    return SentenceSetting(key.rstrip(b".").decode("utf-8", "replace"), at + start, at + end, whole)

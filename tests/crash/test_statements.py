@@ -1,8 +1,22 @@
-"""What a person states of a run that died: growth, steps that were done, what was tried in vain."""
+"""What a person states of a run that died: growth, steps that were done; and what was observed of settings."""
 
 from __future__ import annotations
 
-from advisor.crash.statements import A_PAGE, FACT, statements_in
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.crash.account import A_PAGE
+from advisor.crash.observations import (
+    cures,
+    fitted_in,
+    in_vain,
+    observations_in,
+    of_the_run,
+    resumes_only,
+    trigger,
+    updated_in,
+)
+from advisor.crash.statements import FACT, statements_in
 from advisor.knowledge import load_knowledge
 
 WORDS = load_knowledge().signatures.statements
@@ -21,7 +35,7 @@ STATED = {
     "We run with flash attention 2": {"on.actor.flash_attention"},
     "You could try gradient checkpointing": set(),
     "It ran fine for 3 epochs, then OOM": {"steps"},
-    "with batch size 8 it still works but 16 OOMs": {"began.batch batch size 16"},
+    "with batch size 8 it still works but 16 OOMs": {"began.batch batch size 16", "cure.batch size 8"},
     "Setting rollout.gpu_memory_utilization to 0.85 would cause OOM on our nodes.": {
         "began.engine rollout.gpu_memory_utilization 0.85",
     },
@@ -40,7 +54,7 @@ STATED = {
     "memory from 40GB to 42GB over 100 steps": set(),
     "OOM right at the first step": {"first_step"},
     "Since upgrading transformers from 4.45 to 4.47 my run OOMs.": {"fitted.transformers 4.45 4.47"},
-    "It works with vllm==0.6.3 but OOMs with 0.8.2": {"fitted.vllm 0.6.3"},
+    "It works with vllm==0.6.3 but OOMs with 0.8.2": {"fitted.vllm 0.6.3 0.8.2"},
     "Downgrading deepspeed to 0.15.4 solved the OOM": {"fitted.deepspeed 0.15.4"},
     "downgrading deepspeed to 0.15.4 did not help": set(),
     "I ran it with vllm 0.8.2 on 8 cards and it OOMs": set(),
@@ -66,21 +80,78 @@ STATED = {
     "This script ran out of memory before the first save": set(),
     "it worked before I raised the batch size": set(),
     "There is no memory leak.": set(),
+    "Reducing num_workers from 16 to 4 fixed it.": {"cure.downnum_workers 4"},
+    "Removing --use-rollout-routing-replay makes it work.": {"cure.offuse-rollout-routing-replay"},
+    "3B works fine with batch size 8, but 7B OOMs.": set(),
+    "Full finetuning OOMs, LoRA works.": {"shared.full", "shared.adapters"},
+    "关闭 --use_liger_kernel 后就正常了": {"cure.offuse_liger_kernel"},
+    "试过 gradient checkpointing 和 offload，都没用": {"in_vain.recompute", "in_vain.offload"},
+    "Does it work with batch size 1?": set(),
+    "2k works, 8k dies": {"began.length 8k"},
+    "if run with --no-load-optim, it is ok. But with load optim, it is oom": {"resumes.only", "cure.offload-optim"},
+    "There is no way to add RAM to this node.": {"no_more.ram"},
+    "只有一张24G的4090": {"no_more.cards"},
     "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB": set(),
     "step 100: memory 70 GB, still running": set(),
 }  # fmt: skip
 
 
-def _name(statement: str) -> str:
-    """A fact by its name, without the words that tell it."""
-    return statement.split(" ")[0].removeprefix(FACT) if statement.startswith(FACT) else statement
+def _told(text: str) -> set[str]:
+    """All that a text tells, by the names that the table above uses: facts without the words that tell them."""
+    assert WORDS is not None
+    names = (
+        one.split(" ")[0].removeprefix(FACT) if one.startswith(FACT) else one for one in statements_in(text, WORDS)
+    )
+    seen = observations_in(text, WORDS)
+    began, updated = trigger(seen), updated_in(seen)
+    return {
+        *names,
+        *(f"in_vain.{lever}" for lever in in_vain(seen, WORDS)),
+        *(f"cure.{one.change}{one.named}" for one in cures(seen)),
+        *(" ".join((f"fitted.{name}", *filter(None, versions))) for name, versions in fitted_in(seen).items()),
+        *([f"began.{began.lever or began.kind} {began.named}"] if began else []),
+        *([f"updated.{updated.name}"] if updated else []),
+        *(["resumes.only"] if resumes_only(seen) else []),
+        *(f"no_more.{one.name}" for one in seen if one.outcome == "ruled_out"),
+    }
 
 
 def test_statements_are_told_apart() -> None:
-    found = {text: {_name(one) for one in statements_in(text, WORDS)} for text in STATED}
+    found = {text: _told(text) for text in STATED}
     assert {text: names for text, names in found.items() if names != STATED[text]} == {}
 
 
+def test_what_worked_is_no_launch_that_died() -> None:
+    said = "micro_batch works so: `python train.py a.micro_batch=1`. With micro_batch=8 and max_len=512 it dies."
+    named = {"a.micro_batch": "1", "micro_batch": "1", "max_len": "512"}
+    assert of_the_run(named, observations_in(said, WORDS)) == {"micro_batch": "8", "max_len": "512"}
+
+
+OUTCOMES = {
+    "Setting {what} fixed it.": "worked", "It works with {what}.": "worked", "The OOM is gone with {what}": "worked",
+    "Even with {what} it still OOMs.": "no_help", "Using {what} did not help": "no_help", "Maybe {what} fixes it?": "",
+    "I tried {what}, same error": "no_help", "When I set {what} it runs out of memory": "failed",
+    "设置 {what} 后就正常了": "worked", "用 {what} 没有用": "no_help", "Please try {what}": "",
+    "how to set {what} to avoid OOM": "", "用 {what} 是不是就解决了？": "",
+}  # fmt: skip
+
+
+@given(
+    st.from_regex(r"[a-z]{2,9}_[a-z]{2,9}", fullmatch=True), st.integers(1, 99_999), st.sampled_from(sorted(OUTCOMES))
+)
+def test_a_setting_of_any_name_has_the_outcome_of_its_sentence(name: str, value: int, sentence: str) -> None:
+    seen = observations_in(sentence.format(what=f"{name}={value}"), WORDS)
+    of_it = {one.outcome for one in seen if one.kind == "setting"}
+    assert of_it == ({OUTCOMES[sentence]} - {""})
+
+
+@given(st.text(st.sampled_from("work fail oom help with=8 batch_size but, not 解决没用只有,，。`:-")))
+def test_no_text_is_too_strange(text: str) -> None:
+    observations_in(text, WORDS)
+
+
 def test_a_long_log_states_nothing() -> None:
-    grows = "GPU memory usage keeps increasing with each step.\n"
-    assert statements_in(grows * (A_PAGE // len(grows) + 1), WORDS) == frozenset()
+    grows = "GPU memory usage keeps increasing with each step, batch size 1 works.\n"
+    long = grows * (A_PAGE // len(grows) + 1)
+    assert (statements_in(long, WORDS), observations_in(long, WORDS)) == (frozenset(), ())
+    assert observations_in("batch size 1 works " * (A_PAGE // 20), WORDS) == ()

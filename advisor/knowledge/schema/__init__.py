@@ -35,6 +35,7 @@ from advisor.knowledge.schema.crash import (
     FrameTier,
     FrameworkMark,
     LogCount,
+    ObservationWords,
     PlatformMark,
     Progress,
     Project,
@@ -79,10 +80,10 @@ __all__ = [
     "AnswerLength", "Case", "Cause", "CauseWords", "ConfigFile", "Constraint", "CountName", "DataSetFact",
     "DefaultWhen", "EngineFigure", "EntryKind", "EnvironmentFact", "Era", "Example", "FrameRule", "FrameTier",
     "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount",
-    "Mechanics", "MechanicsWhen", "ModelFact", "ModelSizes", "NewValue", "NewestRead", "Partners", "PlatformMark",
-    "Progress", "Project", "Provision", "Question", "RecipeFact", "Recognition", "Remedy", "RemedyEvidence",
-    "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature", "Signatures", "Start",
-    "StatedMechanics", "StatementWords", "Strict", "TopologyFact", "Tree", "VersionMark", "WorstFirst",
+    "Mechanics", "MechanicsWhen", "ModelFact", "ModelSizes", "NewValue", "NewestRead", "ObservationWords", "Partners",
+    "PlatformMark", "Progress", "Project", "Provision", "Question", "RecipeFact", "Recognition", "Remedy",
+    "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature", "Signatures",
+    "Start", "StatedMechanics", "StatementWords", "Strict", "TopologyFact", "Tree", "VersionMark", "WorstFirst",
 ]  # fmt: skip
 
 EntryKind = Literal[

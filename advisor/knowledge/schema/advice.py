@@ -248,6 +248,8 @@ class Remedy(Strict, frozen=True, kw_only=True):
     ] = ""
     """What it does, where that is narrower than what it relieves: among the first steps stands one of each.
     "train-less": fewer weights, or fewer bits for them; "trial": it only shows whether the run would live."""
+    takes: Literal["", "cards", "ram"] = ""
+    """What there must be more of."""
     never_for: tuple[str, ...] = ()
     """Signature or cause ids where it harms."""
     value: NewValue | None = None

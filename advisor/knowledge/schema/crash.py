@@ -203,6 +203,39 @@ class AccountWords(Strict, frozen=True):
     """Memory → its names."""
 
 
+class ObservationWords(Strict, frozen=True):
+    """How people write what they observed: regexes over a sentence (`breaks`, `asked`, `tried`) or a clause."""
+
+    breaks: str
+    """Where a new clause begins."""
+    asked: str
+    hedged: str
+    """One who guesses or proposes."""
+    worked: str
+    failed: str
+    no_help: str
+    even: str
+    """Where it failed all the same: it was no help."""
+    tried: str
+    """It was tried: in vain, where the sentence tells nothing that worked."""
+    only: str
+    denied: str
+    """At the end of what stands before an outcome: it is the contrary."""
+    ruled_out: str
+    """There is no more of it."""
+    otherwise: str
+    """The same without what the clause before it names."""
+    left_out: str
+    """It was left out or switched off."""
+    raised: str
+    began: str
+    """It failed once it was set so."""
+    parts: dict[str, str]
+    """Part of a run → its names."""
+    resources: dict[str, str]
+    """Resource → its names."""
+
+
 class StatementWords(Strict, frozen=True):
     """How people write about a run that died; each a regex over one sentence."""
 
@@ -221,10 +254,6 @@ class StatementWords(Strict, frozen=True):
     """How the states are shared → how a sentence says so: "fsdp", "states" (by anything)."""
     serves: str
     """A command of a launch that starts a server with a model of its own, beside the training."""
-    in_vain: str
-    """What was tried did not help."""
-    helped: str
-    """With what it names the run went on."""
     lowered: str
     """Something was made smaller, or is at its least."""
     sizes: dict[str, str]
@@ -237,22 +266,14 @@ class StatementWords(Strict, frozen=True):
     """It is not, or somebody only asks for it or proposes it."""
     switched: dict[str, str]
     """Knob → how a sentence names what is on."""
-    began: str
-    """A setting at some value, or more cards than before, made it run out."""
-    contrast: str
-    """It ran with one number and ran out with another, which is the group that matches."""
-    averted: str
-    """It did not run out, or is kept from it: no beginning is told."""
     cards: str
     """How a sentence names the number of processes or cards."""
     turned: dict[str, str]
     """Remedy → how a sentence names the very setting that it turns back, where several share a lever."""
     libraries: dict[str, str]
     """Library → how people write its name."""
-    fitted: tuple[str, ...]
-    """It ran with version {old} of {lib}; with {new} it does not."""
-    updated: tuple[str, ...]
-    """It runs out since {lib} was updated, to {new} where that is said."""
+    observed: ObservationWords | None = None
+    """How an outcome is told of what a clause names."""
     facts: dict[str, str] = {}
     """Fact → how a sentence tells it."""
     phases: dict[Phase, str] = {}

@@ -1,0 +1,320 @@
+"""Reads what a person observed: what worked, failed or was no help (a setting, lever, version, number of cards, part of
+a run), and what there is no more of.
+
+A clause that tells one outcome tells it of what it names; one that tells an outcome alone tells it of what the clauses
+before it name, and of a number alone where one of these gives a setting another. Where it is not clear which outcome
+belongs to what, nothing is observed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.crash.account import A_PAGE, SENTENCE, is_prose
+from advisor.hostile import clean_line
+from advisor.knowledge.schema import ObservationWords, StatementWords
+from advisor.regex import regex
+from advisor.script.sentences import settings_named
+
+Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
+Kind = Literal["setting", "lever", "library", "cards", "part", "resource"]
+Moved = Literal["", "up", "down", "off"]
+_LONGEST, _QUOTED = 600, 140
+"""Characters of a sentence that somebody writes by hand, and of what is kept of it (judgement)."""
+_NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
+_OPTION = regex(r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`([a-z]\w*_\w+)`|(?<![\w./$-])([a-z]\w*_\w+)(?![\w./(\[])")
+_WORD = regex(r"[\w.-]+")
+_AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
+_SET = regex(
+    r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降]低?[成为到置]为?) ?)"
+    r"[`\"']?([\w./-]*\w)",
+    re.ASCII,
+)
+"""A value behind the name of a size, and behind any other."""
+_BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? )?\Z", re.ASCII)
+_THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
+"""Tokens of a row, as people write them."""
+_VERSION = r"v?(\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev)\d{1,4})?)(?!\w|\.\d)"
+_BARE_VERSION = regex(rf"(?<![\w.]){_VERSION}", re.ASCII)
+_BARE = regex(
+    r"(?i)(?<![\w./])(\d[\d.]*[kK]?)(?![\w.]*\w|/|[ -]?(?:%|[gmt]i?b\b|\w*steps?|epoch|iter|hour|min|步|轮|小时))",
+    re.ASCII,
+)
+_PLACED = regex(
+    r"^[\s`*\"']*(?:(?:but|and|with|at|for|on|using|a|an|the|of|only|even|if|when) )*\Z"
+    r"|(?:\b(?:with|at|for|on|to|w)\b|[到用])[\s`]*\Z"
+)
+"""What stands before a number that is a setting's by itself."""
+_PRINTED = regex(r"\s*(?:\d+ {3,}|-*> ?\d|File \"|(?:raise|return|assert|self)\b|[\w.]*(?:Error|Exception|Warning)\b)")
+"""What programs print: a line of code or of an error."""
+_GOES_ON = regex(r"\s*(?:if|when|once|with)\b")
+
+
+class Observation(Struct, frozen=True):
+    """What somebody saw of one thing."""
+
+    kind: Kind
+    name: str
+    """A setting's key; the lever, library, part or resource by its name here."""
+    value: str = ""
+    old: str = ""
+    """The version from which it was moved."""
+    lever: str = ""
+    """The kind of step that it is, where the words of sizes and switches tell."""
+    named: str = ""
+    """Name and value as they are written."""
+    outcome: Went = ""
+    change: Moved = ""
+    """In which way it was moved, where that is said."""
+    began: bool = False
+    """It was set so before."""
+    only: bool = False
+    """With this alone."""
+    contrast: bool = False
+    """The sentence tells of something that worked and of something that failed."""
+    said: str = ""
+    line: int = 0
+
+
+class _Clause(Struct):
+    """A part of a sentence: what it names, and how that went."""
+
+    text: str
+    named: list[Observation]
+    outcome: Went
+    change: Moved
+    began: bool
+    only: bool
+    hedged: bool
+
+
+def observations_in(text: str, words: StatementWords | None) -> tuple[Observation, ...]:
+    """What the sentences of a page tell, in order, each once."""
+    found: dict[Observation, None] = {}
+    for number, line in enumerate(text.split("\n"), 1) if len(text) <= A_PAGE else ():
+        found |= dict.fromkeys(replace(one, line=number) for one in _of_line(line, words))
+    return tuple(found)
+
+
+def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict[str, str]:
+    """The settings that a person names, without those with which it worked: they are none of the run that died."""
+    worked = {(one.name, one.value) for one in seen if one.outcome == "worked"}
+    failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help") and one.kind == "setting"}
+    kept = {name: value for name, value in settings.items() if (name, value) not in worked}
+    return kept | {name: value for name, value in failed.items() if name in settings and value}
+
+
+def _of_line(line: str, words: StatementWords | None) -> Iterator[Observation]:
+    if words is not None and words.observed is not None and is_prose(line) and not _PRINTED.match(line):
+        for sentence in SENTENCE.finditer(line):
+            if len(sentence[0]) <= _LONGEST:
+                yield from _observed(sentence[0], words, words.observed)
+
+
+def _observed(sentence: str, words: StatementWords, told: ObservationWords) -> Iterator[Observation]:
+    parts = [(one, _outcome(one, told)) for one in re.split(told.breaks, sentence) if one and one.strip()]
+    tried = re.search(told.tried, sentence) is not None
+    if not tried and not any(outcome for _, outcome in parts):
+        return
+    clauses = _joined([_clause(one, outcome, words, told) for one, outcome in parts])
+    asked = re.search(told.asked, sentence) is not None
+    outcomes = {one.outcome for one in clauses}
+    others = {one.outcome for one in clauses if one.named or not re.search(told.otherwise, one.text)}
+    tried = tried and "worked" not in outcomes
+    said = clean_line(sentence.strip(), _QUOTED)
+    before: Observation | None = None
+    for clause in clauses:
+        outcome: Went = clause.outcome or ("no_help" if tried else "")
+        for one in clause.named or _numbers(clause, before):
+            before = one if one.value else before
+            if outcome in ("no_help", "ruled_out") or (outcome and not asked and not clause.hedged):
+                yield replace(
+                    one, outcome=outcome, change=clause.change, began=clause.began, only=clause.only,
+                    contrast={"worked", "failed"} <= others, said=said,
+                )  # fmt: skip
+
+
+def _joined(clauses: list[_Clause]) -> list[_Clause]:
+    """The clauses, each with its outcome: that of the one behind it which names nothing, that of the one before it
+    which names nothing ("it works, if I set X") or announces it ("it works so: `X`")."""
+    for place, clause in enumerate(clauses):
+        for before in reversed(clauses[:place] if not clause.named and not _placed(clause.text, _BARE) else []):
+            if before.outcome or not (before.named or clause.outcome == "no_help"):
+                break  # what was no help may stand before more words
+            if before.named:
+                before.outcome, before.began = clause.outcome, before.began or clause.began
+                before.hedged = before.hedged or clause.hedged
+    for before, after in pairwise(clauses):
+        if not after.outcome and (
+            after.text.lstrip().startswith("`") or (not before.named and _GOES_ON.match(after.text))
+        ):
+            after.outcome = before.outcome
+    return clauses
+
+
+def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWords) -> _Clause:
+    moved: tuple[tuple[Moved, str], ...] = (
+        ("off", told.left_out), ("down", words.lowered), ("up", told.raised), ("", ""),
+    )  # fmt: skip
+    change = next(name for name, pattern in moved if re.search(pattern, text))
+    began, only, hedged = (re.search(one, text) is not None for one in (told.began, told.only, told.hedged))
+    named = _named(text, words, told, bare=bool(change))
+    return _Clause(text, named, outcome, change, began, only, hedged)
+
+
+def _outcome(text: str, told: ObservationWords) -> Went:
+    """The one outcome that a clause tells; "" where it tells none or several."""
+    if re.search(told.ruled_out, text):
+        return "ruled_out"
+    if re.search(told.no_help, text):
+        return "no_help"
+    ways: tuple[tuple[str, Went, Went], ...] = (
+        (told.worked, "worked", "failed"), (told.failed, "failed", "worked"),
+    )  # fmt: skip
+    found = {
+        contrary if re.search(told.denied, text[: one.start()]) else outcome
+        for pattern, outcome, contrary in ways
+        for one in re.finditer(pattern, text)
+    }
+    if len(found) != 1:
+        return ""
+    return "no_help" if found == {"failed"} and re.search(told.even, text) else found.pop()
+
+
+def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool) -> list[Observation]:
+    """What a clause names: settings with their values, options, levers by their words, cards, versions, parts. `bare`:
+    a name alone may be a setting's, for something is moved."""
+    found: list[Observation] = []
+    taken: list[tuple[int, int]] = []
+    tables = {**words.sizes, **words.switches}
+    levers = {lever: one.span() for lever, pattern in tables.items() if (one := re.search(pattern, text))}
+
+    def add(kind: Kind, name: str, start: int, end: int, value: str = "", old: str = "") -> None:
+        if any(start < last and first < end for first, last in taken):
+            return
+        lever = next((each for each, (first, _) in levers.items() if start <= first < end), "")
+        if not value and kind == "setting":
+            value = (_SET.match(text, end) or ("", ""))[1]
+        if not value and lever in words.sizes:
+            value = (_AT.match(text, end) or _BEFORE.search(text[:start]) or ("", ""))[1].rstrip(".,")
+        spelt = name if kind == "setting" else text[start:end]
+        spelt = f"{spelt} {value}".rstrip() if kind in ("setting", "lever") else spelt
+        taken.append((start, end))
+        found.append(Observation(kind, name, value, old, lever, clean_line(spelt, _QUOTED)))
+
+    data = text.encode()
+    for each in settings_named(data):
+        start, end = (len(data[:place].decode("utf-8", "replace")) for place in each.whole)
+        key = next((word for word in _WORD.findall(text[start:end]) if word.lower() == each.key), each.key)
+        add("setting", key, start, end, data[each.start : each.end].decode("utf-8", "replace").strip('"'))
+    for option in _OPTION.finditer(text):
+        if option[3] is None or bare or _SET.match(text, option.end()):
+            add("setting", next(filter(None, option.groups())), *option.span())
+    for lever, (start, end) in levers.items():
+        while start and re.match(r"[A-Za-z0-9_.-]", text[start - 1]):
+            start -= 1
+        add("lever", lever, start, end + len(_NAME_GOES_ON.findall(text, end)[0]))
+    if not found and len(rows := _THOUSANDS.findall(text)) == 1:  # nothing else is counted so
+        found.append(Observation("lever", "length", rows[0], "", "length", rows[0]))
+    if len(cards := list(re.finditer(words.cards, text))) == 1:
+        add("cards", "cards", *cards[0].span(), cards[0][0].strip())
+    for library, spelled in _libraries(tuple(words.libraries.items())):
+        if (met := spelled.search(text)) is not None:
+            add("library", library, *met.span(), met[2] or met[1] or "", (met[1] or "") if met[2] else "")
+    others: tuple[tuple[Kind, Mapping[str, str]], ...] = (("part", told.parts), ("resource", told.resources))
+    for kind, table in others:
+        found += [Observation(kind, name) for name, pattern in table.items() if re.search(pattern, text)]
+    return found
+
+
+def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
+    """A number by itself is of the setting, the library or the cards that a clause before names with another."""
+    if before is None or not clause.outcome:
+        return []
+    bare = _BARE_VERSION if before.kind == "library" else _BARE
+    found = _placed(clause.text, bare)
+    if len(found) != 1 or found[0] == before.value:
+        return []
+    return [replace(before, value=found[0], named=before.named.replace(before.value, found[0]), old="")]
+
+
+def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
+    """The numbers that may be a setting's by where they stand."""
+    return [one[1].rstrip(".") for one in bare.finditer(text) if _PLACED.search(text[: one.start()])]
+
+
+@cache
+def _libraries(spelled: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Library → its name, with the version behind it, or with two of which it went from one to the other."""
+    behind = r"(?:[ =@:`\"'-]{0,4}(?:version |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?"
+    behind += rf"{_VERSION}(?: ?(?:to|->|→|=>|升级到|升到|更新到|到|至) ?{_VERSION})?)?"
+    return tuple((name, re.compile(rf"(?ai)(?<![\w./-])(?:{one})(?![\w-]*[a-z_]){behind}")) for name, one in spelled)
+
+
+def in_vain(seen: Sequence[Observation], words: StatementWords) -> dict[str, str]:
+    """Lever → the words that tell that it was no help: of a size one that was made smaller."""
+    tried = (one for one in seen if one.outcome == "no_help" and one.lever)
+    return {one.lever: one.said for one in tried if one.lever not in words.sizes or one.change == "down"}
+
+
+def cures(seen: Sequence[Observation]) -> list[Observation]:
+    """The settings and levers with which it worked. Where the sentence tells of something that failed, too, or another
+    setting is blamed, these may be other runs, but for what was left out, and for another value of the same (of shorter
+    rows everybody knows)."""
+    failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help")}
+    blamed = (began := trigger(seen)) is not None and began.kind != "cards"
+    worked = (one for one in seen if one.outcome == "worked" and one.kind in ("setting", "lever"))
+    worked = (one for one in worked if one.kind == "setting" or one.change or not one.value)
+    return [
+        one for one in worked
+        if one.change == "off" or (one.name in failed and one.lever != "length" and failed[one.name] != one.value)
+        or not (one.contrast or one.name in failed or blamed)
+    ]  # fmt: skip
+
+
+def trigger(seen: Sequence[Observation]) -> Observation | None:
+    """The size with which it began to fail: it was set so or raised, or it worked with another."""
+    worked = {(one.kind, one.name): one.value for one in seen if one.outcome == "worked" and one.value}
+    for one in seen:
+        raised = one.began and one.lever and (one.change == "up" or (one.value and not one.change))
+        other = one.value != worked.get((one.kind, one.name), one.value) and (one.lever or one.kind == "cards")
+        if one.outcome == "failed" and (raised or other):
+            return one
+    return None
+
+
+def fitted_in(seen: Sequence[Observation]) -> dict[str, tuple[str, str]]:
+    """Library → the version with which it ran, and the one with which it does not, "" where nobody says."""
+    told = [one for one in seen if one.kind == "library" and one.value]
+    ran = {one.name: one.value for one in reversed(told) if one.outcome == "worked"}
+    failed = {one.name: one for one in told if one.outcome == "failed"}
+    ran = {**{name: one.old for name, one in failed.items() if one.old}, **ran}
+    now = {name: one.value for name, one in failed.items()}
+    return {name: (old, now.get(name, "")) for name, old in ran.items() if old != now.get(name)}
+
+
+def updated_in(seen: Sequence[Observation]) -> Observation | None:
+    """The library since the update of which it fails."""
+    ran = fitted_in(seen)
+    failed = [one for one in seen if one.kind == "library" and one.outcome == "failed" and one.name not in ran]
+    often = Counter(one.name for one in failed)  # where it fails with both versions, it is not the update
+    told = (one for one in failed if one.began and one.change == "up" and often[one.name] == 1)
+    return next(told, None)
+
+
+def resumes_only(seen: Sequence[Observation]) -> str:
+    """The words that it fails only where it takes up a checkpoint; "" where nobody says so."""
+    fresh = any(one.name == "fresh" and one.outcome == "worked" for one in seen)
+    for one in seen:
+        shown = (fresh or one.only) if one.outcome == "failed" else one.outcome == "worked" and one.change == "off"
+        if one.name == "resume" and shown:
+            return one.said
+    return ""
