@@ -25,13 +25,12 @@ from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before
-from advisor.run.agreement import agreement, same_text
-from advisor.run.counted import cards_counted, cards_seen
 from advisor.run.dialect import Recognised, recognise
-from advisor.run.general import visible_cards
-from advisor.run.natives import native
+from advisor.run.natives import agreement, native, same_text
 from advisor.run.run import Knob
+from advisor.run.seen_launch import cards_counted, cards_seen
 from advisor.run.shape import is_name
+from advisor.run.topology import visible_cards
 from advisor.script.document import Setting
 from advisor.script.launch import Launch, Script
 from advisor.script.printed import printed_launch

@@ -69,7 +69,6 @@ from advisor.request import (
     notes_on,
     prose_of,
 )
-from advisor.run.additions import no_place
 from advisor.run.arrival import why_unread
 from advisor.run.bound import keys_of_knobs
 from advisor.run.build import RunInputs
@@ -77,6 +76,7 @@ from advisor.run.dialect import Recognised
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
 from advisor.run.run import Run
+from advisor.run.seen_launch import no_place
 from advisor.run.unread import accelerates_own, printed_sharing, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase

@@ -11,14 +11,13 @@ from msgspec.structs import replace
 from advisor.bash.conditions import Condition, Operand
 from advisor.bash.dash import Ends, refuses_test
 from advisor.bash.expand import Expander
-from advisor.bash.output import printed
+from advisor.bash.output import printed, write
 from advisor.bash.parameters import SEPARATORS
 from advisor.bash.run import Shell
 from advisor.bash.state import CommandWord, Flow, FlowStatus, Variable
 from advisor.bash.syntax import Assignment, Simple
 from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown, without_end
 from advisor.bash.words import Substitution, Word
-from advisor.bash.written import write
 from advisor.language import say
 from advisor.regex import regex
 

@@ -13,8 +13,7 @@ from advisor.bash import dash
 from advisor.bash.batch_options import batch_variables
 from advisor.bash.conditions import Condition
 from advisor.bash.expand import Expander
-from advisor.bash.names import LONGEST_READ, assigned_names, known_end
-from advisor.bash.output import asks_for_ascend, command_output
+from advisor.bash.output import WRITES, asks_for_ascend, command_output, may_write, write
 from advisor.bash.parameters import is_empty_default
 from advisor.bash.patterns import change_case
 from advisor.bash.state import (
@@ -29,7 +28,7 @@ from advisor.bash.state import (
     Use,
     Variable,
 )
-from advisor.bash.syntax import Assignment, Simple, Statement
+from advisor.bash.syntax import LONGEST_READ, Assignment, Simple, Statement, assigned_names, known_end
 from advisor.bash.text import (
     ByteRange,
     OneWord,
@@ -49,7 +48,6 @@ from advisor.bash.text import (
 from advisor.bash.tree import parse, read_statements
 from advisor.bash.words import Exhausted, Word
 from advisor.bash.wrapped import filled_later, of_the_job, wrapped_environment
-from advisor.bash.written import WRITES, may_write, write
 from advisor.language import mark, say
 from advisor.regex import regex
 

@@ -10,12 +10,11 @@ from advisor.bash import dash, syntax
 from advisor.bash.builtins import BUILTINS
 from advisor.bash.conditions import Condition, read_double, undecided
 from advisor.bash.expand import MOST_FIELDS, Expander
-from advisor.bash.names import set_in_rounds
 from advisor.bash.output import filtered
 from advisor.bash.patterns import matches
 from advisor.bash.run import MAX_DEPTH, Shell
 from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, ShellTrace, Variable, merge
-from advisor.bash.syntax import Simple, Statement, Statements, is_test, shell_word
+from advisor.bash.syntax import Simple, Statement, Statements, is_test, set_in_rounds, shell_word
 from advisor.bash.text import ByteRange, Piece, ShellValue, Text, joined, known, sources, unknown
 from advisor.bash.words import Exhausted, Unterminated, Word
 from advisor.language import mark, say

@@ -12,12 +12,20 @@ from msgspec.structs import replace
 
 from advisor.crash.account import memory_near
 from advisor.crash.command_lines import commands_in
-from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in, settings_in_blocks
-from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, stopped_without_a_word
+from advisor.crash.config_dump import (
+    described_in,
+    lines_in_person,
+    listed_settings,
+    model_config_in,
+    settings_in,
+    settings_in_blocks,
+)
+from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, parts_in, stopped_without_a_word
 from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
 from advisor.crash.lines import LogLine, read_line
 from advisor.crash.log_facts import (
+    card_users,
     counts_in,
     dated_in,
     engine_figures_in,
@@ -34,12 +42,13 @@ from advisor.crash.log_facts import (
     listed_versions,
     platform_in,
     project_in,
+    ram_users,
     ranks_by_batch,
     readings_in,
     top_users,
 )
-from advisor.crash.logged_runs import newest_crash, runs_in
-from advisor.crash.parts import parts_in
+from advisor.crash.log_reader import unwrapped
+from advisor.crash.logged_runs import newest_crash, runs_in, training_bar
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
     PhaseProof,
@@ -56,17 +65,11 @@ from advisor.crash.phase import (
     resumed_at,
     trained_before,
 )
-from advisor.crash.printed_lists import listed_settings
-from advisor.crash.process_tables import card_users, ram_users
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
-from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
 from advisor.crash.statements import A_PAGE, holder_said, libraries_now, phase_said, runs_told, statements_in
-from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, waiter_of
-from advisor.crash.traced_versions import traced_versions
-from advisor.crash.training_bar import training_bar
-from advisor.crash.unclear import why_unclear
+from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, traced_versions, waiter_of
 from advisor.crash.verdict import (
     KILL_TOLD,
     KILLS,
@@ -76,6 +79,7 @@ from advisor.crash.verdict import (
     chosen,
     in_phase,
     memory_by_frames,
+    why_unclear,
 )
 from advisor.crash.worded_sizes import with_worded
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
@@ -83,7 +87,7 @@ from advisor.language import clauses, listed, mark, say
 from advisor.machine.ram_words import ram_of_page
 from advisor.redact import redact
 from advisor.regex import regex
-from advisor.script.sentences import words_in
+from advisor.script.pasted import words_in
 from advisor.words import Memory, Phase, both
 
 STILL = 3 * 3600.0

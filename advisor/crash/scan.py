@@ -19,16 +19,23 @@ from msgspec.structs import replace
 
 from advisor.crash.account import told_in
 from advisor.crash.finds import AFTER, BEFORE, FAILURES, ContextStore, Find, FindStore, LogFind
-from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, LogLine, glued_bar, without_codes
-from advisor.crash.literals import Searcher
+from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, ByteWindow, LogLine, glued_bar, without_codes
 from advisor.crash.log_reader import LogReader
-from advisor.crash.match import SignatureMatch, Surroundings, beside, match_around, tries_in_vain
-from advisor.crash.patterns import Catalogue, FieldValue, Ready, fields_of
+from advisor.crash.match import (
+    AdviceLines,
+    Flood,
+    SignatureMatch,
+    Surroundings,
+    Throttle,
+    beside,
+    flood_of,
+    match_around,
+    tries_in_vain,
+)
+from advisor.crash.patterns import Catalogue, FieldValue, Ready, Searcher, fields_of
 from advisor.crash.sources import LogSource
-from advisor.crash.throttle import AdviceLines, Flood, Throttle, flood_of
 from advisor.crash.tracebacks import frame_in
 from advisor.crash.verdict import ENDS
-from advisor.crash.window import ByteWindow
 from advisor.knowledge.schema import Signature
 from advisor.language import say
 from advisor.regex import regex

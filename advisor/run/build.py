@@ -14,26 +14,28 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import CountName, Framework, MechanicsWhen, ModelFact
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.run.algorithm import algorithm_of
 from advisor.run.bound import Tables, bind_natives, with_defaults_of_method
-from advisor.run.counted import base_parameters, trained_part
-from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere
-from advisor.run.filled_knobs import TAKEN_AT_DEFAULT, by_hint, engine_size, fill_knobs, quantised
-from advisor.run.general import Cards, cards_of, unsharded_by
-from advisor.run.hints import hints_of, model_in_words
-from advisor.run.implied import stated_topology
+from advisor.run.filled_knobs import TAKEN_AT_DEFAULT, by_hint, derive_knobs, engine_size, fill_knobs, quantised
+from advisor.run.implied import algorithm_of, stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
-from advisor.run.model_read import another_model, critic_shape, fuller_name, model_name, model_shape
+from advisor.run.model_read import (
+    another_model,
+    critic_shape,
+    fuller_name,
+    hints_of,
+    model_in_words,
+    model_name,
+    model_shape,
+)
 from advisor.run.natives import Natives, RunScope, gpus_of, native
 from advisor.run.recipe import UNKNOWN as NO_METHOD
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
-from advisor.run.seen_launch import idle_cards, launcher_counts, see_launch, started
+from advisor.run.seen_launch import base_parameters, idle_cards, launcher_counts, see_launch, started, trained_part
 from advisor.run.shape import without_head
-from advisor.run.topology import decided_by, read_topology, too_few
-from advisor.run.uncounted import uncounted
-from advisor.run.unknown_keys import by_name_note, read_by_name, unknown_keys, unknown_note
+from advisor.run.topology import Cards, cards_of, decided_by, read_topology, too_few, unsharded_by
+from advisor.run.unknown_keys import by_name_note, read_by_name, uncounted, unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken, with_settings
 from advisor.run.version_notes import newer_than_read, title_of, version_notes
 from advisor.script.launch import Launch

@@ -1,9 +1,10 @@
-"""Recognises the framework and its era, from the launch or the log."""
+"""Recognises the framework and its era, from the launch, the log, or the source tree around the script."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -15,12 +16,10 @@ from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Era, Framework, Project, Recognition
 from advisor.language import listed, say
 from advisor.regex import regex
-from advisor.rules.functions import version_in
-from advisor.run.checkout import checkout_version
+from advisor.rules.functions import release_of, version_in
 from advisor.run.natives import any_key, fact_in, native
 from advisor.run.run import RecognisedFrom
-from advisor.run.unknown_keys import known_share
-from advisor.run.vocabulary import by_named_keys, by_words, outspoken, strangers
+from advisor.run.unknown_keys import by_named_keys, by_words, known_share, outspoken, strangers
 from advisor.script.launch import Launch
 
 LEAST_SHARE = 1 / 3
@@ -408,3 +407,44 @@ def _marks_fit(era: Era, keys: set[str]) -> bool:
     if era.has and any_key(era.has, keys) is None:
         return False
     return not (era.lacks and any_key(era.lacks, keys) is not None)
+
+
+_ANCESTORS = 6
+"""Folders above the script in which the root of the tree is looked for; examples lie two to four deep."""
+_LONGEST = 65_536
+"""Bytes read of a file; those that state a version are some hundred long."""
+_ASSIGNED = regex(r"^(?:__version__|version)\s*(?::\s*str\s*)?=\s*['\"]([^'\"\n]{1,64})['\"]", re.MULTILINE)
+_BARE = regex(r"\s*(v?\d[\w.+-]{0,63})\s*\Z")
+_PROJECT = "pyproject.toml"
+_TABLE = regex(r"^\[(?:project|tool\.poetry)\][ \t]*(?:#.*)?$.*?(?=^\[|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def checkout_version(framework: Framework, script: Path) -> str | None:
+    """What the tree that the script lies in says of the framework's version; None where it is no tree of it."""
+    folder = Path(os.path.abspath(script)).parent
+    for root in [folder, *folder.parents][: _ANCESTORS + 1]:
+        for text in _stated(framework, root):
+            found = _BARE.match(text) or _ASSIGNED.search(text)
+            if found and release_of(found.group(1)) is not None:
+                return clean_line(found.group(1))
+    return None
+
+
+def _stated(framework: Framework, root: Path) -> Iterator[str]:
+    """Texts of the files that would state it."""
+    own = framework.package.replace("-", "_")
+    for name in framework.checkout:
+        if "/" in name or (root / own).is_dir():  # a bare VERSION is anybody's
+            yield _text(root / name)
+    table = _TABLE.search(_text(root / _PROJECT))  # other tables state versions of what it depends on
+    project = table.group() if table is not None else ""
+    if re.search(rf"^name\s*=\s*['\"]{re.escape(framework.package)}['\"]", project, re.MULTILINE | re.IGNORECASE):
+        yield project
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_LONGEST).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -15,8 +15,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import ModelFact, ModelSizes
 from advisor.language import say
 from advisor.regex import regex
-from advisor.run.config_file import local_config, read_config
-from advisor.run.geometry import kv_bytes_per_token, parameters_of
+from advisor.run.config_file import kv_bytes_per_token, local_config, parameters_of, read_config
 from advisor.run.run import ModelShape
 from advisor.units import show_params
 from advisor.words import Basis

@@ -23,8 +23,7 @@ from advisor.script.document import Document, ScriptError
 from advisor.script.files import Files, load
 from advisor.script.launch import Launch, Script
 from advisor.script.launcher import find_launcher, is_training, only_asks
-from advisor.script.pasted import FEWEST, engine_arguments, pasted_settings, variables_in
-from advisor.script.sentences import words_in
+from advisor.script.pasted import FEWEST, engine_arguments, pasted_settings, variables_in, words_in
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
 _TYPED = mark("The command is read as it was typed, behind a prompt.")
