@@ -1,4 +1,4 @@
-"""Reads tracebacks in every form that logs have, finds that of a failure, and tells what it made and of which release."""
+"""Reads tracebacks in every form that logs have, finds that of a failure, tells what it made and of which release."""
 
 from __future__ import annotations
 

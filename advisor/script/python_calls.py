@@ -109,7 +109,7 @@ class _Bound:
     def __init__(self, tree: ast.Module) -> None:
         self.values: dict[str, list[ast.expr]] = {}
         self.bindings: dict[str, int] = {}
-        for node in ast.walk(tree):
+        for node in every(tree, ast.AST):
             if isinstance(node, ast.arg):
                 self.count(node.arg)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -169,7 +169,7 @@ class AttributeChange(Struct):
 
 def changes_of(tree: ast.Module, holders: Collection[str]) -> Iterator[AttributeChange]:
     """Where a file sets an attribute of an object that goes by one of these names ("config", "trainer.args")."""
-    for node in ast.walk(tree):
+    for node in every(tree, ast.AST):
         match node:
             case ast.Assign(targets=[ast.Attribute(value=holder, attr=key)], value=value) if is_one(holder, holders):
                 yield AttributeChange(key, node, value)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from advisor.bash.text import Varies
 from advisor.language import mark, say
 from advisor.regex import regex
+from advisor.script.python_tree import every
 
 _MAX_DEPTH = 40
 _AS_TEXT = (-1, ord("s"))
@@ -69,7 +70,7 @@ class FileEnvironment(dict[str, str]):
 
     def __init__(self, given: Mapping[str, str], tree: ast.Module) -> None:
         super().__init__(given)
-        self.own = {name for node in ast.walk(tree) for name in _set_variables(node)}
+        self.own = {name for node in every(tree, ast.AST) for name in _set_variables(node)}
         self.texts = set_once(tree)
 
     def sets(self, name: str) -> bool:
@@ -117,8 +118,8 @@ def set_once(tree: ast.Module) -> dict[str, str]:
         for name, told in zip(names, texts, strict=False):
             if isinstance(told, str):
                 found.setdefault(name, []).append(told)
-    every = Counter(name for node in ast.walk(tree) for name in _set_variables(node))
-    return {name: texts[0] for name, texts in found.items() if name and every[name] == 1 and not every[""]}
+    times = Counter(name for node in every(tree, ast.AST) for name in _set_variables(node))
+    return {name: texts[0] for name, texts in found.items() if name and times[name] == 1 and not times[""]}
 
 
 class Evaluator:
