@@ -126,9 +126,7 @@ def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: OnProgress, wor
 
 def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress, ends: Crash | None = None) -> Crash:
     """What the logs prove; where they leave it open, Ray's own logs too: those in the record, or of the dead worker.
-
-    `ends`: what their ends prove; where these are all of them, they are not read again.
-    """
+    `ends`: what their ends prove; where these are all of them, they are not read again."""
     whole = ends is not None and not ends.preliminary and not asked.words
     crash = ends if ends is not None and whole else read_crash(asked.logs, knowledge, tell, asked.words)
     if crash.verdict != "unclear":
@@ -229,10 +227,8 @@ def _logged_launch(crash: Crash, place: str = "") -> Launch | None:
 def pick_launch(
     script: Script | None, crash: Crash, asked: SessionRequest, knowledge: Knowledge, libraries: Mapping[str, str]
 ) -> tuple[Recognised, int]:
-    """The launch asked for; else, of those a dialect knows, the one the log agrees with best; else the first.
-
-    Where no script has one, it is the log's that is recognised.
-    """
+    """The launch asked for; else, of those a dialect knows, the one the log agrees with best; else the first. Where no
+    script has one, it is the log's that is recognised."""
     launches = script.launches if script is not None else ()
     if asked.launch is not None and not 0 <= asked.launch < len(launches):
         asked_for = {"number": asked.launch + 1, "file": asked.script, "count": len(launches)}
@@ -378,10 +374,8 @@ class Earlier(Struct, frozen=True):
 def earlier_run(
     logs: Sequence[Path], script: Script | None, launch: Launch | None, crash: Crash, known: Recognised
 ) -> Earlier:
-    """The settings that the log's run had and this script no longer has, with a sentence on them.
-
-    Either the log prints other values, or `fix` changed the script after the log was written: its comments have both.
-    """
+    """The settings that the log's run had and this script no longer has, with a sentence on them. Either the log prints
+    other values, or `fix` changed the script after the log was written: its comments have both."""
     if script is None or launch is None or not logs or not crash.evidence or known.framework is None:
         return Earlier({})
     facts, printed = known.framework.settings, {native(key): text for key, text in crash.settings.items()}
@@ -414,9 +408,7 @@ def earlier_run(
 
 def limit_before(logs: Sequence[Path], script: Script | None, asked: BatchMemory | None, crash: Crash) -> str:
     """That a job which its limit ended may have had another one than the script asks for now; "" where nothing says so.
-
-    The log prints the limit, or the script was written after the log.
-    """
+    The log prints the limit, or the script was written after the log."""
     if asked is None or script is None or not crash.evidence:
         return ""
     told = {"option": f"{asked.option}={asked.text}", "place": f"{asked.file}:{asked.line}"}

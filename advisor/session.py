@@ -205,10 +205,8 @@ def patch(state: State, more: Sequence[EditRequest] = ()) -> Patch:
 
 
 def asked_otherwise(state: State, asked: SessionRequest) -> State:
-    """The session on another request, with its switches and numbers; logs are read only where others are named.
-
-    Raises what `open_session` raises.
-    """
+    """The session on another request, with its switches and numbers; logs are read only where others are named. Raises
+    what `open_session` raises."""
     before = state.asked
     asked = replace(asked, cards_named=asked.gpus != before.gpus)
     script = read_launches(asked.script, state.knowledge) if asked.script is not None else None

@@ -185,10 +185,8 @@ class State(Struct, frozen=True):
         return next((step for step in self.diagnosis.path if step.question == SHARDING), None)
 
     def to_ask(self) -> tuple[str, ...]:
-        """Ids of the open questions on which cause or sums rest, the one that decides most first.
-
-        A documented case that agrees in every fact decides the cause, too.
-        """
+        """Ids of the open questions on which cause or sums rest, the one that decides most first. A documented case
+        that agrees in every fact decides the cause, too."""
         deciding, opened = self.deciding(), self.diagnosis.open_questions
         known = any(case.agree == case.of for case in self.diagnosis.cases)
         asked = [deciding.step.question] if deciding is not None and not known else []

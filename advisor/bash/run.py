@@ -172,8 +172,7 @@ class Shell(Struct):
 
     def overwritten(self, state: ShellState, by: str, told: str = "") -> None:
         """Note that something ran of which nobody knows what it set: what the literals of variables decide is not
-        certain from here on, so that no change can rest on them.
-        """
+        certain from here on, so that no change can rest on them."""
         told = told or say("What {by} sets is not known: variables may have other values from there on.", by=by)
         if told not in self.notes:
             self.notes.append(told)
@@ -397,10 +396,8 @@ class Shell(Struct):
             self.depth -= 4
 
     def follow(self, path: ShellValue, state: ShellState, *, executed: bool = False) -> Flow:
-        """Run another script in `state`: one on disk, or one that this script wrote from a heredoc.
-
-        `executed`: by the shell that its own first line names.
-        """
+        """Run another script in `state`: one on disk, or one that this script wrote from a heredoc. `executed`: by the
+        shell that its own first line names."""
         name = joined(path)
         written = state.files.get(state.path(name))
         if written is not None:

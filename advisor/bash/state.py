@@ -264,11 +264,9 @@ class Wrapped(Struct):
 
 
 class LauncherMatch(Struct, frozen=True):
-    """What a command line runs. Numbers are indices into its words.
-
-    `kind` "program": its arguments begin at `arguments`; "text": shell text stands in that word, from character `cut`
-    on; "file": a shell script. `wrapped` says what the commands around it do to its environment.
-    """
+    """What a command line runs. Numbers are indices into its words. `kind` "program": its arguments begin at
+    `arguments`; "text": shell text stands in that word, from character `cut` on; "file": a shell script. `wrapped` says
+    what the commands around it do to its environment."""
 
     kind: Literal["program", "text", "file"]
     program: str

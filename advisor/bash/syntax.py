@@ -45,10 +45,8 @@ class Redirect(Struct, frozen=True):
 
 
 class Simple(Struct, frozen=True):
-    """One command. `end` is where its text ends, `resume` where the next one may begin.
-
-    `last` is the end of its last word; `comment` the byte where a comment ended it.
-    """
+    """One command. `end` is where its text ends, `resume` where the next one may begin. `last` is the end of its last
+    word; `comment` the byte where a comment ended it."""
 
     start: int
     end: int
@@ -63,8 +61,7 @@ class Simple(Struct, frozen=True):
 
 def scan_command(data: bytes, at: int) -> Simple:
     """The simple command that starts at byte `at`. Raises Unterminated for a quote or bracket that never closes,
-    Exhausted for a command of too many words.
-    """
+    Exhausted for a command of too many words."""
     start = at
     assignments: list[Assignment] = []
     words: list[Word | Assignment] = []
@@ -319,8 +316,7 @@ Statements = tuple[Statement, ...]
 
 def shell_word(statement: Statement) -> bytes:
     """`bash` or `sh` without a script, which runs what it reads, or a scheduler that runs the lines that it reads
-    (ExpectationMax/simple_gpu_scheduler README.md: by the login shell); empty where it is something else.
-    """
+    (ExpectationMax/simple_gpu_scheduler README.md: by the login shell); empty where it is something else."""
     if not isinstance(statement, Simple) or any(b"<" in one.operator for one in statement.redirects):
         return b""
     words = [word.literal() if isinstance(word, Word) else None for word in statement.words]
@@ -374,8 +370,7 @@ def assigned_names(data: bytes) -> frozenset[bytes]:
 def known_end(script: bytes, data: bytes) -> bytes:
     """The end of `$0` that is the same however a script is started: its name, with its folder where it runs files by
     paths that begin with a folder above it (`examples/train.py` in examples/small/run.sh), so that it is not started
-    from its own folder.
-    """
+    from its own folder."""
     *above, folder, name = os.path.abspath(script).split(b"/")
     named = set(_RELATIVE.findall(data)) if b"$" in data and _OWN_PATH.search(data) else set()
     return folder + b"/" + name if folder and named & {*above, folder} else name

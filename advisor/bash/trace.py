@@ -252,8 +252,7 @@ class _Follower(Shell):
 
     def asks_for_input(self, condition: Statements, body: Statements, text: Text, state: ShellState) -> bool:
         """Whether a condition looks at arguments of the script, and none were given to us, or at variables that are
-        empty unless they come from outside. Those are then not known.
-        """
+        empty unless they come from outside. Those are then not known."""
         if not condition:
             return False
         end = body[0].start if body else condition[0].start + 200
@@ -434,11 +433,9 @@ def trace(
     find_command: FindCommand,
     by_dash: bool = False,
 ) -> ShellTrace:
-    """Follow the script at `path`, document number `doc`, from its first line to its last.
-
-    `arguments` are what it is given, `load` finds files that it sources and runs, `find_command` says what a command
-    line launches, `by_dash` whether `sh` is taken to be dash. Raises Unterminated where a quote never closes.
-    """
+    """Follow the script at `path`, document number `doc`, from its first line to its last. `arguments` are what it is
+    given, `load` finds files that it sources and runs, `find_command` says what a command line launches, `by_dash`
+    whether `sh` is taken to be dash. Raises Unterminated where a quote never closes."""
     state = ShellState(positional=tuple(CommandWord((Piece(text),)) for text in arguments) or None, script=path)
     shell = _Follower(load, find_command, by_dash)
     shell.script(doc, data, state)

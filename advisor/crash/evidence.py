@@ -21,10 +21,8 @@ EvidenceRole = Literal["cause", "echo", "victim", "pointer", "hint", "warning", 
 
 
 class Evidence(Struct, frozen=True):
-    """One line (or group of lines) that proves something. `text` is clean; `line` is 1-based.
-
-    `fields` keep what was printed: sizes as int bytes (tried_bytes, total_bytes, free_bytes, …), the rest as printed.
-    """
+    """One line (or group of lines) that proves something. `text` is clean; `line` is 1-based. `fields` keep what was
+    printed: sizes as int bytes (tried_bytes, total_bytes, free_bytes, …), the rest as printed."""
 
     signature: str
     role: EvidenceRole

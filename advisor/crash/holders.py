@@ -65,8 +65,7 @@ printed, so much of the card proves no other process."""
 
 def held_by_others(fields: Mapping[str, FieldValue]) -> int | None:
     """What is neither free nor this process's. The driver of a container may know nothing of the process: then torch's
-    own pool counts, as where no process is printed.
-    """
+    own pool counts, as where no process is printed."""
     total, free = _bytes(fields, "total_bytes"), _bytes(fields, "free_bytes")
     process, pool = _bytes(fields, "process_bytes"), _pool(fields)
     if total is None or free is None:
@@ -101,10 +100,8 @@ def _bytes(fields: Mapping[str, FieldValue], name: str) -> int | None:
 
 
 def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
-    """In a container torch lists itself among the others: it is the one that holds what it allocated.
-
-    `other_processes` names the others, the largest first.
-    """
+    """In a container torch lists itself among the others: it is the one that holds what it allocated. `other_processes`
+    names the others, the largest first."""
     compact = re.sub(r"\s+", "", rows)
     own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
     listed = re.findall(r"Process(\d+)has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)

@@ -180,11 +180,8 @@ LineAt = tuple[int, LogLine]
 
 
 class ByteWindow:
-    """Bytes of a log from offset `start`, whose first byte stands on line `number`.
-
-    What is read next is written straight behind the last byte: `room`, then `extend`. Only what is kept when the room
-    is used up is ever copied.
-    """
+    """Bytes of a log from offset `start`, whose first byte stands on line `number`. What is read next is written
+    straight behind the last byte: `room`, then `extend`. Only what is kept when the room is used up is ever copied."""
 
     def __init__(self, data: bytes | bytearray = b"", start: int = 0, number: int = 1) -> None:
         self.data = data

@@ -125,10 +125,8 @@ def libraries_in(text: str, marks: Sequence[VersionMark]) -> dict[str, str]:
 
 
 def dated_in(text: str, today: str) -> str:
-    """The last day on which a line was written, "2025-02-18"; "" where no line bears a time with its year.
-
-    A clock that is ahead of `today` is a wrong one.
-    """
+    """The last day on which a line was written, "2025-02-18"; "" where no line bears a time with its year. A clock that
+    is ahead of `today` is a wrong one."""
     days = {"-".join(found) for found in _DAY.findall(text)}
     return max((day for day in days if day <= today), default="")
 
@@ -263,10 +261,8 @@ def top_users(lines: Sequence[LogLine]) -> tuple[tuple[TopUser, ...], tuple[LogL
 
 
 def listed_users(printed: Iterable[Mapping[str, FieldValue]]) -> tuple[TopUser, ...]:
-    """The processes of Ray's newer list (name, pid and the memory each really used), largest first, each once.
-
-    None where they hold little of what is in use on the node: then it is the killed alone that is named.
-    """
+    """The processes of Ray's newer list (name, pid and the memory each really used), largest first, each once. None
+    where they hold little of what is in use on the node: then it is the killed alone that is named."""
     users: dict[int, TopUser] = {}
     node = 0
     for fields in printed:
@@ -292,11 +288,9 @@ def printed_tensor_bytes(lines: Sequence[LogLine]) -> int | None:
 
 
 def engine_processes(message: str, labels: Iterable[str]) -> dict[str, FieldValue]:
-    """`engine_process_bytes` and `engine_process` (its label) of the engines among the processes torch lists.
-
-    `labels`: who printed the lines of the run ("LLMRayActor pid=347860"). Ids of a container that the driver does not
-    share match none of them.
-    """
+    """`engine_process_bytes` and `engine_process` (its label) of the engines among the processes torch lists. `labels`:
+    who printed the lines of the run ("LLMRayActor pid=347860"). Ids of a container that the driver does not share match
+    none of them."""
     listed = _LISTED.findall(re.sub(r"\s+", "", message))  # a message may be wrapped anywhere, also inside a number
     named = (match for label in set(labels) for match in _NAMED.findall(label)) if listed else ()
     engines = {pid: f"{name} pid={pid}" for name, pid in named if _ENGINE.search(name)}

@@ -26,11 +26,9 @@ _HOLE = 1 << 20
 
 
 class LogReader:
-    """Reads one source from its beginning to its end, decompressed, into room that the caller has.
-
-    A compressed file that breaks off ends where it does, and `broke_off` says so; one of which nothing can be read
-    raises LogError, as does a binary file. Holes of a file are passed over. `with` closes it.
-    """
+    """Reads one source from its beginning to its end, decompressed, into room that the caller has. A compressed file
+    that breaks off ends where it does, and `broke_off` says so; one of which nothing can be read raises LogError, as
+    does a binary file. Holes of a file are passed over. `with` closes it."""
 
     broke_off: str = ""
 

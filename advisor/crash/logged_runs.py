@@ -259,10 +259,8 @@ class LoggedRun(Struct, frozen=True):
 def newest_crash(
     placed: Sequence[LogFind], marks: Sequence[LogFind], runs: Sequence[RunLines]
 ) -> tuple[LoggedRun, tuple[LoggedRun, ...]]:
-    """The run to judge, and the ones before it, newest first. `runs`: the lines of each, oldest first.
-
-    A run that only just began, without a failure and without steps, does not hide the crash before it.
-    """
+    """The run to judge, and the ones before it, newest first. `runs`: the lines of each, oldest first. A run that only
+    just began, without a failure and without steps, does not hide the crash before it."""
     judged = [_judged(placed, marks, run) for run in reversed(runs)]
     failed = (i for i, run in enumerate(judged) if run.judgement.cause is not None)
     at = next((i for i, run in enumerate(judged) if run.tells), next(failed, 0))

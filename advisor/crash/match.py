@@ -44,10 +44,8 @@ class SignatureMatch(Struct, frozen=True):
 
 
 class _ProcessLines:
-    """Lines of one process taken from a stream of lines as far as they are asked for.
-
-    `process` None: that of the first line that names one (what a line without a prefix goes on with).
-    """
+    """Lines of one process taken from a stream of lines as far as they are asked for. `process` None: that of the first
+    line that names one (what a line without a prefix goes on with)."""
 
     def __init__(self, lines: Iterator[LineAt], process: str | None, characters: int, foreign: int) -> None:
         self._lines, self._process = lines, process
@@ -211,9 +209,7 @@ _EVERY, _LAST = 32, 20
 
 class Throttle:
     """Counts by key how often something was noted, for up to `most` keys; noted `allowed` times, a key is exhausted.
-
-    With `sparing`, once no more keys can be remembered, any key is exhausted but for one a stretch of the log.
-    """
+    With `sparing`, once no more keys can be remembered, any key is exhausted but for one a stretch of the log."""
 
     def __init__(self, allowed: int, most: int, sparing: bool = False) -> None:
         self._allowed, self._most, self._sparing = allowed, most, sparing
@@ -241,10 +237,8 @@ class Throttle:
 
 
 class AdviceLines:
-    """Lines that only speak of memory, such as advice and words that a model wrote, with every digit taken as 0.
-
-    A signature that is known by the beginning of its line ("[response] …") says the same of every line that begins so.
-    """
+    """Lines that only speak of memory, such as advice and words that a model wrote, with every digit taken as 0. A
+    signature that is known by the beginning of its line ("[response] …") says the same of every line that begins so."""
 
     def __init__(self) -> None:
         self._throttle = Throttle(_SAME_ADVICE, _ADVICE_LINES)

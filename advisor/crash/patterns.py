@@ -46,9 +46,7 @@ class Ready(Struct, frozen=True, eq=False):
     @property
     def edges(self) -> tuple[tuple[str, int, int], ...]:
         """(anchor, most characters before it, most after it on its line) where a wrap may have split the message.
-
-        Further from both ends of its line, the anchor would stand in a message that is complete or none.
-        """
+        Further from both ends of its line, the anchor would stand in a message that is complete or none."""
         return _edges(self.pattern, self.signature.sample, self.signature.anchors)
 
 
@@ -198,9 +196,7 @@ def uncovered(anchors: Iterable[str]) -> list[str]:
 
 def passes(literals: Sequence[bytes]) -> list[list[bytes]]:
     """The literals in as few groups, of the same size, as can each be searched for quickly; neighbours stay together.
-
-    Neighbours begin alike, which the search likes: 0.36 s for a gigabyte against 0.50 s with every second one.
-    """
+    Neighbours begin alike, which the search likes: 0.36 s for a gigabyte against 0.50 s with every second one."""
     count = max(ceil(len(literals) / FAST), 1)
     size = ceil(len(literals) / count)
     return [list(literals[at : at + size]) for at in range(0, max(len(literals), 1), max(size, 1))]

@@ -75,8 +75,7 @@ def phase_of(
     driver: Trace = NO_TRACE,
 ) -> PhaseProof:
     """The phase of a failure and what shows it. `last`: the last progress line of its run before it; `driver`: where
-    the process stood that waited for the one that failed.
-    """
+    the process stood that waited for the one that failed."""
     strong = _by_frames(cause, trace, [rule for rule in rules.frames if rule.tier != "fallback"])
     strong = _by_source_line(strong, trace, rules)
     message = _by_message(cause)

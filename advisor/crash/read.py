@@ -137,9 +137,7 @@ def read_logs(
     words: str = "",
 ) -> Crash:
     """What the logs at `paths` (files, folders, "-") prove. Raises LogError, one sentence, for what cannot be read.
-
-    `words`: what a person says of the run beside them.
-    """
+    `words`: what a person says of the run beside them."""
     said = [text_source(words, SAID_IN)] if words else []
     return _read([*said, *open_sources(paths)], signatures, frames, progress, on_progress)
 
@@ -151,11 +149,9 @@ def read_ends(
     progress: Sequence[Progress] = (),
     length: int = PREVIEW,
 ) -> Crash | None:
-    """What the last `length` bytes of each log prove; not `preliminary` where none of them is longer.
-
-    None where one is a pipe or standard input, which can be read once only, or packed and long, which has no end to
-    begin with. Raises LogError as `read_logs`.
-    """
+    """What the last `length` bytes of each log prove; not `preliminary` where none of them is longer. None where one is
+    a pipe or standard input, which can be read once only, or packed and long, which has no end to begin with. Raises
+    LogError as `read_logs`."""
     sources = open_sources(paths)
     tails = [tail_source(source, length) for source in sources]
     for source, tail in zip(sources, tails, strict=True):

@@ -96,10 +96,8 @@ class Scanned(Struct):
 
 
 def scan(source: LogSource, catalogue: Catalogue, progress: Callable[[int], None] | None = None) -> Scanned:
-    """Read a whole log. Raises LogError where it cannot be read. Time is linear in its size.
-
-    `progress` is called now and then with the bytes read so far.
-    """
+    """Read a whole log. Raises LogError where it cannot be read. Time is linear in its size. `progress` is called now
+    and then with the bytes read so far."""
     run = _Scan(catalogue, head=0 if source.is_part else HEAD)
     searcher = Searcher(catalogue.triggers)
     with LogReader(source) as reader:

@@ -54,10 +54,8 @@ def readable(source: LogSource) -> LogSource:
 
 
 def snapshot_text(path: Path) -> str:
-    """A snapshot as lines: failed allocations with their frames, what each card held, and the largest holders.
-
-    Raises LogError, one sentence, for a file that is too large, is not plain data, or is no snapshot of torch's.
-    """
+    """A snapshot as lines: failed allocations with their frames, what each card held, and the largest holders. Raises
+    LogError, one sentence, for a file that is too large, is not plain data, or is no snapshot of torch's."""
     shown = clean_line(str(path))
     if path.stat().st_size > LIMIT:
         most = {"file": shown, "most": LIMIT >> 20}

@@ -282,11 +282,9 @@ _INSTALLED = ("site-packages", "dist-packages", "src")
 
 
 def traced_versions(frames: Iterable[Frame]) -> dict[str, str]:
-    """Package → version, where all of a traceback's places in it agree on one or on releases of one minor version.
-
-    Of several such releases the newest. A place that no release has, or a function that none has in that file, as in a
-    fork or between two releases, leaves its package out.
-    """
+    """Package → version, where all of a traceback's places in it agree on one or on releases of one minor version. Of
+    several such releases the newest. A place that no release has, or a function that none has in that file, as in a
+    fork or between two releases, leaves its package out."""
     found = ((place, frame) for frame in frames if (place := _place(frame.file)) is not None)
     places: dict[str, dict[tuple[str, str, int], None]] = {}
     for (folder, file), frame in found:

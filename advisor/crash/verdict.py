@@ -95,9 +95,7 @@ def chosen(finds: Sequence[LogFind], marks: Iterable[LogFind]) -> list[LogFind]:
 
 def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequence[LogFind] = ()) -> Judgement:
     """Decide from finds in order of time. `finished`: the log shows a run's end; `going`: several steps were done.
-
-    `readings` of host memory may bear witness that a killed process died of a shortage.
-    """
+    `readings` of host memory may bear witness that a killed process died of a shortage."""
     short = _first_shortage(placed)
     if short is None:
         return _with_witness(_without_shortage(placed, finished, going), readings)
@@ -199,10 +197,8 @@ def _first_shortage(placed: Sequence[LogFind]) -> LogFind | None:
 
 
 def _closest(finds: Sequence[LogFind]) -> LogFind:
-    """The first find; of several in its message the one whose entry says most of it: look-alikes have lower ranks.
-
-    A log pasted into one line has other messages there, further away.
-    """
+    """The first find; of several in its message the one whose entry says most of it: look-alikes have lower ranks. A
+    log pasted into one line has other messages there, further away."""
     first = finds[0]
     line = [one for one in finds if (one.log, one.number) == (first.log, first.number)]
     message = [one for one in line if abs(one.find.column - first.find.column) < _ONE_MESSAGE]

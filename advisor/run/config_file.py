@@ -351,11 +351,9 @@ def _experts_parameters(fact: ModelFact) -> int:
 
 
 def vision_parameters(config: Mapping[str, Any], text_hidden: int) -> int:
-    """Parameters of a vision tower from its `vision_config`; 0 where its form is not one of Qwen's.
-
-    Qwen2-VL, Qwen2.5-VL (gated MLP, RMS norms), Qwen3-VL (learned positions, deepstack mergers) and Qwen3.5 (without
-    the latter).
-    """
+    """Parameters of a vision tower from its `vision_config`; 0 where its form is not one of Qwen's. Qwen2-VL,
+    Qwen2.5-VL (gated MLP, RMS norms), Qwen3-VL (learned positions, deepstack mergers) and Qwen3.5 (without the
+    latter)."""
     kind = str(config.get("model_type", ""))
     depth, patch = int(config.get("depth", 0)), int(config.get("patch_size", 14))
     merge, temporal = int(config.get("spatial_merge_size", 2)) ** 2, int(config.get("temporal_patch_size", 2))

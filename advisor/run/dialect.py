@@ -234,10 +234,8 @@ def knows_keys(framework: Framework, launch: Launch) -> bool:
 
 
 def _built_on_it(launch: Launch, named: Set[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
-    """The framework that the told versions or the log name, where the launch makes a trainer of its classes.
-
-    A file that was pasted without its imports bears no other mark.
-    """
+    """The framework that the told versions or the log name, where the launch makes a trainer of its classes. A file
+    that was pasted without its imports bears no other mark."""
     for framework in frameworks:
         bases = [base for mark in framework.recognised_by for base in mark.python_bases]
         if named & {framework.package, framework.framework} and not framework.serves_others:
@@ -305,9 +303,7 @@ def told_era(
     dated: str = "",
 ) -> tuple[str, EraToldBy]:
     """The era, and what told it. Keys: first the eras that have the most of them, then those whose marks are set.
-
-    `added`: keys that are set with hydra's `+`, which an era that has them refuses; `dated`: the log's last day.
-    """
+    `added`: keys that are set with hydra's `+`, which an era that has them refuses; `dated`: the log's last day."""
     of_version = [e for e in framework.eras if version and e.versions and version_in(e.versions, version)]
     if of_version:
         return _era_by_keys(framework, of_version, keys, libraries, paths, added, dated)[0], "version"

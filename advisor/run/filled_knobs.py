@@ -28,10 +28,8 @@ _TRAINED = ("actor.full_finetuning", "actor.lora_rank")
 
 
 def fill_knobs(natives: Natives, topology: Topology, taken: frozenset[str], tables: Tables) -> dict[str, Knob]:
-    """The knobs that something sets. `taken`: those for which the framework's default is assumed where nothing does.
-
-    A knob is made once for the values that it is read from: a what-if moves few of them.
-    """
+    """The knobs that something sets. `taken`: those for which the framework's default is assumed where nothing does. A
+    knob is made once for the values that it is read from: a what-if moves few of them."""
     scope, chosen = RunScope(natives, topology), (natives.rolls_out, natives.algorithm, natives.program)
     outside = (*natives.launcher.items(), *natives.libraries.items())
     key = ("knobs", natives.era, taken, topology, chosen, outside)
@@ -99,8 +97,7 @@ def _switched_on(natives: Natives, knob: str) -> Native | None:
 
 def engine_size(knobs: dict[str, Knob], topology: Topology, machine: Machine) -> tuple[dict[str, Knob], Topology, str]:
     """Knobs and topology by the GPUs of one rollout engine, and that the launch gives it more than there are, in words:
-    a default that the machine cannot have is none of the run's.
-    """
+    a default that the machine cannot have is none of the run's."""
     size, cards = knobs.get(_ENGINE_SIZE), gpus_of(machine) * (machine.nodes or 1)
     if size is None or not isinstance(size.value, int) or topology.engine_elsewhere:
         return knobs, topology, ""
@@ -245,8 +242,7 @@ def _samples_limit(natives: Natives) -> str:
 
 def _reference(knobs: Mapping[str, Knob], mechanics: Mechanics, recipe: RecipeFact) -> tuple[bool, str]:
     """Whether a frozen reference stays, and why: always, with a KL term, or with a KL term and full training; not where
-    its log-probabilities were all taken before.
-    """
+    its log-probabilities were all taken before."""
     if not recipe.reference:
         return False, say("the method has none")
     precomputed = knobs.get("reference.precomputed")
@@ -269,10 +265,8 @@ def _reference(knobs: Mapping[str, Knob], mechanics: Mechanics, recipe: RecipeFa
 def _sequences(
     add: Callable[[str, KnobValue | None, str], None], value_of: Callable[[str], KnobValue | None], topology: Topology
 ) -> None:
-    """Sequences of one step that one GPU holds: prompts x samples / data-parallel ranks.
-
-    Fewer than one says that samples or GPUs are not those of the run: no framework starts so.
-    """
+    """Sequences of one step that one GPU holds: prompts x samples / data-parallel ranks. Fewer than one says that
+    samples or GPUs are not those of the run: no framework starts so."""
     prompts, samples = as_number(value_of("data.train_batch")), as_number(value_of("rollout.samples_per_prompt")) or 1
     if prompts:
         ranks = topology.data_parallel

@@ -33,9 +33,7 @@ _CACHED = regex(r"models--([\w.-]+?)--([\w.-]+)")
 
 def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFact], printed: str, hinted: str) -> str:
     """The model's name or path: of the launch, of a line of the log, of the names of files; "" where none tells.
-
-    `printed`: as a library names it in the log; `hinted`: what names of files say.
-    """
+    `printed`: as a library names it in the log; `hinted`: what names of files say."""
     path = natives.carrier("model.path")
     stated = "" if path is None or path.value is None else str(path.value)
     ending = stated or _path_ending(natives, "model.path")
@@ -66,9 +64,7 @@ def _from_cache(path: str) -> str:
 
 def model_shape(name: str, models: Sequence[ModelFact], config: str, parameters: int | None) -> ModelShape | None:
     """The shape by a name that is known, else by what the log prints of the model, else by the size in its name.
-
-    `config`: the model's configuration, JSON, as the log has it. `parameters`: as the log counts them.
-    """
+    `config`: the model's configuration, JSON, as the log has it. `parameters`: as the log counts them."""
     named = find_shape(name, models)
     if named is not None and named.basis == "computed":
         return named
@@ -139,10 +135,8 @@ class Hints(Struct, frozen=True):
 def hints_of(
     launch: Launch | None, shipped: Collection[str], models: Sequence[ModelFact], prose: Sequence[str] = ()
 ) -> Hints:
-    """The hints of what a launch runs or names and that was not found, else of a person's words (`prose`).
-
-    `shipped`: files that are known all the same.
-    """
+    """The hints of what a launch runs or names and that was not found, else of a person's words (`prose`). `shipped`:
+    files that are known all the same."""
     named = () if launch is None else (*launch.hints, *launch.missing)
     words = [word for word in dict.fromkeys(named) if word not in shipped]
     if not words:

@@ -28,10 +28,8 @@ EnvironmentPrefix = "$"
 
 
 def native(key: str) -> str:
-    """A setting's key as the dialects write it: without the dashes of an option or the mark of accelerate's file.
-
-    A dotted option in kebab case (`--trainer.model.seq-len`) has the name that it has in a file.
-    """
+    """A setting's key as the dialects write it: without the dashes of an option or the mark of accelerate's file. A
+    dotted option in kebab case (`--trainer.model.seq-len`) has the name that it has in a file."""
     return without_dashes(key).removeprefix("accelerate:")
 
 
@@ -370,8 +368,7 @@ class OneValue:
 
 def default_bits(run: Run) -> int | None:
     """The bits of a run none of whose settings was seen: unsloth packs into 4. None where it is not packed, or not
-    known.
-    """
+    known."""
     found = (bits for bits in _defaults(run, _BITS) if isinstance(bits, int) and bits)
     return next(found, None)
 

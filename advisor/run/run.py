@@ -19,10 +19,8 @@ KnobSource = Literal["script", "environment", "log", "default", "user", "derived
 
 
 class Knob(Struct, frozen=True, gc=False):
-    """A canonical knob's value in the knob's own unit, and what gave it.
-
-    `value` is None where the setting exists but could not be resolved.
-    """
+    """A canonical knob's value in the knob's own unit, and what gave it. `value` is None where the setting exists but
+    could not be resolved."""
 
     name: str
     value: KnobValue | None

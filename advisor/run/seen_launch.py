@@ -192,10 +192,8 @@ _CHOOSES_A_FILE = frozenset({"--config-path", "-cp", "--config-name", "-cn", "--
 
 
 def no_place(recognised: Recognised, launch: Launch | None) -> str:
-    """Why a setting that the command does not have may not be added to it, in words; "" where it may.
-
-    Nobody knows whether a program of which only the log, or only the name, tells would read it.
-    """
+    """Why a setting that the command does not have may not be added to it, in words; "" where it may. Nobody knows
+    whether a program of which only the log, or only the name, tells would read it."""
     framework = recognised.framework
     if framework is None or launch is None:
         return ""

@@ -199,8 +199,7 @@ def _is_given(place: str, natives: Natives) -> bool:
 
 def _spread_by(launcher: str, natives: Natives) -> str:
     """Why there are several processes though nothing counts them: by the launcher, or by a setting that shares the
-    states among them; "" where nothing says so.
-    """
+    states among them; "" where nothing says so."""
     if launcher:
         return say("{launcher} is told no number of processes", launcher=launcher)
     sharing = (n for n in natives.carriers(STAGE) if n.given and n.text is not None and n.value not in (0, False))
@@ -209,11 +208,9 @@ def _spread_by(launcher: str, natives: Natives) -> str:
 
 
 def _unread(fact: TopologyFact, scope: RunScope, many: str) -> dict[str, Literal["nodes", "gpus"]]:
-    """Places that are set to something unreadable (`$N_GPUS`, set elsewhere), and what they count: GPUs are a node's.
-
-    A launcher with options of which nothing is known (`torchrun $ARGS`) may count anything that nothing else counts;
-    where the run spreads over processes and nothing counts them, its launcher would.
-    """
+    """Places that are set to something unreadable (`$N_GPUS`, set elsewhere), and what they count: GPUs are a node's. A
+    launcher with options of which nothing is known (`torchrun $ARGS`) may count anything that nothing else counts;
+    where the run spreads over processes and nothing counts them, its launcher would."""
     natives = scope.natives
     of_nodes = _names(fact.nodes, fact)
     found: dict[str, Literal["nodes", "gpus"]] = {}
@@ -348,9 +345,7 @@ class Cards(Struct, frozen=True):
 
 def cards_of(launch: Launch, started: int | None) -> Cards | None:
     """The cards that a launch counts: by its launcher, else its own keys, parallel sizes or the visible devices.
-
-    `started`: processes of a node that its launcher starts though nothing says how many; they take a card each.
-    """
+    `started`: processes of a node that its launcher starts though nothing says how many; they take a card each."""
     stated = [*launch.launcher.items(), *((key, setting.text) for key, setting in launch.effective().items())]
     named = [(native(key).lower().replace("-", "_").rpartition(".")[2], text) for key, text in stated]
     nodes = next(_counts(named, _NODES), 1)

@@ -31,11 +31,9 @@ _SECTIONS = frozenset(":@")
 
 
 def unknown_keys(framework: Framework | None, era: str, launch: Launch | None, *, own: bool) -> tuple[UnknownKey, ...]:
-    """Keys that are set and that no version of the framework has.
-
-    `own`: what is started is a program of the framework's own. Where it is not, or where the framework lets everything
-    pass, a strange key may be the user's: then only those are named that look like a misspelt key that moves memory.
-    """
+    """Keys that are set and that no version of the framework has. `own`: what is started is a program of the
+    framework's own. Where it is not, or where the framework lets everything pass, a strange key may be the user's: then
+    only those are named that look like a misspelt key that moves memory."""
     if framework is None or launch is None or framework.syntax == "dataclass":
         return ()
     space = key_space(framework.framework)
@@ -61,8 +59,7 @@ def has_key(framework: Framework, key: str) -> bool:
 
 def longer_names(framework: Framework | None, launch: Launch, key: str) -> tuple[str, ...]:
     """What may be meant by a key that is not set: longer names that end in it, or have it inside; none for a key of
-    which the framework's dialect speaks.
-    """
+    which the framework's dialect speaks."""
     if framework is not None and (key in framework.settings or key in framework.renamed):
         return ()
     ours = set(framework.settings) if framework is not None else set()
@@ -93,10 +90,8 @@ def by_name_note(read: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def known_share(framework: Framework, launch: Launch) -> float | None:
-    """The part of a launch's keys that some version of the framework has; None where nobody listed its keys.
-
-    What stands in accelerate's file is accelerate's.
-    """
+    """The part of a launch's keys that some version of the framework has; None where nobody listed its keys. What
+    stands in accelerate's file is accelerate's."""
     space = key_space(framework.framework)
     own = (setting.key for setting in launch.settings if not setting.key.startswith("accelerate:"))
     keys = {key for key in map(native, own) if not _matches(key, _OPEN)}
@@ -143,8 +138,7 @@ def _levers(framework: Framework, era: str, space: KeySpace) -> list[str]:
 
 def _meant(key: str, levers: Sequence[str], *, moved: bool) -> str:
     """The lever that is spelt like the key, or, where it may have `moved`, the only one of its section that has its
-    last word; "" where there is none.
-    """
+    last word; "" where there is none."""
     section, dot, last = key.rpartition(".")
     beside = {lever.rpartition(".")[2]: lever for lever in levers if lever.rpartition(".")[0] == section}
     for alike in difflib.get_close_matches(last, beside, 3, _ALIKE):
@@ -173,11 +167,9 @@ LEAST_SHARE = 0.6
 
 
 def own_keys(launch: Launch, frameworks: Sequence[Framework]) -> dict[str, list[str]]:
-    """Keys of the launch by the one package that reads them, in the order of the launch.
-
-    Frameworks of one package (a framework and its forks) share their words. A single word (`swiglu`) is anybody's, and
-    `key=value` is no word of a framework that takes options.
-    """
+    """Keys of the launch by the one package that reads them, in the order of the launch. Frameworks of one package (a
+    framework and its forks) share their words. A single word (`swiglu`) is anybody's, and `key=value` is no word of a
+    framework that takes options."""
     found: dict[str, list[str]] = {}
     for setting in launch.settings:
         key, bare = native(setting.key), setting.origin == "command" and not setting.key.startswith("-")
@@ -224,10 +216,8 @@ def outspoken(framework: Framework, launch: Launch, frameworks: Sequence[Framewo
 
 
 def strangers(framework: Framework, era: str, keys: Iterable[str], added: Collection[str] = ()) -> int:
-    """How many of `keys` other eras have and this one has not, and of `added` this one has.
-
-    `added`: keys that hydra is told to add; it refuses to where they exist.
-    """
+    """How many of `keys` other eras have and this one has not, and of `added` this one has. `added`: keys that hydra is
+    told to add; it refuses to where they exist."""
     here, ever = keys_at(framework.framework, era), keys_ever(framework.framework)
     return sum(key in ever and key not in here for key in keys) + sum(key in here for key in added)
 

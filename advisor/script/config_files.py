@@ -80,12 +80,9 @@ def follow(
     program: str = "",
     unread: Sequence[str] = (),
 ) -> Followed:
-    """Settings of the config files of one launch, `unread` the launcher's options of which no value is known.
-
-    `own` are its command-line settings, `positional` its other arguments, `base` the script's folder, `program` what
-    it runs: hydra looks beside that file. A dialect's own meaning of the keys is not known here: the shapes of names
-    decide.
-    """
+    """Settings of the config files of one launch, `unread` the launcher's options of which no value is known. `own` are
+    its command-line settings, `positional` its other arguments, `base` the script's folder, `program` what it runs:
+    hydra looks beside that file. A dialect's own meaning of the keys is not known here: the shapes of names decide."""
     out = Followed()
     for named in _named(launcher, own, positional):
         if may_be_written(command, named.name):
@@ -231,8 +228,7 @@ def named_file(launch: Launch, prefix: str) -> str | None:
 
 def _overlay(values: Mapping[str, str]) -> _Named | None:
     """Hydra's `--config-path` and `--config-name`, or a program's `--config_path` and `--config_name`, which know no
-    defaults of a framework's own.
-    """
+    defaults of a framework's own."""
     for key, short, folders in (
         ("--config-name", "-cn", ("--config-path", "-cp", "--config-dir", "-cd")),
         ("--config_name", "", ("--config_path", "--config_dir")),
@@ -293,8 +289,7 @@ def _read_written(files: Files, named: _Named, written: WrittenFile, out: Follow
 
 def read_config(files: Files, number: int, prefix: str = "", *, composed: bool = False) -> Composed:
     """The settings of a file with those of the files that its `defaults` name, where hydra reads it (`composed`), or
-    where they are names of files, or are there. Raises ScriptError where it is not well-formed.
-    """
+    where they are names of files, or are there. Raises ScriptError where it is not well-formed."""
     document = files.documents[number]
     keyed = read_keyed(document)
     entries, out = keyed.entries, Composed()

@@ -72,10 +72,8 @@ class _Found(Struct):
 
 
 def pasted_settings(document: Document) -> tuple[Setting, ...]:
-    """Every setting that the text names with its value; of a key that stands twice the first is in force.
-
-    Assignments of a text that runs something are its own variables, and no settings.
-    """
+    """Every setting that the text names with its value; of a key that stands twice the first is in force. Assignments
+    of a text that runs something are its own variables, and no settings."""
     found = _Found([], [])
     _objects(document, found)
     _rows(document.data, found)

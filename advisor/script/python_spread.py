@@ -108,9 +108,7 @@ class Spread:
 
     def entries(self, value: ast.expr, name: str = "") -> Iterator[tuple[Entry, str]]:
         """The entries of what is handed over, each with the name of the dictionary that several calls are handed.
-
-        Raises LookupError where one cannot be read.
-        """
+        Raises LookupError where one cannot be read."""
         found, reached = self.behind(value)
         name = reached if (self.handed.get(reached) or 0) > 1 else name
         if isinstance(found, ast.Dict):

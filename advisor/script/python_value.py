@@ -45,11 +45,9 @@ _CONVERSIONS: dict[str, Callable[[int | float | str | bool], PythonValue]] = {
 
 
 class Evaluated(Struct, frozen=True):
-    """What an expression is worth. `literal` is the one node that decides it, None where it is computed.
-
-    `reason` is not empty where the value is not known. `sources` are all literals it rests on; `assumed` names
-    environment variables that were taken as not set.
-    """
+    """What an expression is worth. `literal` is the one node that decides it, None where it is computed. `reason` is
+    not empty where the value is not known. `sources` are all literals it rests on; `assumed` names environment
+    variables that were taken as not set."""
 
     value: PythonValue = None
     literal: ast.expr | None = None
@@ -65,8 +63,7 @@ class Evaluated(Struct, frozen=True):
 
 class FileEnvironment(dict[str, str]):
     """The variables that a file is run with. Those that it sets itself may not be set yet where it reads them; `texts`
-    has what they are once it trains.
-    """
+    has what they are once it trains."""
 
     def __init__(self, given: Mapping[str, str], tree: ast.Module) -> None:
         super().__init__(given)

@@ -125,11 +125,8 @@ def read_shell(
     instead: bytes | None = None,
     by_dash: bool = False,
 ) -> ShellReading:
-    """Follow the shell script `path`, `by_dash`: `sh` being dash. Raises ScriptError for the file,
-    Unterminated where its quotes do not match.
-
-    `instead` is followed in place of the file's text, byte for byte as long.
-    """
+    """Follow the shell script `path`, `by_dash`: `sh` being dash. Raises ScriptError for the file, Unterminated where
+    its quotes do not match. `instead` is followed in place of the file's text, byte for byte as long."""
     doc = files.add(path, "shell")
     data = files.documents[doc].data if instead is None else instead
 
