@@ -348,9 +348,6 @@ class Shell(Struct):
                 inside.positional = tuple(item for word in given for item in expander.fields(word))
             self.nested(body, inside)
 
-    def feed(self, body: ShellValue, shell: bytes, state: ShellState) -> None:
-        self.nested(body, self.shell_of_its_own(state.exported(), state, shell))
-
     def inner(self, found: LauncherMatch, fields: tuple[CommandWord, ...], inside: ShellState) -> None:
         """Shell text or a script file that a command runs in a shell of its own."""
         inside.positional = tuple(fields[found.arguments + 1 :])

@@ -103,7 +103,9 @@ class _Follower(Shell):
         match statement:
             case Simple():
                 # it runs beside the script, in a shell of its own
-                behind = statement.operator == b"&" or (state.dash and _writes_both(statement))
+                behind = statement.operator == b"&"
+                if state.dash:  # `command &> file` is a command in the background, and an empty one that makes the file
+                    behind = behind or any(one.operator in (b"&>", b"&>>") for one in statement.redirects)
                 return self.simple(statement, text, state.copy() if behind else state)
             case syntax.If():
                 self.last = True
@@ -144,7 +146,8 @@ class _Follower(Shell):
         for element in statement.elements:
             if runs and element is statement.elements[-1]:
                 if known(output):
-                    self.feed(tuple(output), shell_word(statement.elements[-1]), state)
+                    shell = shell_word(statement.elements[-1])
+                    self.nested(tuple(output), self.shell_of_its_own(state.exported(), state, shell))
                 else:
                     self.notes.append(say("what a pipe hands to a shell is not known; it may start and set more."))
             if outer is not None or runs:
@@ -440,8 +443,3 @@ def trace(
     shell = _Follower(load, find_command, by_dash)
     shell.script(doc, data, state)
     return ShellTrace(shell.commands, shell.uses, shell.notes, shell.whole, shell.by_sh, shell.ended)
-
-
-def _writes_both(command: Simple) -> bool:
-    """`command &> file`: a command behind which `&` stands, and an empty one that makes the file."""
-    return any(redirect.operator in (b"&>", b"&>>") for redirect in command.redirects)

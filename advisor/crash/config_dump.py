@@ -13,6 +13,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,19 +63,11 @@ _OMITTED = frozenset(("[...]", "{...}"))
 def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
-    lines_of = (_deepspeed_lines, _banners, _overrides, _command_lines, listed_settings)
-    for source in (_dumps, _by_columns, _argument_blocks, *lines_of):
+    for source in (_dumps, _by_columns, _argument_blocks, _own_lines, _overrides, _command_lines, listed_settings):
         for key, value in source(lines):
             if len(found) < _KEYS:
                 found.setdefault(key, value)
     return found
-
-
-def _banners(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
-    """The batch of a pass as transformers' Trainer prints it under "Running training"."""
-    for line in lines:
-        for match in _BANNER.finditer(line.text):
-            yield _BANNER_KEYS[match[1].lower()], match[2]
 
 
 def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
@@ -86,11 +79,8 @@ def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         end, literal = _balanced(lines, index) if opens else (index, "")
         held = _parsed(literal) if opens else None
         # a metrics line is a flat dictionary on one line; a configuration is nested or spans many
-        if (
-            isinstance(held, Mapping)
-            and held
-            and (end - index > 2 or any(isinstance(v, Mapping) for v in held.values()))
-        ):
+        nested = isinstance(held, Mapping) and any(isinstance(v, Mapping) for v in held.values())
+        if isinstance(held, Mapping) and held and (end - index > 2 or nested):
             yield from flatten(held)
             index = max(end, index)
         index += 1
@@ -150,11 +140,9 @@ def model_config_in(lines: Sequence[LogLine]) -> str:
 
 def _balanced(lines: Sequence[LogLine], index: int) -> tuple[int, str]:
     """The text of a block from its first brace to the one that closes it, lines of other processes left out."""
-    process = lines[index].process
-    first = lines[index].text
+    process, first = lines[index].process, lines[index].text
     parts = [first[first.index("{") :]]
-    depth = _depth(parts[0])
-    size = len(parts[0])
+    depth, size = _depth(parts[0]), len(parts[0])
     for at in range(index + 1, min(index + _BLOCK_LINES, len(lines))):
         if depth <= 0 or size > _LITERAL_LIMIT:
             return at - 1, "\n".join(parts)
@@ -177,16 +165,12 @@ def _parsed(literal: str) -> Any:
     """A dict or list from JSON or Python literals; None where it is neither, too large or too deep."""
     if len(literal) > _LITERAL_LIMIT:
         return None
-    try:
+    with suppress(ValueError, RecursionError):
         return json.loads(literal)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "invalid escape sequence" in a stranger's strings
-            return ast.literal_eval(literal)
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None
+    with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "invalid escape sequence" in a stranger's strings
+        return ast.literal_eval(literal)
+    return None
 
 
 def flatten(tree: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -234,10 +218,13 @@ def _keywords(call: str) -> Iterator[tuple[str, str]]:
             yield keyword.arg, _as_text(value)
 
 
-def _deepspeed_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+def _own_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+    """DeepSpeed's lines, then the batch of a pass as transformers' Trainer prints it under "Running training"."""
     for line in lines:
         if " ..." in line.text and (match := _DEEPSPEED.match(line.text)):
             yield match[1], match[2].strip()
+    for line in lines:
+        yield from ((_BANNER_KEYS[match[1].lower()], match[2]) for match in _BANNER.finditer(line.text))
 
 
 def _overrides(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
@@ -309,10 +296,8 @@ def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _as_text(value: Any) -> str:
     """A configuration value as its file would spell it: true, false, null, 0.6, a comma-separated list in brackets."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "null"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(_as_text(item) for item in value) + "]"
     if isinstance(value, Mapping):
@@ -337,8 +322,7 @@ _QUOTES = "'\""
 
 def listed_settings(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
     """(key, text) of every list of at least three lines of one process; a section's keys are joined with dots."""
-    rows: list[tuple[int, str, str | None]] = []
-    process = ""
+    rows, process = list[tuple[int, str, str | None]](), ""
     for line in lines:
         row = _listed_row(line.text)
         if row is None and line.process == process and _ITEM.match(line.text):
@@ -362,14 +346,8 @@ _OF_MEMORY = regex(r"(?:dtype|precision|attn\w*|checkpointing|batch_size|workers
 
 def _listed_row(text: str) -> tuple[int, str, str | None] | None:
     """(indent, key, value or None) of one line of a list."""
-    table = _TABLE.match(text)
-    if table is not None:
-        return 0, table["key"], table["value"]
-    yaml = _YAML.match(text)
-    if yaml is not None:
-        return len(yaml["indent"]), yaml["key"], yaml["value"]
-    point = _POINT.match(text)
-    return (0, point["key"], point["value"]) if point is not None else None
+    found = _TABLE.match(text) or _YAML.match(text) or _POINT.match(text)
+    return None if found is None else (len(found.groupdict().get("indent", "")), found["key"], found["value"])
 
 
 def _settings(rows: Sequence[tuple[int, str, str | None]]) -> Iterator[tuple[str, str]]:

@@ -328,14 +328,7 @@ class _UnanchoredSignatures:
         return self._known[hits]
 
 
-@lru_cache(maxsize=1)
-def _unanchored(catalogue: Catalogue) -> _UnanchoredSignatures:
-    return _UnanchoredSignatures(catalogue)
-
-
-@lru_cache(maxsize=1)
-def _shapes(catalogue: Catalogue) -> list[tuple[str, Signature]]:
-    return [(_shape(ready.signature.sample), ready.signature) for ready in catalogue.ready]
+_unanchored = lru_cache(maxsize=1)(_UnanchoredSignatures)
 
 
 def unanchored_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:
@@ -346,7 +339,7 @@ def unanchored_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) ->
 
 def cut_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:
     """Finds in last lines that break off inside a message: what is left of it agrees with the sample of a signature."""
-    samples = _shapes(catalogue)
+    samples = [(_shape(ready.signature.sample), ready.signature) for ready in catalogue.ready]
     ends = [(index, lines[-1]) for index, lines in enumerate(logs) if lines]
     return [LogFind(index, find) for index, line in ends for find in _cut_in(line, samples)]
 

@@ -102,17 +102,19 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
     hidden, heads = int(text["hidden_size"]), int(text["num_attention_heads"])
     kind = str(text.get("model_type") or config.get("model_type") or "")
     latent = int(text.get("kv_lora_rank") or 0)
-    fact = _made(
-        _older(text, kind, hidden),
+    usual_tied = "gemma" in kind or kind in _UNGATED - _UNTIED  # whether the head is the table where nothing says
+    usual: dict[str, Any] = dict(
         name=clean(str(config.get("_name_or_path") or Path(file).parent.name), limit=120),
         hidden=hidden,
         layers=int(text["num_hidden_layers"]),
         intermediate=int(text.get("intermediate_size") or text["moe_intermediate_size"]),
         heads=heads,
         kv_heads=int(text.get("num_key_value_heads") or heads),
-        head_dim=_head_dim(text, hidden, heads, latent),
+        head_dim=int(text["qk_nope_head_dim"]) + int(text["qk_rope_head_dim"])
+        if latent
+        else int(text.get("head_dim") or hidden // heads),
         vocab=int(text["vocab_size"]),
-        tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", _tied(kind)))),
+        tied=bool(config.get("tie_word_embeddings", text.get("tie_word_embeddings", usual_tied))),
         parameters=0,
         qkv_bias=bool(text.get("attention_bias", False)) or kind.startswith(("qwen2", "qwen1")),
         head_norm=_head_norm(kind, text),
@@ -129,18 +131,10 @@ def _fact(config: Mapping[str, Any], file: str) -> ModelFact:
         **_linear_attention(text),
         **_quantised(config),
     )
+    fact = ModelFact(**{**usual, **_older(text, kind, hidden)})
     if min(fact.hidden, fact.layers, fact.intermediate, fact.heads, fact.kv_heads, fact.head_dim, fact.vocab) < 1:
         raise ValueError(file)
     return fact
-
-
-def _made(older: Mapping[str, Any], **usual: Any) -> ModelFact:
-    return ModelFact(**{**usual, **older})
-
-
-def _tied(kind: str) -> bool:
-    """Whether the head is the table where the file does not say."""
-    return "gemma" in kind or kind in _UNGATED - _UNTIED
 
 
 def _older(text: Mapping[str, Any], kind: str, hidden: int) -> dict[str, Any]:
@@ -172,9 +166,10 @@ def _head_norm(kind: str, text: Mapping[str, Any]) -> Literal["none", "head", "f
 
 def _towers(config: Mapping[str, Any], kind: str, hidden: int) -> int:
     """Parameters of vision and audio towers."""
-    vision, audio = config.get("vision_config"), config.get("audio_config")
+    vision, audio = config.get("vision_config"), {"model_type": kind, **(config.get("audio_config") or {})}
     seeing = vision_parameters({"model_type": kind, **vision}, hidden) if isinstance(vision, dict) else 0
-    return seeing + (audio_parameters({"model_type": kind, **audio}, hidden) if isinstance(audio, dict) else 0)
+    hears = isinstance(config.get("audio_config"), dict) and str(audio["model_type"]).startswith("gemma4")
+    return seeing + (_GEMMA4_AUDIO + int(audio.get("output_proj_dims", 1536)) * hidden if hears else 0)
 
 
 def _two_kinds_of_layers(text: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,12 +217,6 @@ def _quantised(config: Mapping[str, Any]) -> dict[str, Any]:
         return {"served_bits": _SERVED[method]}
     named = said.get("bits") or (4 if said.get("load_in_4bit") else 8 if said.get("load_in_8bit") else 0)
     return {"stored_bits": int(named)} if named else {}
-
-
-def _head_dim(text: Mapping[str, Any], hidden: int, heads: int, latent: int) -> int:
-    if latent:
-        return int(text["qk_nope_head_dim"]) + int(text["qk_rope_head_dim"])
-    return int(text.get("head_dim") or hidden // heads)
 
 
 def _experts(text: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -378,13 +367,6 @@ def vision_parameters(config: Mapping[str, Any], text_hidden: int) -> int:
         block = _vision_attention(hidden) + 2 * hidden * wide + wide + hidden + 4 * hidden
         return pixels * hidden + depth * block + _merger(hidden, merge, text_hidden, norm=2 * hidden)
     return 0
-
-
-def audio_parameters(config: Mapping[str, Any], text_hidden: int) -> int:
-    """Parameters of an audio tower from its `audio_config`; 0 where its form is not Gemma 4's."""
-    if not str(config.get("model_type", "")).startswith("gemma4"):
-        return 0
-    return _GEMMA4_AUDIO + int(config.get("output_proj_dims", 1536)) * text_hidden
 
 
 def _vision_attention(hidden: int) -> int:

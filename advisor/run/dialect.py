@@ -80,8 +80,8 @@ def recognise(
     """
     told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
-    if found is None and launch is not None:
-        found = _by_words(launch, frameworks)
+    if found is None and launch is not None and (worded := by_words(launch, frameworks)) is not None:
+        found = worded[0], listed([say("setting {key}", key=clean_line(key, 60)) for key in worded[1][:MOST_NAMED]])
     if found is not None and launch is not None and found[0].serves_others:
         found = _built_on_it(launch, {*stated, *log_marks}, frameworks) or found
     if found is None:
@@ -131,25 +131,12 @@ def _by_launch(launch: Launch, text: str, frameworks: Sequence[Framework]) -> tu
         because = _fits(recognition, launch, text)
         if not because:
             continue
-        if _names_own(recognition):
+        keyed = recognition.has + recognition.has_all
+        if recognition.python_bases or (recognition.programs and not keyed):  # names that nobody else gives
             return framework, because
         if _speaks(framework, launch, recognition) and not outspoken(framework, launch, frameworks):
             return framework, because
     return None
-
-
-def _by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
-    found = by_words(launch, frameworks)
-    if found is None:
-        return None
-    framework, keys = found
-    reasons = [say("setting {key}", key=clean_line(key, 60)) for key in keys[:MOST_NAMED]]
-    return framework, listed(reasons)
-
-
-def _names_own(recognition: Recognition) -> bool:
-    """Whether a name proves it that nobody else gives: a program's alone, or a class to derive from."""
-    return bool(recognition.python_bases) or bool(recognition.programs and not recognition.has + recognition.has_all)
 
 
 def _speaks(framework: Framework, launch: Launch, recognition: Recognition) -> bool:

@@ -146,21 +146,19 @@ def algorithm_of(
     vague, certain = (certain, "") if certain == RL else ("", certain)  # rl_training.py: any of several
     by_program = next((word for program in programs if (word := _by_program(fact, program))), "")
     named = _by_key(fact, natives, given=True)
-    set_here = named or _by_settings(fact, natives) or said
-    by_loss = _by_loss(functions)
+    scope = RunScope(natives)
+    by_settings = next((ours for ours, rule in fact.by_settings.items() if rule.holds(scope) is True), "")
+    set_here = named or by_settings or said
+    losses = map(method_named, filter(_LOSS.search, functions))  # "dpo" of dpo_loss and compute_kto_loss
+    by_loss = next(filter(None, losses), "")
     shown = by_loss if recipe_of(by_loss or RL).answers == "given" else ""  # it computes no loss of another method
     found = by_program or (named if named != UNKNOWN else "") or certain or set_here
     found = shown or found or _by_key(fact, natives) or vague
     if not found and has_launch and not fact.fixed:
         found = fact.default
     if not found or found == UNKNOWN:
-        found = (
-            _by_frames(fact, frames, keyed)
-            or by_loss
-            or fact.fixed
-            or ("" if has_launch else fact.otherwise)
-            or UNKNOWN
-        )
+        usual = fact.fixed or ("" if has_launch else fact.otherwise)
+        found = _by_frames(fact, frames, keyed) or by_loss or usual or UNKNOWN
     if found == UNKNOWN:
         given = (*(one.fact.knob for one in natives.values.values() if one.given and one.fact is not None), *knobs)
         rolls_out = engine or any(map(_generates, given)) or any(map(_ENGINE_FILE.search, frames))
@@ -171,17 +169,13 @@ def algorithm_of(
     return next((narrow for narrow, rule in fact.narrowed.items() if rule.holds(scope) is True), found)
 
 
-def _keys(fact: AlgorithmFact) -> tuple[str, ...]:
-    return (fact.key,) if isinstance(fact.key, str) else fact.key
-
-
 def _by_program(fact: AlgorithmFact, program: str) -> str:
     return next((word for pattern, word in fact.programs.items() if fnmatchcase(program, pattern)), "")
 
 
 def _by_key(fact: AlgorithmFact, natives: Natives, *, given: bool = False) -> str:
     """The method that a key names; `given`: a key that the launch sets, not one at its default."""
-    for key in _keys(fact):
+    for key in (fact.key,) if isinstance(fact.key, str) else fact.key:
         native = natives.values.get(key)
         value = natives.value(key)
         if value is not None and (not given or (native is not None and native.given)):
@@ -191,23 +185,12 @@ def _by_key(fact: AlgorithmFact, natives: Natives, *, given: bool = False) -> st
     return ""
 
 
-def _by_settings(fact: AlgorithmFact, natives: Natives) -> str:
-    scope = RunScope(natives)
-    return next((ours for ours, rule in fact.by_settings.items() if rule.holds(scope) is True), "")
-
-
 def _by_frames(fact: AlgorithmFact, frames: Sequence[str], keyed: bool) -> str:
     """By the files of a traceback: the outermost is the program, and the outermost trainer the one that was made."""
     trainers = [method_named(file) for file in frames if "trainer" in file.rpartition("/")[2].lower()]
     told = (*(_by_program(fact, file) for file in frames), *trainers, *(method_named(file) for file in frames[:1]))
     found = next((word for word in told if word), "")
     return RL if keyed and recipe_of(found or UNKNOWN).answers == "generated" else found
-
-
-def _by_loss(functions: Sequence[str]) -> str:
-    """By the functions of a traceback: "dpo" of dpo_loss and compute_kto_loss."""
-    losses = (name for name in functions if _LOSS.search(name))
-    return next((word for word in map(method_named, losses) if word), "")
 
 
 def _generates(knob: str | None) -> bool:

@@ -39,7 +39,8 @@ def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFa
     ending = stated or _path_ending(natives, "model.path")
     if not ending and launch is not None:
         ending = _named_model(launch, models)
-    return ending or _from_cache(printed) or hinted
+    cached = _CACHED.search(printed)  # "…/hub/models--Qwen--Qwen3-8B/snapshots/…"
+    return ending or (f"{cached[1]}/{cached[2]}" if cached is not None else printed) or hinted
 
 
 def fuller_name(said: str, stated: str, models: Sequence[ModelFact]) -> str:
@@ -56,19 +57,14 @@ def letters(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
-def _from_cache(path: str) -> str:
-    """ "…/hub/models--Qwen--Qwen3-8B/snapshots/…" → "Qwen/Qwen3-8B"; any other path as it is."""
-    cached = _CACHED.search(path)
-    return f"{cached[1]}/{cached[2]}" if cached is not None else path
-
-
 def model_shape(name: str, models: Sequence[ModelFact], config: str, parameters: int | None) -> ModelShape | None:
     """The shape by a name that is known, else by what the log prints of the model, else by the size in its name.
     `config`: the model's configuration, JSON, as the log has it. `parameters`: as the log counts them."""
     named = find_shape(name, models)
     if named is not None and named.basis == "computed":
         return named
-    printed = _shape_printed(config, name)
+    fact, note = shape_in(json.loads(config), name) if config else None, say("the configuration that the log prints")
+    printed = None if fact is None else shape_of(fact, name or fact.name, note)
     counted = shape_by_count(parameters, models) if parameters is not None else None
     sure = (one for one in (printed, counted) if one is not None and one.basis == "computed")
     return next(sure, named or counted)
@@ -85,11 +81,6 @@ def critic_shape(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
     """The shape of a critic's own model, which has a score in place of the language head."""
     found = find_shape(name, models) if name else None
     return None if found is None else without_head(found)
-
-
-def _shape_printed(config: str, name: str) -> ModelShape | None:
-    fact = shape_in(json.loads(config), name) if config else None
-    return None if fact is None else shape_of(fact, name or fact.name, say("the configuration that the log prints"))
 
 
 def _named_model(launch: Launch, models: Sequence[ModelFact]) -> str:

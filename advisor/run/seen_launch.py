@@ -121,7 +121,8 @@ def _as_quoted(framework: Framework | None, era: str, launch: Launch | None) -> 
             framework=framework.title,
         )
         return replace(launch, partial=True, notes=(*launch.notes, note))
-    groups = [group for group in framework.always_set if _counts_in(framework, group[0], era)]
+    facts = ((group, framework.settings.get(group[0])) for group in framework.always_set)
+    groups = [group for group, fact in facts if fact is None or not fact.eras or era in fact.eras]
     lacking = next((group for group in groups if own.isdisjoint(group)), None)
     if lacking is None:
         return launch
@@ -142,11 +143,6 @@ def _with_own_config(framework: Framework | None, launch: Launch | None) -> Laun
     if own == "?":
         own = say("the config of {program}", program=launch.program.rpartition("/")[2])
     return replace(launch, missing=(own,), not_found=(*launch.not_found, NotFound("", own)))
-
-
-def _counts_in(framework: Framework, key: str, era: str) -> bool:
-    eras = framework.settings[key].eras if key in framework.settings else ()
-    return not eras or era in eras
 
 
 A_NODE = 8

@@ -219,17 +219,13 @@ def _unread(fact: TopologyFact, scope: RunScope, many: str) -> dict[str, Literal
         given = [place for place in places if _is_given(place, natives)]
         if not given and ("" in natives.launcher or (many and kind == "gpus")):
             given = [place for place in places if place.startswith(LauncherPrefix)][:1]
-        found |= {place: kind for place in given if scope.value(place) is None and _is_count(place, natives)}
+        facts = natives.framework.settings if natives.framework is not None else {}
+        counts = [place for place in given if place not in facts or facts[place].type == "int"]  # no list, no word
+        found |= {place: kind for place in counts if scope.value(place) is None}
     return found
 
 
 _COUNTED: tuple[Literal["gpus", "nodes"], ...] = ("gpus", "nodes")
-
-
-def _is_count(place: str, natives: Natives) -> bool:
-    """Whether it is a number: not a list of devices, nor a word for all sizes."""
-    fact = natives.framework.settings.get(place) if natives.framework is not None else None
-    return fact is None or fact.type == "int"
 
 
 def _names(expression: Expression | None, fact: TopologyFact) -> set[str]:
@@ -269,9 +265,8 @@ def _as_stated(unread: Mapping[str, str], natives: Natives, machine: Machine, ca
             told = mark("{place} could not be resolved: taken as the machine's nodes, {count}")
             clauses.append(say(told, place=name, count=machine.nodes))
         elif of == "nodes":
-            clauses.append(
-                say("{place} could not be resolved: one node is assumed (--nodes says how many)", place=name)
-            )
+            told = mark("{place} could not be resolved: one node is assumed (--nodes says how many)")
+            clauses.append(say(told, place=name))
     return "; ".join(clauses)
 
 

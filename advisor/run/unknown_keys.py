@@ -6,14 +6,13 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import lru_cache
 
 from msgspec.structs import asdict
 
 from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.key_space import KeySpace, key_space, keys_at, keys_ever
-from advisor.knowledge.schema import Framework, SettingFact
+from advisor.knowledge.schema import Framework
 from advisor.language import listed, say, say_count
 from advisor.regex import regex
 from advisor.rules.expression import Expression
@@ -245,11 +244,6 @@ def uncounted(framework: Framework | None, natives: Natives) -> tuple[str, ...]:
     return tuple(key for key in natives.values if key in found) if found else ()
 
 
-@lru_cache(maxsize=32)
-def _counted_knobs() -> frozenset[str]:
-    return frozenset(knob.id for knob in load_knowledge().knobs if knob.counted)
-
-
 _idle: dict[tuple[str, str], frozenset[str]] = {}
 """Name and source of a dialect → its settings without effect: expressions cannot be hashed."""
 
@@ -260,19 +254,11 @@ def without_effect(framework: Framework) -> frozenset[str]:
     if known not in _idle:
         spoken_of = {name.removeprefix("$") for name in _names(framework)}
         settings = {**framework.settings, **framework.environment}
-        _idle[known] = frozenset(
-            key for key, fact in settings.items() if _moves_gpu(fact) and not _has_knob(fact) and key not in spoken_of
-        )
+        counted = {knob.id for knob in load_knowledge().knobs if knob.counted}
+        moving = (one for one in settings.items() if any(what.startswith("gpu") for what in one[1].moves.values()))
+        idle = (key for key, fact in moving if counted.isdisjoint((fact.knob, *fact.also)))
+        _idle[known] = frozenset(key for key in idle if key not in spoken_of)
     return _idle[known]
-
-
-def _moves_gpu(fact: SettingFact) -> bool:
-    return any(what.startswith("gpu") for what in fact.moves.values())
-
-
-def _has_knob(fact: SettingFact) -> bool:
-    carried = {*(() if fact.knob is None else (fact.knob,)), *fact.also}
-    return not carried.isdisjoint(_counted_knobs())
 
 
 def _names(framework: Framework) -> Iterator[str]:

@@ -25,7 +25,8 @@ class _Walk:
 
 def _walk(tree: ast.Module) -> _Walk:
     """Kept with the tree: its readers ask some forty questions of it, and none of them adds a node."""
-    return tree.__dict__.get("walk") or tree.__dict__.setdefault("walk", _Walk(tree))
+    made: _Walk = tree.__dict__.get("walk") or tree.__dict__.setdefault("walk", _Walk(tree))
+    return made
 
 
 def every(tree: ast.AST, kind: type[N]) -> list[N]:
