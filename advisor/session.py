@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.crash.read import with_page
+from advisor.crash.log_facts import with_page
 from advisor.diagnosis.open_questions import FRAMEWORKS, as_spelled, without_foreign_versions
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say

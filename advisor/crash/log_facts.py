@@ -6,11 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
-from advisor.crash.evidence import Reading, ReadingKind, TopUser
+from msgspec.structs import replace
+
+from advisor.crash.command_lines import commands_in
+from advisor.crash.evidence import Crash, Reading, ReadingKind, TopUser
 from advisor.crash.finds import LogFind
-from advisor.crash.lines import LogLine
+from advisor.crash.lines import LogLine, read_line
 from advisor.crash.patterns import FieldValue, first_match, lines_with
 from advisor.crash.phase import phase_of_texts
+from advisor.crash.statements import A_PAGE
 from advisor.crash.tracebacks import Trace
 from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, host_percent, is_pinning
 from advisor.knowledge.schema import (
@@ -21,8 +25,10 @@ from advisor.knowledge.schema import (
     LogCount,
     PlatformMark,
     Project,
+    Signatures,
     VersionMark,
 )
+from advisor.machine.ram_words import ram_of_page
 from advisor.redact import redact
 from advisor.regex import regex
 from advisor.units import GIB, KIB, MIB, read_size, show_bytes
@@ -443,3 +449,20 @@ def _size(text: str, unit: int) -> int | None:
     if text.isdigit() and len(text) < _LONG:
         return int(text) * unit
     return read_size(f"{text}iB") if re.fullmatch(r"\d{1,6}(?:\.\d{1,3})?[mgtMGT]", text) else None
+
+
+def with_page(crash: Crash, text: str, signatures: Signatures) -> Crash:
+    """The crash, with what a page that was given in the place of a launch tells of the machine where no log does."""
+    if len(text) > A_PAGE:
+        return crash
+    lines = [read_line(line.encode(), number) for number, line in enumerate(text.splitlines(), 1)]
+    spelled = signatures.statements.libraries if signatures.statements is not None else {}
+    listed_words = (one for one in commands_in(lines) if one.line.text.lstrip().startswith("["))
+    return replace(
+        crash,
+        command=next(listed_words, crash.command),
+        libraries={**listed_versions(lines, spelled), **crash.libraries},
+        gpu_names=crash.gpu_names or gpu_names_in(text),
+        counts={**counts_in(text, signatures.counts), **crash.counts},
+        host_total_bytes=crash.host_total_bytes or ram_of_page([line.text for line in lines]),
+    )
