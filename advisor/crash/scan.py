@@ -22,7 +22,6 @@ from advisor.crash.finds import AFTER, BEFORE, FAILURES, ContextStore, Find, Fin
 from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, ByteWindow, LogLine, glued_bar, without_codes
 from advisor.crash.log_reader import LogReader
 from advisor.crash.match import (
-    AdviceLines,
     Flood,
     SignatureMatch,
     Surroundings,
@@ -133,7 +132,6 @@ class _Scan:
         self.vain = Throttle(_ALIKE, _SHAPES)
         """Lines on which nothing matched, by what they read like but for their numbers."""
         self.pieces = tries_in_vain()
-        self.advice = AdviceLines()
         self.line_index: list[tuple[int, int]] = []
 
     def step(self, reader: LogReader, searcher: Searcher) -> bool:
@@ -227,33 +225,25 @@ class _Scan:
             return
         begin = begin if at - begin < _REACH else at - _BEFORE_A_HIT
         raw = window.copy(begin, end)
-        alike = raw.translate(_ANY_DIGIT)
-        shape = hash(alike)
-        if self.vain.exhausted(shape) or self.advice.counted(alike, self.counts):
+        shape = hash(raw.translate(_ANY_DIGIT))
+        if self.vain.exhausted(shape):
             return
         candidates = self.catalogue.candidates(without_codes(raw))
         if candidates and self._is_flood(candidates, window.start + begin, raw):
             return
-        matched = self._matches(begin, end, candidates) if candidates else []
-        if not matched:
+        if not candidates or not self._matches(begin, end, candidates):
             self.vain.note(shape)
-        elif len(matched) == 1:
-            self.advice.note(alike, matched[0].ready, matched[0].match)
 
-    def _matches(self, begin: int, end: int, candidates: tuple[Ready, ...]) -> list[SignatureMatch]:
-        """Test the signatures on every line between two ends; those that matched."""
-        window, number = self.window, self.window.number_at(begin)
-        count = len(window.lines_at(begin, end, number))
-        every = [Surroundings(window, begin, end, number, index) for index in range(count)]
-        return [found for one in every if (found := self._test(one, candidates)) is not None]
-
-    def _test(self, around: Surroundings, candidates: tuple[Ready, ...]) -> SignatureMatch | None:
-        matched = match_around(around, candidates, self.pieces)
-        if matched is None:
-            return None
-        for one in (matched, *beside(matched, around, candidates)):
-            self._keep(one)
-        return matched
+    def _matches(self, begin: int, end: int, candidates: tuple[Ready, ...]) -> bool:
+        """Test the signatures on every line between two ends; whether one matched."""
+        window, number, matches = self.window, self.window.number_at(begin), False
+        for index in range(len(window.lines_at(begin, end, number))):
+            around = Surroundings(window, begin, end, number, index)
+            matched = match_around(around, candidates, self.pieces)
+            for one in (matched, *beside(matched, around, candidates)) if matched is not None else ():
+                self._keep(one)
+            matches = matches or matched is not None
+        return matches
 
     def _keep(self, matched: SignatureMatch) -> None:
         window, signature = self.window, matched.ready.signature
