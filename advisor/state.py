@@ -335,22 +335,10 @@ def state_of(
         planned = Planned.as_given(plan, situation)
     else:
         planned = Planned(spoken_of_now(partial(_planned, situation, done, script, index)))
-    state = State(
-        asked,
-        knowledge,
-        machine,
-        script,
-        index,
-        run,
-        crash,
-        now.ledger,
-        matches,
-        done.diagnosis,
-        planned,
-        answers,
-        situation,
-    )
-    return replace(state, measured=measured, logged=logged)
+    return State(
+        asked, knowledge, machine, script, index, run, crash, now.ledger, matches, done.diagnosis, planned, answers,
+        situation, measured, logged,
+    )  # fmt: skip
 
 
 def _least_card(run: Run, machine: Machine) -> int:

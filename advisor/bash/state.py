@@ -309,6 +309,11 @@ class TracedCommand(Struct, frozen=True):
     calls: tuple[int, ...] = ()
     """Where the functions are called in which it stands, the outermost first."""
 
+    @property
+    def directory(self) -> str:
+        """`folder`, as the system's calls take it."""
+        return self.folder.decode("utf-8", "surrogateescape")
+
 
 class Use(Struct, frozen=True):
     """A literal and what it has a part in: argument `field` of command `number`, or `label` where it is no command."""

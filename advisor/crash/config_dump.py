@@ -39,7 +39,7 @@ _ENTRY = regex(r"\s{0,200}\{?(?P<quote>['\"])(?P<key>[A-Za-z_]\w{0,60})(?P=quote
 _ENDS = regex(rf"({_PLAIN}|None)[\s,}}\]]*$")
 """A key of a dictionary that pprint breaks over lines, and a plain value to the end of its line."""
 _LEAST = 3
-"""Such lines of one process that are a configuration (judgement)."""
+"""Such lines of one process, or of a list, that are a configuration; fewer are sentences (judgement)."""
 _ON_ONE_LINE = regex(r"\b(\w{0,40}(?:Arguments|Config|Namespace)\([A-Za-z_]\w*=.*\))\s*$")
 _HYDRA = regex(r"^[+~]{0,2}([A-Za-z_][\w./@-]{0,200})=(.*)$", re.DOTALL)
 _ASKED = regex(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
@@ -95,9 +95,9 @@ def _by_columns(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         if (row := list(_row(line.text))) and (row[-1][2] is not None or len(row) > 1 or within):
             open_rows.setdefault(line.process, []).extend(row)
         elif not line.text[:1].isspace():
-            yield from _nested(open_rows.pop(line.process, ()))
+            yield from _of_rows(open_rows.pop(line.process, ()))
     for rows in open_rows.values():
-        yield from _nested(rows)
+        yield from _of_rows(rows)
 
 
 def _row(text: str) -> Iterator[tuple[int, str, str | None]]:
@@ -109,18 +109,24 @@ def _row(text: str) -> Iterator[tuple[int, str, str | None]]:
         yield found.start("quote"), found["key"], value and value[1]
 
 
-def _nested(rows: Sequence[tuple[int, str, str | None]]) -> Iterator[tuple[str, str]]:
-    """Names joined with dots; what stands deeper than any key that is seen above it has lost its section."""
-    least, above = min((column for column, _, _ in rows), default=0), list[tuple[int, str]]()
+def _of_rows(rows: Sequence[tuple[int, str, str | None]]) -> Iterator[tuple[str, str]]:
+    """What stands deeper than any key that is seen above it has lost its section."""
+    for key, value in _joined(rows, min((column for column, _, _ in rows), default=0)):
+        yield key, _as_text(_parsed(value))
+
+
+def _joined(rows: Sequence[tuple[int, str, str | None]], top: int | None = None) -> Iterator[tuple[str, str]]:
+    """Names joined with dots, of rows enough to be a configuration. `top`: the column of those that need no section."""
+    above = list[tuple[int, str]]()
     for column, key, value in rows if len(rows) >= _LEAST else ():
         while above and above[-1][0] >= column:
             above.pop()
-        if not above and column > least:
+        if top is not None and column > top and not above:
             continue
         if value is None:
             above.append((column, key))
         else:
-            yield ".".join([*(name for _, name in above), key]), _as_text(_parsed(value))
+            yield ".".join([*(name for _, name in above), key]), value
 
 
 _MODEL_CONFIG = regex(r"^(?!.*(?i:critic|reward|generat)).*\b[A-Z]\w{1,40}Config \{\s*$")
@@ -313,8 +319,6 @@ _YAML = regex(rf"^(?P<indent> {{0,40}}){_KEY} {{0,40}}:(?: +{_VALUE})?,?\s*$")
 _ITEM = regex(r"^ {0,40}- ")
 _TABLE = regex(rf"^(?:wandb: ?)?\s*[|│┃║]\s*{_KEY}\s*[|│┃║]\s*{_VALUE}\s*[|│┃║]\s*$")
 _POINT = regex(rf"^(?:wandb: ?)?\s*(?:[-*•+] )?{_KEY} ?(?:=|:|->) ?{_VALUE}\s*$")
-_LEAST_ROWS = 3
-"""Lines in a row that make a list; fewer are sentences."""
 _METRICS = regex(r"^-?\d+\.\d{4,}$")
 """Values of results."""
 _QUOTES = "'\""
@@ -328,14 +332,14 @@ def listed_settings(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         if row is None and line.process == process and _ITEM.match(line.text):
             continue  # an item of a list that is some key's value
         if row is None or line.process != process:
-            yield from _settings(rows)
+            yield from _listed(rows)
             rows, process = [], line.process
         if row is not None:
             rows.append(row)
         elif (pairs := _PAIRS.match(line.text)) is not None:
             told = [pair.rstrip(",").partition("=") for pair in pairs[1].split()]
             yield from ((key, value) for key, _, value in told if _OF_MEMORY.search(key))
-    yield from _settings(rows)
+    yield from _listed(rows)
 
 
 _PAIRS = regex(r"^(?:\[[^\]]{1,60}\] ?|INFO:? ?)*((?:[a-z_][\w.]{1,60}=[^\s=,]{1,80}(?:, ?| |$)){2,40})\s*$")
@@ -350,12 +354,7 @@ def _listed_row(text: str) -> tuple[int, str, str | None] | None:
     return None if found is None else (len(found.groupdict().get("indent", "")), found["key"], found["value"])
 
 
-def _settings(rows: Sequence[tuple[int, str, str | None]]) -> Iterator[tuple[str, str]]:
-    above: list[tuple[int, str]] = []
-    for indent, key, value in rows if len(rows) >= _LEAST_ROWS else ():
-        while above and above[-1][0] >= indent:
-            above.pop()
-        if value is None:
-            above.append((indent, key))
-        elif not _METRICS.match(value):
-            yield ".".join([*(name for _, name in above), key]), value.strip().rstrip(",").strip(_QUOTES)
+def _listed(rows: Sequence[tuple[int, str, str | None]]) -> Iterator[tuple[str, str]]:
+    for key, value in _joined(rows):
+        if not _METRICS.match(value):
+            yield key, value.strip().rstrip(",").strip(_QUOTES)

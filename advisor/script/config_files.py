@@ -90,10 +90,10 @@ def follow(
         written = find_written(command.files, named.name, command.folder)
         if written is None:
             beside = posixpath.dirname(program) if named.composed and program.endswith(".py") else ""
-            _read(files, named, base, command.folder.decode("utf-8", "surrogateescape"), out, beside)
+            _read(files, named, base, command.directory, out, beside)
         else:
             _read_written(files, named, written, out)
-    follow_linked(files, base, command.folder.decode("utf-8", "surrogateescape"), out, own)
+    follow_linked(files, base, command.directory, out, own)
     told = _by_options(launcher, unread)
     out.settings = [*(one for one in out.settings if one.key not in told), *told.values()]
     return out
@@ -186,10 +186,8 @@ def is_given(files: Files, command: TracedCommand, found: LauncherMatch, base: P
     if not found.program.endswith(".py") or is_other_work(found.program):
         return False
     named = (each.value for each in read_arguments(command.fields, found.arguments) if each.key in OPTIONS)
-    folder = command.folder.decode("utf-8", "surrogateescape")
-    return any(
-        isinstance(name, str) and name.endswith(_YAML) and files.candidates(name, base, folder) for name in named
-    )
+    configs = (name for name in named if isinstance(name, str) and name.endswith(_YAML))
+    return any(files.candidates(name, base, command.directory) for name in configs)
 
 
 _BUILDS = regex(rb"^(?!\s*(?:class|#)).*\b[A-Z]\w*Trainer\(", re.MULTILINE)
@@ -200,8 +198,7 @@ def builds_a_trainer(files: Files, command: TracedCommand, found: LauncherMatch,
     """Whether a Python file that is there makes a trainer: whatever it is called, it trains."""
     if not found.program.endswith(".py") or is_other_work(found.program):
         return False
-    folder = command.folder.decode("utf-8", "surrogateescape")
-    for path in files.candidates(found.program, base, folder):
+    for path in files.candidates(found.program, base, command.directory):
         with suppress(OSError), path.open("rb") as file:
             return _BUILDS.search(file.read(_MOST_READ)) is not None
     return False

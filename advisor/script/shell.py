@@ -244,7 +244,7 @@ def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLau
         leaves_open=bool(unlisted) or bool(followed.not_found),
         not_found=followed.not_found,
         loose=tuple(map(_text, loose)),
-        folder=command.folder.decode("utf-8", "surrogateescape"),
+        folder=command.directory,
         launcher_unread=unread,
         spreads=spreads,
         processes=None if counted or _COUNTED_OUTSIDE in command.environment else found.processes,
