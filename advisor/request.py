@@ -386,8 +386,7 @@ def earlier_run(
         if key in facts and facts[key].knob is not None and key in printed and not same_text(text, printed[key])
     }
     main = script.documents[0]
-    written, logged = ([f.stat().st_mtime for f in files if f.is_file()] for files in ([main.path], logs))
-    if written and logged and written[0] > max(logged):
+    if _was_written_after(main.path, logs):
         commented = values_before(main.data.decode(errors="replace"))
         settings = {key: old for key, old in commented.items() if key in facts}
         variables = {f"${key}": old for key, old in commented.items() if key in known.framework.environment}
@@ -406,6 +405,11 @@ def earlier_run(
     return Earlier(then, said)
 
 
+def _was_written_after(script: Path, logs: Sequence[Path]) -> bool:
+    written, logged = ([f.stat().st_mtime for f in files if f.is_file()] for files in ([script], logs))
+    return bool(written and logged) and written[0] > max(logged)
+
+
 def limit_before(logs: Sequence[Path], script: Script | None, asked: BatchMemory | None, crash: Crash) -> str:
     """That a job which its limit ended may have had another one than the script asks for now; "" where nothing says so.
     The log prints the limit, or the script was written after the log."""
@@ -421,9 +425,8 @@ def limit_before(logs: Sequence[Path], script: Script | None, asked: BatchMemory
             then=show_bytes(printed),
             **told,
         )
-    texts = [one.path for one in script.documents if one.kind == "shell"][:1]
-    written, logged = ([f.stat().st_mtime for f in files if f.is_file()] for files in (texts, logs))
-    if not (written and logged and written[0] > max(logged)):
+    shell = next((one.path for one in script.documents if one.kind == "shell"), None)
+    if shell is None or not _was_written_after(shell, logs):
         return ""
     return say(
         "The script was written after the log: that the job was ended at {option} ({place}) is not known. If it asked "
