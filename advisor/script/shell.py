@@ -383,7 +383,7 @@ _IDS = regex(r"\d{1,3}(?:,\d{1,3})*")
 def shared_cards(reading: ShellReading, draft: ShellLaunch) -> tuple[str, ...]:
     """That an engine which the script starts by another command is given cards of this launch, a sentence each."""
     own, told = _visible(draft.command), []
-    for command in reading.trace.commands:
+    for command in reading.trace.commands if own else ():
         words = [text for word in command.fields[:4] if (text := _text(word.pieces))]
         both = sorted(own & (ids := _visible(command)))
         if command.number not in draft.group and both and ids != own and any(map(_SERVES.search, words)):
