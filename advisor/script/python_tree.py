@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 N = TypeVar("N", bound=ast.AST)
 
 
-class _Walk:
+class _TreeIndex:
     """One walk through a file: its nodes by kind, outer ones first, and what each of them stands in."""
 
     def __init__(self, tree: ast.Module) -> None:
@@ -23,22 +23,22 @@ class _Walk:
                 self.parents[id(child)] = node
 
 
-def _walk(tree: ast.Module) -> _Walk:
+def _index(tree: ast.Module) -> _TreeIndex:
     """Kept with the tree: its readers ask some forty questions of it, and none of them adds a node."""
-    made: _Walk = tree.__dict__.get("walk") or tree.__dict__.setdefault("walk", _Walk(tree))
+    made: _TreeIndex = tree.__dict__.get("walk") or tree.__dict__.setdefault("walk", _TreeIndex(tree))
     return made
 
 
 def every(tree: ast.AST, kind: type[N]) -> list[N]:
     """The nodes of a kind, outer ones first; of `ast.AST` all."""
     if isinstance(tree, ast.Module):
-        return _walk(tree).by_kind.get(kind, [])
+        return _index(tree).by_kind.get(kind, [])
     return [node for node in ast.walk(tree) if isinstance(node, kind)]
 
 
 def parents(tree: ast.Module) -> dict[int, ast.AST]:
     """`id` of a node → the node that it stands in."""
-    return _walk(tree).parents
+    return _index(tree).parents
 
 
 def called(call: ast.Call) -> str:
