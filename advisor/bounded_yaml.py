@@ -26,10 +26,8 @@ class UnboundedYamlError(ValueError):
 
 
 def check_bounds(text: str | bytes, most: int | None = None) -> None:
-    """Raises UnboundedYamlError, and yaml.YAMLError where it is not YAML. Time is linear in the text.
-
-    `most`: how many values the text may hold, each alias spelled out; by default what it has bytes for, and some more.
-    """
+    """Raises UnboundedYamlError, and yaml.YAMLError where it is not YAML. Time is linear in the text. `most`: how many
+    values the text may hold, each alias spelled out; by default what it has bytes for, and some more."""
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

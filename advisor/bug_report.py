@@ -26,9 +26,7 @@ _TERMINAL = ("TERM", "COLORTERM", "TERM_PROGRAM", "LANG", "LC_ALL", "NO_COLOR", 
 
 def write_bug_report(error: Exception, words: Sequence[str]) -> str:
     """Write what happened to the temporary folder, for this user alone; returns the sentence for stderr. Never raises.
-
-    `words`: what the program was called with.
-    """
+    `words`: what the program was called with."""
     show_secrets(False)  # the file is meant to be sent, whatever was asked for on the screen
     said = clean_line(redact(clean_line(f"{type(error).__name__}: {error}")), 300)
     try:

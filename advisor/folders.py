@@ -45,10 +45,8 @@ def own_bytes(file: Path) -> bytes:
 
 
 def keep(file: Path, data: bytes) -> None:
-    """Write a file of the cache, whole or not at all, and drop the oldest of its kind ("knowledge-…").
-
-    Best effort: a read-only home only costs time.
-    """
+    """Write a file of the cache, whole or not at all, and drop the oldest of its kind ("knowledge-…"). Best effort: a
+    read-only home only costs time."""
     import tempfile
 
     with suppress(OSError):

@@ -76,11 +76,9 @@ def text_of(asked: SessionRequest, name: GivenName) -> str:
 
 
 def with_text(asked: SessionRequest, name: GivenName, text: str, package: str = "") -> SessionRequest:
-    """The request with one thing said otherwise; "": it is not said any more.
-
-    `package`: whose version "version" is. Raises ValueError, one sentence, for what is not written as it should be;
-    what it names is looked for only when the session is opened.
-    """
+    """The request with one thing said otherwise; "": it is not said any more. `package`: whose version "version" is.
+    Raises ValueError, one sentence, for what is not written as it should be; what it names is looked for only when the
+    session is opened."""
     text = clean_line(text.strip(), LONGEST)
     if name in ("libraries", "was"):
         return replace(asked, **{name: tuple(text.replace(",", " ").split())})

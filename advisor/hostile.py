@@ -28,9 +28,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 def clean(text: str, limit: int = LINE_LIMIT) -> str:
     """`text` without control sequences, control characters, bidi controls and lone surrogates; tabs and newlines stay.
-
-    Longer than `limit` characters it is cut and ends in "…". O(len(text)).
-    """
+    Longer than `limit` characters it is cut and ends in "…". O(len(text))."""
     if text.isascii() and text.isprintable():  # the common line: nothing to do
         return text if len(text) <= limit else _cut(text, limit)
     kept = _CONTROL_SEQUENCES.sub("", text[: limit * 4 + _SECRET])

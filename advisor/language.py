@@ -31,19 +31,15 @@ class _Spoken:
 
 
 def rename(renamed: Callable[[str], str] | None) -> None:
-    """Put every text of ours through `renamed` before its fields are filled, from now on; None: leave them alone.
-
-    For names of things that another vendor's software calls otherwise. What stands in a field (a quoted line, a key of
-    the user's) keeps its own words.
-    """
+    """Put every text of ours through `renamed` before its fields are filled, from now on; None: leave them alone. For
+    names of things that another vendor's software calls otherwise. What stands in a field (a quoted line, a key of the
+    user's) keeps its own words."""
     _Spoken.renamed = renamed
 
 
 def speak(language: str, catalogue: Mapping[str, str] | None = None) -> None:
-    """Say everything in `language` from now on. Raises ValueError where there is no such language.
-
-    `catalogue`: in place of the files beside this one, for a process that has no files of ours.
-    """
+    """Say everything in `language` from now on. Raises ValueError where there is no such language. `catalogue`: in
+    place of the files beside this one, for a process that has no files of ours."""
     if language not in LANGUAGES:
         raise ValueError(language)
     if catalogue is None:
@@ -157,10 +153,8 @@ def _translated(text: str) -> str:
 
 
 def read_catalogue(folder: Path, files: str = "*.json") -> dict[str, str]:
-    """Every pair of the folder's JSON files, or of those so named; {} where there is no such folder.
-
-    A damaged file is left out.
-    """
+    """Every pair of the folder's JSON files, or of those so named; {} where there is no such folder. A damaged file is
+    left out."""
     import json
 
     pairs: dict[str, str] = {}

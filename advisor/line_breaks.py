@@ -36,10 +36,8 @@ def cut_left(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, first: int | None = None, longest: int = 4000) -> list[str]:
-    """A paragraph in lines of at most `width` columns, its first in `first`; longer words are broken.
-
-    `longest` characters are read. O(len(text)).
-    """
+    """A paragraph in lines of at most `width` columns, its first in `first`; longer words are broken. `longest`
+    characters are read. O(len(text))."""
     first = width if first is None else first
     lines: list[str] = []
     room = first

@@ -25,13 +25,12 @@ from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before
-from advisor.run.agreement import agreement, same_text
-from advisor.run.counted import cards_counted, cards_seen
 from advisor.run.dialect import Recognised, recognise
-from advisor.run.general import cards_of, visible_cards
-from advisor.run.natives import native
+from advisor.run.natives import agreement, native, same_text
 from advisor.run.run import Knob
+from advisor.run.seen_launch import cards_counted, cards_seen
 from advisor.run.shape import is_name
+from advisor.run.topology import cards_of, visible_cards
 from advisor.script.document import Setting
 from advisor.script.launch import Launch, Script
 from advisor.script.printed import printed_launch
@@ -127,9 +126,7 @@ def read_crash(logs: Sequence[Path], knowledge: Knowledge, tell: OnProgress, wor
 
 def read_crash_of(asked: SessionRequest, knowledge: Knowledge, tell: OnProgress, ends: Crash | None = None) -> Crash:
     """What the logs prove; where they leave it open, Ray's own logs too: those in the record, or of the dead worker.
-
-    `ends`: what their ends prove; where these are all of them, they are not read again.
-    """
+    `ends`: what their ends prove; where these are all of them, they are not read again."""
     whole = ends is not None and not ends.preliminary and not asked.words
     crash = ends if ends is not None and whole else read_crash(asked.logs, knowledge, tell, asked.words)
     if crash.verdict != "unclear":
@@ -230,10 +227,8 @@ def _logged_launch(crash: Crash, place: str = "") -> Launch | None:
 def pick_launch(
     script: Script | None, crash: Crash, asked: SessionRequest, knowledge: Knowledge, libraries: Mapping[str, str]
 ) -> tuple[Recognised, int]:
-    """The launch asked for; else, of those a dialect knows, the one the log agrees with best; else the first.
-
-    Where no script has one, it is the log's that is recognised.
-    """
+    """The launch asked for; else, of those a dialect knows, the one the log agrees with best; else the first. Where no
+    script has one, it is the log's that is recognised."""
     launches = script.launches if script is not None else ()
     if asked.launch is not None and not 0 <= asked.launch < len(launches):
         asked_for = {"number": asked.launch + 1, "file": asked.script, "count": len(launches)}
@@ -380,10 +375,8 @@ class Earlier(Struct, frozen=True):
 def earlier_run(
     logs: Sequence[Path], script: Script | None, launch: Launch | None, crash: Crash, known: Recognised
 ) -> Earlier:
-    """The settings that the log's run had and this script no longer has, with a sentence on them.
-
-    Either the log prints other values, or `fix` changed the script after the log was written: its comments have both.
-    """
+    """The settings that the log's run had and this script no longer has, with a sentence on them. Either the log prints
+    other values, or `fix` changed the script after the log was written: its comments have both."""
     if script is None or launch is None or not logs or not crash.evidence or known.framework is None:
         return Earlier({})
     facts, printed = known.framework.settings, {native(key): text for key, text in crash.settings.items()}
@@ -394,8 +387,7 @@ def earlier_run(
         if key in facts and facts[key].knob is not None and key in printed and not same_text(text, printed[key])
     }
     main = script.documents[0]
-    written, logged = ([f.stat().st_mtime for f in files if f.is_file()] for files in ([main.path], logs))
-    if written and logged and written[0] > max(logged):
+    if _was_written_after(main.path, logs):
         commented = values_before(main.data.decode(errors="replace"))
         settings = {key: old for key, old in commented.items() if key in facts}
         variables = {f"${key}": old for key, old in commented.items() if key in known.framework.environment}
@@ -414,11 +406,14 @@ def earlier_run(
     return Earlier(then, said)
 
 
+def _was_written_after(script: Path, logs: Sequence[Path]) -> bool:
+    written, logged = ([f.stat().st_mtime for f in files if f.is_file()] for files in ([script], logs))
+    return bool(written and logged) and written[0] > max(logged)
+
+
 def limit_before(logs: Sequence[Path], script: Script | None, asked: BatchMemory | None, crash: Crash) -> str:
     """That a job which its limit ended may have had another one than the script asks for now; "" where nothing says so.
-
-    The log prints the limit, or the script was written after the log.
-    """
+    The log prints the limit, or the script was written after the log."""
     if asked is None or script is None or not crash.evidence:
         return ""
     told = {"option": f"{asked.option}={asked.text}", "place": f"{asked.file}:{asked.line}"}
@@ -431,9 +426,8 @@ def limit_before(logs: Sequence[Path], script: Script | None, asked: BatchMemory
             then=show_bytes(printed),
             **told,
         )
-    texts = [one.path for one in script.documents if one.kind == "shell"][:1]
-    written, logged = ([f.stat().st_mtime for f in files if f.is_file()] for files in (texts, logs))
-    if not (written and logged and written[0] > max(logged)):
+    shell = next((one.path for one in script.documents if one.kind == "shell"), None)
+    if shell is None or not _was_written_after(shell, logs):
         return ""
     return say(
         "The script was written after the log: that the job was ended at {option} ({place}) is not known. If it asked "

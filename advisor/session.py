@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.crash.read import with_page
+from advisor.crash.log_facts import with_page
 from advisor.diagnosis.open_questions import FRAMEWORKS, as_spelled, without_foreign_versions
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
@@ -205,10 +205,8 @@ def patch(state: State, more: Sequence[EditRequest] = ()) -> Patch:
 
 
 def asked_otherwise(state: State, asked: SessionRequest) -> State:
-    """The session on another request, with its switches and numbers; logs are read only where others are named.
-
-    Raises what `open_session` raises.
-    """
+    """The session on another request, with its switches and numbers; logs are read only where others are named. Raises
+    what `open_session` raises."""
     before = state.asked
     asked = replace(asked, cards_named=asked.gpus != before.gpus)
     script = read_launches(asked.script, state.knowledge) if asked.script is not None else None

@@ -43,11 +43,9 @@ MOST_AT_ONCE = 4
 
 
 def run(parsed: argparse.Namespace) -> int:
-    """Run the app until the user leaves. Returns 0, or 2 where the input could not be read (said on stderr).
-
-    The caller has made sure that there is a terminal. After saving, the next command is printed where it can be copied.
-    Raises Refusal for unusable arguments, and what was a bug of ours after the terminal is as it was.
-    """
+    """Run the app until the user leaves. Returns 0, or 2 where the input could not be read (said on stderr). The caller
+    has made sure that there is a terminal. After saving, the next command is printed where it can be copied. Raises
+    Refusal for unusable arguments, and what was a bug of ours after the terminal is as it was."""
     config = read_config()
     if parsed.no_color:
         os.environ["NO_COLOR"] = "1"  # Textual decides while the app is built
@@ -100,10 +98,8 @@ def _plain_ascii(parsed: argparse.Namespace, config: Config) -> bool:
 
 
 def app_for(parsed: argparse.Namespace, config: Config, ends: Crash | None = None) -> AdvisorApp:
-    """The app, as arguments and configuration ask for it. `ends`: what the ends of the logs prove, once read.
-
-    Raises Refusal for unusable arguments.
-    """
+    """The app, as arguments and configuration ask for it. `ends`: what the ends of the logs prove, once read. Raises
+    Refusal for unusable arguments."""
     from advisor.machine.live import Gauges
     from advisor.tui.app import AdvisorApp
     from advisor.tui.ui_state import Offers

@@ -70,7 +70,6 @@ from advisor.request import (
     notes_on,
     prose_of,
 )
-from advisor.run.additions import no_place
 from advisor.run.arrival import why_unread
 from advisor.run.bound import keys_of_knobs
 from advisor.run.build import RunInputs
@@ -78,6 +77,7 @@ from advisor.run.dialect import Recognised
 from advisor.run.implied import shown_by_frames
 from advisor.run.natives import native
 from advisor.run.run import Run
+from advisor.run.seen_launch import no_place
 from advisor.run.unread import accelerates_own, printed_sharing, unread_sharding
 from advisor.script.launch import Launch, Script
 from advisor.watch.measured import Measured, measured_in, with_phase
@@ -186,10 +186,8 @@ class State(Struct, frozen=True):
         return next((step for step in self.diagnosis.path if step.question == SHARDING), None)
 
     def to_ask(self) -> tuple[str, ...]:
-        """Ids of the open questions on which cause or sums rest, the one that decides most first.
-
-        A documented case that agrees in every fact decides the cause, too.
-        """
+        """Ids of the open questions on which cause or sums rest, the one that decides most first. A documented case
+        that agrees in every fact decides the cause, too."""
         deciding, opened = self.deciding(), self.diagnosis.open_questions
         known = any(case.agree == case.of for case in self.diagnosis.cases)
         asked = [deciding.step.question] if deciding is not None and not known else []
@@ -343,22 +341,10 @@ def state_of(
         planned = Planned.as_given(plan, situation)
     else:
         planned = Planned(spoken_of_now(partial(_planned, situation, done, script, index)))
-    state = State(
-        asked,
-        knowledge,
-        machine,
-        script,
-        index,
-        run,
-        crash,
-        now.ledger,
-        matches,
-        done.diagnosis,
-        planned,
-        answers,
-        situation,
-    )
-    return replace(state, measured=measured, logged=logged)
+    return State(
+        asked, knowledge, machine, script, index, run, crash, now.ledger, matches, done.diagnosis, planned, answers,
+        situation, measured, logged,
+    )  # fmt: skip
 
 
 def _least_card(run: Run, machine: Machine) -> int:

@@ -11,14 +11,13 @@ from msgspec.structs import replace
 from advisor.bash.conditions import Condition, Operand
 from advisor.bash.dash import Ends, refuses_test
 from advisor.bash.expand import Expander
-from advisor.bash.output import printed
+from advisor.bash.output import printed, write
 from advisor.bash.parameters import SEPARATORS
 from advisor.bash.run import Shell
 from advisor.bash.state import CommandWord, Flow, FlowStatus, Variable
 from advisor.bash.syntax import Assignment, Simple
 from advisor.bash.text import Piece, ShellValue, cut, joined, known, sources, unknown, why_unknown, without_end
 from advisor.bash.words import Substitution, Word
-from advisor.bash.written import write
 from advisor.language import say
 from advisor.regex import regex
 
@@ -167,11 +166,13 @@ def _trap(shell: Shell, command: Simple, fields: list[CommandWord], expander: Ex
 
 
 def _shopt(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
-    texts = [item.text for item in fields[1:]]
-    if b"lastpipe" in texts and texts[0] in (b"-s", b"-u"):
-        shell.lastpipe = texts[0] == b"-s"
-    if b"expand_aliases" in texts and texts[0] in (b"-s", b"-u"):
-        shell.expands_aliases = texts[0] == b"-s"
+    """`shopt` and `alias`; a script follows its aliases only where it says so (`shopt -s expand_aliases`)."""
+    texts = [item.text for item in fields]
+    if texts[0] == b"alias":
+        shell.aliases.update(text.partition(b"=")[0] for text in texts[1:])
+    elif texts[1:2] in ([b"-s"], [b"-u"]):
+        shell.lastpipe = texts[1] == b"-s" if b"lastpipe" in texts else shell.lastpipe
+        shell.expands_aliases = texts[1] == b"-s" if b"expand_aliases" in texts else shell.expands_aliases
     return _next()
 
 
@@ -409,12 +410,6 @@ def _mapfile(shell: Shell, command: Simple, fields: list[CommandWord], expander:
     return _next(None)
 
 
-def _alias(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
-    """A script follows its aliases only where it says so (`shopt -s expand_aliases`)."""
-    shell.aliases.update(item.text.partition(b"=")[0] for item in fields[1:])
-    return _next()
-
-
 def _builtin(shell: Shell, command: Simple, fields: list[CommandWord], expander: Expander) -> FlowStatus:
     """`builtin NAME` and `command NAME`: past the functions of that name."""
     own = BUILTINS.get(fields[1].text) if len(fields) > 1 else None
@@ -441,11 +436,10 @@ BUILTINS: dict[bytes, Builtin] = {
     **dict.fromkeys((b"pwd", b"type", b"kill", b"jobs"), _unknown_status),
     **dict.fromkeys((b"cd", b"pushd", b"popd"), _cd),
     **dict.fromkeys((b"mapfile", b"readarray"), _mapfile),
-    b"alias": _alias,
     **dict.fromkeys((b"builtin", b"command"), _builtin),
     b"getopts": _getopts,
     b"trap": _trap,
-    b"shopt": _shopt,
+    **dict.fromkeys((b"shopt", b"alias"), _shopt),
     b"unset": _unset,
     b"set": _set,
     b"shift": _shift,

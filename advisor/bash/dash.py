@@ -70,10 +70,8 @@ def accepted(statements: Iterable[Statement], data: bytes, state: ShellState) ->
 
 
 def answer(name: bytes, texts: list[bytes]) -> bool | None:
-    """How a builtin fails that dash does not have, or not with these words; None where it does as bash does.
-
-    Raises Ends where it takes the script with it.
-    """
+    """How a builtin fails that dash does not have, or not with these words; None where it does as bash does. Raises
+    Ends where it takes the script with it."""
     if name in ABSENT:
         return False
     if name in _OPTIONS and any(_OPTIONS[name].fullmatch(text) for text in texts):

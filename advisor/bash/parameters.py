@@ -203,10 +203,8 @@ class Parameters:
         return (None, "") if element is None else (element.pieces, "")
 
     def subscript(self, span: tuple[int, int], variable: Variable) -> bytes | None:
-        """The key of an element, from bytes `span` between the brackets; None where it is not known.
-
-        An indexed array counts from its end where the number is negative.
-        """
+        """The key of an element, from bytes `span` between the brackets; None where it is not known. An indexed array
+        counts from its end where the number is negative."""
         if variable.associative:
             pieces = tuple(self.pieces(scan_quoted(self.text.data, *span, "brace")))
             return joined(pieces) if known(pieces) else None

@@ -13,8 +13,7 @@ from advisor.bash import dash
 from advisor.bash.batch_options import batch_variables
 from advisor.bash.conditions import Condition
 from advisor.bash.expand import Expander
-from advisor.bash.names import LONGEST_READ, assigned_names, known_end
-from advisor.bash.output import asks_for_ascend, command_output
+from advisor.bash.output import WRITES, asks_for_ascend, command_output, may_write, write
 from advisor.bash.parameters import is_empty_default
 from advisor.bash.patterns import change_case
 from advisor.bash.state import (
@@ -29,7 +28,7 @@ from advisor.bash.state import (
     Use,
     Variable,
 )
-from advisor.bash.syntax import Assignment, Simple, Statement
+from advisor.bash.syntax import LONGEST_READ, Assignment, Simple, Statement, assigned_names, known_end
 from advisor.bash.text import (
     ByteRange,
     OneWord,
@@ -49,7 +48,6 @@ from advisor.bash.text import (
 from advisor.bash.tree import parse, read_statements
 from advisor.bash.words import Exhausted, Word
 from advisor.bash.wrapped import filled_later, of_the_job, wrapped_environment
-from advisor.bash.written import WRITES, may_write, write
 from advisor.language import mark, say
 from advisor.regex import regex
 
@@ -174,8 +172,7 @@ class Shell(Struct):
 
     def overwritten(self, state: ShellState, by: str, told: str = "") -> None:
         """Note that something ran of which nobody knows what it set: what the literals of variables decide is not
-        certain from here on, so that no change can rest on them.
-        """
+        certain from here on, so that no change can rest on them."""
         told = told or say("What {by} sets is not known: variables may have other values from there on.", by=by)
         if told not in self.notes:
             self.notes.append(told)
@@ -351,9 +348,6 @@ class Shell(Struct):
                 inside.positional = tuple(item for word in given for item in expander.fields(word))
             self.nested(body, inside)
 
-    def feed(self, body: ShellValue, shell: bytes, state: ShellState) -> None:
-        self.nested(body, self.shell_of_its_own(state.exported(), state, shell))
-
     def inner(self, found: LauncherMatch, fields: tuple[CommandWord, ...], inside: ShellState) -> None:
         """Shell text or a script file that a command runs in a shell of its own."""
         inside.positional = tuple(fields[found.arguments + 1 :])
@@ -399,10 +393,8 @@ class Shell(Struct):
             self.depth -= 4
 
     def follow(self, path: ShellValue, state: ShellState, *, executed: bool = False) -> Flow:
-        """Run another script in `state`: one on disk, or one that this script wrote from a heredoc.
-
-        `executed`: by the shell that its own first line names.
-        """
+        """Run another script in `state`: one on disk, or one that this script wrote from a heredoc. `executed`: by the
+        shell that its own first line names."""
         name = joined(path)
         written = state.files.get(state.path(name))
         if written is not None:

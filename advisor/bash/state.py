@@ -264,11 +264,9 @@ class Wrapped(Struct):
 
 
 class LauncherMatch(Struct, frozen=True):
-    """What a command line runs. Numbers are indices into its words.
-
-    `kind` "program": its arguments begin at `arguments`; "text": shell text stands in that word, from character `cut`
-    on; "file": a shell script. `wrapped` says what the commands around it do to its environment.
-    """
+    """What a command line runs. Numbers are indices into its words. `kind` "program": its arguments begin at
+    `arguments`; "text": shell text stands in that word, from character `cut` on; "file": a shell script. `wrapped` says
+    what the commands around it do to its environment."""
 
     kind: Literal["program", "text", "file"]
     program: str
@@ -310,6 +308,11 @@ class TracedCommand(Struct, frozen=True):
     """Variables that the loops around it may set in every round, and where the loop stands."""
     calls: tuple[int, ...] = ()
     """Where the functions are called in which it stands, the outermost first."""
+
+    @property
+    def directory(self) -> str:
+        """`folder`, as the system's calls take it."""
+        return self.folder.decode("utf-8", "surrogateescape")
 
 
 class Use(Struct, frozen=True):

@@ -33,11 +33,9 @@ class ByteRange(Struct, frozen=True):
 
 
 class Piece(Struct, frozen=True):
-    """A run of bytes of a value and where it comes from.
-
-    `place` is set where these very bytes stand in a document; `deps` are literals that a computed text derives from.
-    `reason` is not empty where the text is not known; `text` is then at best a guess, used only to look for files.
-    """
+    """A run of bytes of a value and where it comes from. `place` is set where these very bytes stand in a document;
+    `deps` are literals that a computed text derives from. `reason` is not empty where the text is not known; `text` is
+    then at best a guess, used only to look for files."""
 
     text: bytes
     place: ByteRange | None = None
@@ -187,10 +185,8 @@ class Segment(Struct, frozen=True):
 
 
 class Text(Struct, frozen=True):
-    """Shell text to be parsed: a whole document, a part of one, or a string built at run time.
-
-    `holes` are pieces that are not known; they stand in `data` as `HOLE`, their number and a byte 2.
-    """
+    """Shell text to be parsed: a whole document, a part of one, or a string built at run time. `holes` are pieces that
+    are not known; they stand in `data` as `HOLE`, their number and a byte 2."""
 
     data: bytes
     segments: tuple[Segment, ...]

@@ -10,12 +10,11 @@ from advisor.bash import dash, syntax
 from advisor.bash.builtins import BUILTINS
 from advisor.bash.conditions import Condition, read_double, undecided
 from advisor.bash.expand import MOST_FIELDS, Expander
-from advisor.bash.names import set_in_rounds
 from advisor.bash.output import filtered
 from advisor.bash.patterns import matches
 from advisor.bash.run import MAX_DEPTH, Shell
 from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, ShellTrace, Variable, merge
-from advisor.bash.syntax import Simple, Statement, Statements, is_test, shell_word
+from advisor.bash.syntax import Simple, Statement, Statements, is_test, set_in_rounds, shell_word
 from advisor.bash.text import ByteRange, Piece, ShellValue, Text, joined, known, sources, unknown
 from advisor.bash.words import Exhausted, Unterminated, Word
 from advisor.language import mark, say
@@ -104,7 +103,9 @@ class _Follower(Shell):
         match statement:
             case Simple():
                 # it runs beside the script, in a shell of its own
-                behind = statement.operator == b"&" or (state.dash and _writes_both(statement))
+                behind = statement.operator == b"&"
+                if state.dash:  # `command &> file` is a command in the background, and an empty one that makes the file
+                    behind = behind or any(one.operator in (b"&>", b"&>>") for one in statement.redirects)
                 return self.simple(statement, text, state.copy() if behind else state)
             case syntax.If():
                 self.last = True
@@ -145,7 +146,8 @@ class _Follower(Shell):
         for element in statement.elements:
             if runs and element is statement.elements[-1]:
                 if known(output):
-                    self.feed(tuple(output), shell_word(statement.elements[-1]), state)
+                    shell = shell_word(statement.elements[-1])
+                    self.nested(tuple(output), self.shell_of_its_own(state.exported(), state, shell))
                 else:
                     self.notes.append(say("what a pipe hands to a shell is not known; it may start and set more."))
             if outer is not None or runs:
@@ -253,8 +255,7 @@ class _Follower(Shell):
 
     def asks_for_input(self, condition: Statements, body: Statements, text: Text, state: ShellState) -> bool:
         """Whether a condition looks at arguments of the script, and none were given to us, or at variables that are
-        empty unless they come from outside. Those are then not known.
-        """
+        empty unless they come from outside. Those are then not known."""
         if not condition:
             return False
         end = body[0].start if body else condition[0].start + 200
@@ -435,17 +436,10 @@ def trace(
     find_command: FindCommand,
     by_dash: bool = False,
 ) -> ShellTrace:
-    """Follow the script at `path`, document number `doc`, from its first line to its last.
-
-    `arguments` are what it is given, `load` finds files that it sources and runs, `find_command` says what a command
-    line launches, `by_dash` whether `sh` is taken to be dash. Raises Unterminated where a quote never closes.
-    """
+    """Follow the script at `path`, document number `doc`, from its first line to its last. `arguments` are what it is
+    given, `load` finds files that it sources and runs, `find_command` says what a command line launches, `by_dash`
+    whether `sh` is taken to be dash. Raises Unterminated where a quote never closes."""
     state = ShellState(positional=tuple(CommandWord((Piece(text),)) for text in arguments) or None, script=path)
     shell = _Follower(load, find_command, by_dash)
     shell.script(doc, data, state)
     return ShellTrace(shell.commands, shell.uses, shell.notes, shell.whole, shell.by_sh, shell.ended)
-
-
-def _writes_both(command: Simple) -> bool:
-    """`command &> file`: a command behind which `&` stands, and an empty one that makes the file."""
-    return any(redirect.operator in (b"&>", b"&>>") for redirect in command.redirects)

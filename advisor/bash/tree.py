@@ -56,10 +56,8 @@ def _parser() -> Parser:
 
 @lru_cache(maxsize=32)
 def parse(data: bytes) -> Statements:
-    """The statements of a shell text, read as far as that goes. Raises Exhausted where there are too many.
-
-    The last texts are kept, because a loop runs the same one over and over.
-    """
+    """The statements of a shell text, read as far as that goes. Raises Exhausted where there are too many. The last
+    texts are kept, because a loop runs the same one over and over."""
     return _Converter(data).block(_tree(data).children, 0)
 
 
@@ -83,10 +81,8 @@ def _tree(data: bytes) -> Node:
 
 
 def read_statements(data: bytes) -> Iterator[Statement]:
-    """The statements of a script, each read when it is asked for.
-
-    Raises Unterminated where a quote or bracket never closes, and Exhausted where reading on is not worth the time.
-    """
+    """The statements of a script, each read when it is asked for. Raises Unterminated where a quote or bracket never
+    closes, and Exhausted where reading on is not worth the time."""
     readable = _readable(data)
     root = _tree(data[:readable])
     nodes = root.children
@@ -103,8 +99,7 @@ def read_statements(data: bytes) -> Iterator[Statement]:
 
 def _readable(data: bytes) -> int:
     """How many bytes of a script the grammar is given: all, unless quotes and brackets are its main content, or it has
-    more lines than can be followed.
-    """
+    more lines than can be followed."""
     if len(data) < _LARGE:
         return len(data)
     specials, lines = 0, 0

@@ -115,9 +115,7 @@ def skip_blanks(data: bytes, at: int) -> int:
 
 def scan_word(data: bytes, at: int, stop: bytes = b"") -> Word:
     """The word that starts at byte `at`. `stop` are operator bytes that belong to it here (parentheses in `[[ =~ ]]`).
-
-    Raises Unterminated for a quote or bracket that never closes, Exhausted for a word of too many parts.
-    """
+    Raises Unterminated for a quote or bracket that never closes, Exhausted for a word of too many parts."""
     parts: list[WordPart] = []
     start, size = at, len(data)
     while at < size:

@@ -30,11 +30,9 @@ def quote(text: str) -> str:
 
 
 def within(text: str, context: Context, *, own_word: bool, alone: bool) -> str | None:
-    """A text as it must be written at a place; None where it cannot stand there.
-
-    `own_word`: the place is in the command's own word, not in a variable that is expanded later;
-    `alone`: the value is a whole word, so that an empty one needs quotes.
-    """
+    """A text as it must be written at a place; None where it cannot stand there. `own_word`: the place is in the
+    command's own word, not in a variable that is expanded later; `alone`: the value is a whole word, so that an empty
+    one needs quotes."""
     if is_safe(text):
         return text
     if not own_word or "\0" in text:

@@ -16,8 +16,7 @@ from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
 from advisor.language import say, say_count
 from advisor.regex import regex
-from advisor.run.agreement import LOOSE, agreement, same_text
-from advisor.run.natives import native
+from advisor.run.natives import LOOSE, agreement, native, same_text
 from advisor.script.document import Setting, Span
 from advisor.script.launch import Launch
 

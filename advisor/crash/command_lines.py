@@ -49,11 +49,8 @@ _OF_A_LAUNCHER = ("exits with return code", "returned non-zero exit status", "di
 
 
 class PrintedCommand(Struct, frozen=True):
-    """A command as shell text, and the line of the log that prints it.
-
-    `whole` False: the line was cut before the command's end. `ranked`: it is the command of one rank, as a launcher
-    starts it on each card.
-    """
+    """A command as shell text, and the line of the log that prints it. `whole` False: the line was cut before the
+    command's end. `ranked`: it is the command of one rank, as a launcher starts it on each card."""
 
     text: str
     line: LogLine

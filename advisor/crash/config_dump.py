@@ -13,16 +13,15 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from advisor.crash.command_lines import commands_in, words_of
 from advisor.crash.lines import LogLine
-from advisor.crash.printed_lists import listed_settings
 from advisor.regex import regex
 from advisor.script.document import Document
-from advisor.script.pasted import blocks_in, variables_in
-from advisor.script.sentences import named_in_sentences
+from advisor.script.pasted import blocks_in, named_in_sentences, variables_in
 
 _LITERAL_LIMIT = 200_000
 _BLOCK_LINES = 1_500
@@ -40,7 +39,7 @@ _ENTRY = regex(r"\s{0,200}\{?(?P<quote>['\"])(?P<key>[A-Za-z_]\w{0,60})(?P=quote
 _ENDS = regex(rf"({_PLAIN}|None)[\s,}}\]]*$")
 """A key of a dictionary that pprint breaks over lines, and a plain value to the end of its line."""
 _LEAST = 3
-"""Such lines of one process that are a configuration (judgement)."""
+"""Such lines of one process, or of a list, that are a configuration; fewer are sentences (judgement)."""
 _ON_ONE_LINE = regex(r"\b(\w{0,40}(?:Arguments|Config|Namespace)\([A-Za-z_]\w*=.*\))\s*$")
 _HYDRA = regex(r"^[+~]{0,2}([A-Za-z_][\w./@-]{0,200})=(.*)$", re.DOTALL)
 _ASKED = regex(r"^--?([A-Za-z][\w.-]{1,80})(?:=(.*))?$", re.DOTALL)
@@ -64,19 +63,11 @@ _OMITTED = frozenset(("[...]", "{...}"))
 def settings_in(lines: Sequence[LogLine]) -> dict[str, str]:
     """Flat native keys → text. A full dump outranks overrides, overrides outrank a traced command line."""
     found: dict[str, str] = {}
-    lines_of = (_deepspeed_lines, _banners, _overrides, _command_lines, listed_settings)
-    for source in (_dumps, _by_columns, _argument_blocks, *lines_of):
+    for source in (_dumps, _by_columns, _argument_blocks, _own_lines, _overrides, _command_lines, listed_settings):
         for key, value in source(lines):
             if len(found) < _KEYS:
                 found.setdefault(key, value)
     return found
-
-
-def _banners(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
-    """The batch of a pass as transformers' Trainer prints it under "Running training"."""
-    for line in lines:
-        for match in _BANNER.finditer(line.text):
-            yield _BANNER_KEYS[match[1].lower()], match[2]
 
 
 def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
@@ -88,11 +79,8 @@ def _dumps(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         end, literal = _balanced(lines, index) if opens else (index, "")
         held = _parsed(literal) if opens else None
         # a metrics line is a flat dictionary on one line; a configuration is nested or spans many
-        if (
-            isinstance(held, Mapping)
-            and held
-            and (end - index > 2 or any(isinstance(v, Mapping) for v in held.values()))
-        ):
+        nested = isinstance(held, Mapping) and any(isinstance(v, Mapping) for v in held.values())
+        if isinstance(held, Mapping) and held and (end - index > 2 or nested):
             yield from flatten(held)
             index = max(end, index)
         index += 1
@@ -107,9 +95,9 @@ def _by_columns(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         if (row := list(_row(line.text))) and (row[-1][2] is not None or len(row) > 1 or within):
             open_rows.setdefault(line.process, []).extend(row)
         elif not line.text[:1].isspace():
-            yield from _nested(open_rows.pop(line.process, ()))
+            yield from _of_rows(open_rows.pop(line.process, ()))
     for rows in open_rows.values():
-        yield from _nested(rows)
+        yield from _of_rows(rows)
 
 
 def _row(text: str) -> Iterator[tuple[int, str, str | None]]:
@@ -121,18 +109,24 @@ def _row(text: str) -> Iterator[tuple[int, str, str | None]]:
         yield found.start("quote"), found["key"], value and value[1]
 
 
-def _nested(rows: Sequence[tuple[int, str, str | None]]) -> Iterator[tuple[str, str]]:
-    """Names joined with dots; what stands deeper than any key that is seen above it has lost its section."""
-    least, above = min((column for column, _, _ in rows), default=0), list[tuple[int, str]]()
+def _of_rows(rows: Sequence[tuple[int, str, str | None]]) -> Iterator[tuple[str, str]]:
+    """What stands deeper than any key that is seen above it has lost its section."""
+    for key, value in _joined(rows, min((column for column, _, _ in rows), default=0)):
+        yield key, _as_text(_parsed(value))
+
+
+def _joined(rows: Sequence[tuple[int, str, str | None]], top: int | None = None) -> Iterator[tuple[str, str]]:
+    """Names joined with dots, of rows enough to be a configuration. `top`: the column of those that need no section."""
+    above = list[tuple[int, str]]()
     for column, key, value in rows if len(rows) >= _LEAST else ():
         while above and above[-1][0] >= column:
             above.pop()
-        if not above and column > least:
+        if top is not None and column > top and not above:
             continue
         if value is None:
             above.append((column, key))
         else:
-            yield ".".join([*(name for _, name in above), key]), _as_text(_parsed(value))
+            yield ".".join([*(name for _, name in above), key]), value
 
 
 _MODEL_CONFIG = regex(r"^(?!.*(?i:critic|reward|generat)).*\b[A-Z]\w{1,40}Config \{\s*$")
@@ -152,11 +146,9 @@ def model_config_in(lines: Sequence[LogLine]) -> str:
 
 def _balanced(lines: Sequence[LogLine], index: int) -> tuple[int, str]:
     """The text of a block from its first brace to the one that closes it, lines of other processes left out."""
-    process = lines[index].process
-    first = lines[index].text
+    process, first = lines[index].process, lines[index].text
     parts = [first[first.index("{") :]]
-    depth = _depth(parts[0])
-    size = len(parts[0])
+    depth, size = _depth(parts[0]), len(parts[0])
     for at in range(index + 1, min(index + _BLOCK_LINES, len(lines))):
         if depth <= 0 or size > _LITERAL_LIMIT:
             return at - 1, "\n".join(parts)
@@ -179,16 +171,12 @@ def _parsed(literal: str) -> Any:
     """A dict or list from JSON or Python literals; None where it is neither, too large or too deep."""
     if len(literal) > _LITERAL_LIMIT:
         return None
-    try:
+    with suppress(ValueError, RecursionError):
         return json.loads(literal)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "invalid escape sequence" in a stranger's strings
-            return ast.literal_eval(literal)
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None
+    with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "invalid escape sequence" in a stranger's strings
+        return ast.literal_eval(literal)
+    return None
 
 
 def flatten(tree: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -236,10 +224,13 @@ def _keywords(call: str) -> Iterator[tuple[str, str]]:
             yield keyword.arg, _as_text(value)
 
 
-def _deepspeed_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+def _own_lines(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+    """DeepSpeed's lines, then the batch of a pass as transformers' Trainer prints it under "Running training"."""
     for line in lines:
         if " ..." in line.text and (match := _DEEPSPEED.match(line.text)):
             yield match[1], match[2].strip()
+    for line in lines:
+        yield from ((_BANNER_KEYS[match[1].lower()], match[2]) for match in _BANNER.finditer(line.text))
 
 
 def _overrides(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
@@ -311,12 +302,59 @@ def _assignments(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def _as_text(value: Any) -> str:
     """A configuration value as its file would spell it: true, false, null, 0.6, a comma-separated list in brackets."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "null"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
     if isinstance(value, (list, tuple)):
         return "[" + ",".join(_as_text(item) for item in value) + "]"
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{key}:{_as_text(item)}" for key, item in value.items()) + "}"
     return str(value)
+
+
+_VALUE = r"(?P<value>[^\s=:]\S{0,300}|\[[^\n]{0,300}\]|'[^'\n]{0,300}'|\"[^\"\n]{0,300}\")"
+"""One word, or what brackets or quotes hold: a sentence is no setting."""
+_KEY = r"(?P<key>[a-z_][a-z\d_./-]{0,80})"
+_YAML = regex(rf"^(?P<indent> {{0,40}}){_KEY} {{0,40}}:(?: +{_VALUE})?,?\s*$")
+"""One line of YAML, or of an aligned list: a key, and a value or a section below it."""
+_ITEM = regex(r"^ {0,40}- ")
+_TABLE = regex(rf"^(?:wandb: ?)?\s*[|│┃║]\s*{_KEY}\s*[|│┃║]\s*{_VALUE}\s*[|│┃║]\s*$")
+_POINT = regex(rf"^(?:wandb: ?)?\s*(?:[-*•+] )?{_KEY} ?(?:=|:|->) ?{_VALUE}\s*$")
+_METRICS = regex(r"^-?\d+\.\d{4,}$")
+"""Values of results."""
+_QUOTES = "'\""
+
+
+def listed_settings(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
+    """(key, text) of every list of at least three lines of one process; a section's keys are joined with dots."""
+    rows, process = list[tuple[int, str, str | None]](), ""
+    for line in lines:
+        row = _listed_row(line.text)
+        if row is None and line.process == process and _ITEM.match(line.text):
+            continue  # an item of a list that is some key's value
+        if row is None or line.process != process:
+            yield from _listed(rows)
+            rows, process = [], line.process
+        if row is not None:
+            rows.append(row)
+        elif (pairs := _PAIRS.match(line.text)) is not None:
+            told = [pair.rstrip(",").partition("=") for pair in pairs[1].split()]
+            yield from ((key, value) for key, _, value in told if _OF_MEMORY.search(key))
+    yield from _listed(rows)
+
+
+_PAIRS = regex(r"^(?:\[[^\]]{1,60}\] ?|INFO:? ?)*((?:[a-z_][\w.]{1,60}=[^\s=,]{1,80}(?:, ?| |$)){2,40})\s*$")
+"""A line of pairs and nothing else behind a logger's head."""
+_OF_MEMORY = regex(r"(?:dtype|precision|attn\w*|checkpointing|batch_size|workers|offload)$")
+"""What is taken of them: names that many a trainer has, and that tell none."""
+
+
+def _listed_row(text: str) -> tuple[int, str, str | None] | None:
+    """(indent, key, value or None) of one line of a list."""
+    found = _TABLE.match(text) or _YAML.match(text) or _POINT.match(text)
+    return None if found is None else (len(found.groupdict().get("indent", "")), found["key"], found["value"])
+
+
+def _listed(rows: Sequence[tuple[int, str, str | None]]) -> Iterator[tuple[str, str]]:
+    for key, value in _joined(rows):
+        if not _METRICS.match(value):
+            yield key, value.strip().rstrip(",").strip(_QUOTES)

@@ -12,10 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Evidence, EvidenceRole, TopUser
-from advisor.crash.lines import LogLine
+from advisor.crash.lines import ByteWindow, LineAt, LogLine
 from advisor.crash.match import SignatureMatch
 from advisor.crash.patterns import FieldValue, fields_of
-from advisor.crash.window import ByteWindow, LineAt
 from advisor.hostile import clean
 from advisor.knowledge.schema import Signature
 from advisor.redact import redact

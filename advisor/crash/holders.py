@@ -34,9 +34,9 @@ def with_holders(find: Find) -> Find:
 
 def contradicts(fields: Mapping[str, FieldValue]) -> bool:
     """Whether torch printed clearly more free memory than it asked for (rounding and 2 MiB blocks allowed for)."""
-    tried, free = _bytes(fields, "tried_bytes"), _bytes(fields, "free_bytes")
-    if tried is None or free is None or _is_limited(fields):
-        return False
+    tried, free, allowed, total = (_bytes(fields, f"{name}_bytes") for name in ("tried", "free", "allowed", "total"))
+    if tried is None or free is None or (allowed is not None and total is not None and allowed < total):
+        return False  # torch may use only a part of the card: what is free beyond that was not to be had
     return free - tried > max(64 * MIB, tried // 20)
 
 
@@ -48,16 +48,8 @@ def is_empty(fields: Mapping[str, FieldValue]) -> bool:
     return free >= _MANY * tried and 2 * free >= total
 
 
-def _is_limited(fields: Mapping[str, FieldValue]) -> bool:
-    """Whether torch may use only a part of the card: what is free beyond that was not to be had."""
-    allowed, total = _bytes(fields, "allowed_bytes"), _bytes(fields, "total_bytes")
-    return allowed is not None and total is not None and allowed < total
-
-
 ROUNDED = int(0.015 * (1 << 30))
 """Bytes that a difference of three sizes, each printed to a hundredth of a GiB, may be without meaning anything."""
-
-
 OWN_CONTEXT = int(1.5 * (1 << 30))
 """Bytes of a process's own context beside torch's pool (CUDA about 0.5 GiB, CANN about 1): where its sum is not
 printed, so much of the card proves no other process."""
@@ -65,8 +57,7 @@ printed, so much of the card proves no other process."""
 
 def held_by_others(fields: Mapping[str, FieldValue]) -> int | None:
     """What is neither free nor this process's. The driver of a container may know nothing of the process: then torch's
-    own pool counts, as where no process is printed.
-    """
+    own pool counts, as where no process is printed."""
     total, free = _bytes(fields, "total_bytes"), _bytes(fields, "free_bytes")
     process, pool = _bytes(fields, "process_bytes"), _pool(fields)
     if total is None or free is None:
@@ -101,10 +92,8 @@ def _bytes(fields: Mapping[str, FieldValue], name: str) -> int | None:
 
 
 def _process_bytes(rows: str, fields: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
-    """In a container torch lists itself among the others: it is the one that holds what it allocated.
-
-    `other_processes` names the others, the largest first.
-    """
+    """In a container torch lists itself among the others: it is the one that holds what it allocated. `other_processes`
+    names the others, the largest first."""
     compact = re.sub(r"\s+", "", rows)
     own = re.search(r"thisprocesshas(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)
     listed = re.findall(r"Process(\d+)has(\d[\d.]*(?:bytes|[KMGTPE]iB))", compact)

@@ -1,4 +1,4 @@
-"""Extracts what a log says on the way: versions, GPU names, frameworks, processes beside the failing one, readings."""
+"""Extracts what a log says on the way: versions, GPU names, frameworks, tables of processes, readings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 
-from advisor.crash.evidence import Reading, ReadingKind, TopUser
+from msgspec.structs import replace
+
+from advisor.crash.account import A_PAGE
+from advisor.crash.command_lines import commands_in
+from advisor.crash.evidence import Crash, Reading, ReadingKind, TopUser
 from advisor.crash.finds import LogFind
-from advisor.crash.lines import LogLine
-from advisor.crash.literals import first_match, lines_with
-from advisor.crash.patterns import FieldValue
+from advisor.crash.lines import LogLine, read_line
+from advisor.crash.patterns import FieldValue, first_match, lines_with
 from advisor.crash.phase import phase_of_texts
 from advisor.crash.tracebacks import Trace
 from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, host_percent, is_pinning
@@ -22,11 +25,13 @@ from advisor.knowledge.schema import (
     LogCount,
     PlatformMark,
     Project,
+    Signatures,
     VersionMark,
 )
+from advisor.machine.ram_words import ram_of_page
 from advisor.redact import redact
 from advisor.regex import regex
-from advisor.units import GIB, read_size
+from advisor.units import GIB, KIB, MIB, read_size, show_bytes
 from advisor.words import Phase, Platform
 
 _WHEEL = regex(r"site-packages/(?P<name>[A-Za-z][\w.]{1,60})-(?P<version>\d[\w.+]{0,30})\.(?:dist-info|egg)")
@@ -126,10 +131,8 @@ def libraries_in(text: str, marks: Sequence[VersionMark]) -> dict[str, str]:
 
 
 def dated_in(text: str, today: str) -> str:
-    """The last day on which a line was written, "2025-02-18"; "" where no line bears a time with its year.
-
-    A clock that is ahead of `today` is a wrong one.
-    """
+    """The last day on which a line was written, "2025-02-18"; "" where no line bears a time with its year. A clock that
+    is ahead of `today` is a wrong one."""
     days = {"-".join(found) for found in _DAY.findall(text)}
     return max((day for day in days if day <= today), default="")
 
@@ -264,10 +267,8 @@ def top_users(lines: Sequence[LogLine]) -> tuple[tuple[TopUser, ...], tuple[LogL
 
 
 def listed_users(printed: Iterable[Mapping[str, FieldValue]]) -> tuple[TopUser, ...]:
-    """The processes of Ray's newer list (name, pid and the memory each really used), largest first, each once.
-
-    None where they hold little of what is in use on the node: then it is the killed alone that is named.
-    """
+    """The processes of Ray's newer list (name, pid and the memory each really used), largest first, each once. None
+    where they hold little of what is in use on the node: then it is the killed alone that is named."""
     users: dict[int, TopUser] = {}
     node = 0
     for fields in printed:
@@ -293,11 +294,9 @@ def printed_tensor_bytes(lines: Sequence[LogLine]) -> int | None:
 
 
 def engine_processes(message: str, labels: Iterable[str]) -> dict[str, FieldValue]:
-    """`engine_process_bytes` and `engine_process` (its label) of the engines among the processes torch lists.
-
-    `labels`: who printed the lines of the run ("LLMRayActor pid=347860"). Ids of a container that the driver does not
-    share match none of them.
-    """
+    """`engine_process_bytes` and `engine_process` (its label) of the engines among the processes torch lists. `labels`:
+    who printed the lines of the run ("LLMRayActor pid=347860"). Ids of a container that the driver does not share match
+    none of them."""
     listed = _LISTED.findall(re.sub(r"\s+", "", message))  # a message may be wrapped anywhere, also inside a number
     named = (match for label in set(labels) for match in _NAMED.findall(label)) if listed else ()
     engines = {pid: f"{name} pid={pid}" for name, pid in named if _ENGINE.search(name)}
@@ -372,3 +371,98 @@ def fields_beside(judgement: Judgement, trace: Trace, placed: Sequence[LogFind])
     if isinstance(tried, int) and isinstance(asked, int) and abs(asked - tried) <= tried // 100:
         fields |= before[-1].find.fields
     return fields if reading is None else {**fields, **reading.find.fields, "witness_line": reading.number}
+
+
+_HELD = {"rss": KIB, "res": KIB}
+"""Columns of the RAM that a process holds, and the unit of a number without one (ps(1), top(1))."""
+_PAGE = 4 * KIB
+"""The unit of rss in the kernel's list, which also has total_vm (mm/oom_kill.c dump_tasks; pages of 4 KiB)."""
+_NAMES = ("command", "cmd", "args", "name")
+_HEAD = regex(r"\[?\s*pid\s*\]?", re.IGNORECASE)
+_STAMPED = regex(r"^.*?(?=\[\s*(?:pid|\d+)\s*\])", re.IGNORECASE)
+"""What the kernel's log writes before a row."""
+_TOLD, _LINES, _LONG = 12, 60, 14
+"""Rows that are told, lines that are looked at, digits of a number that is no size."""
+_LEAST = 256 * MIB
+"""Processes that hold less say nothing of a full node (judgement)."""
+_SMI = regex(
+    r"^\|\s{1,8}(?P<gpu>\d{1,2})\s+(?:(?:N/A|\d+)\s+){0,2}(?P<pid>\d{1,8})\s+(?:C|G|C\+G|M\+C)\s+(?P<name>\S.{0,200}?)\s+"
+    r"(?P<used>\d{1,7})\s?MiB\s*\|"
+)
+"""A row of nvidia-smi's processes."""
+
+
+def ram_users(lines: Sequence[LogLine]) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...]]:
+    """The processes of the first such table that hold much RAM, the largest first, and the lines they stand on."""
+    for number, line in enumerate(lines):
+        head = _columns(line.text)
+        if head is None:
+            continue
+        found = [(user, row) for row in lines[number + 1 : number + 1 + _LINES] if (user := _user(row.text, head))]
+        found.sort(key=lambda pair: -pair[0].used_bytes)
+        if found:
+            return tuple(user for user, _ in found[:_TOLD]), tuple(row for _, row in found[:_TOLD])
+    return (), ()
+
+
+def card_users(lines: Iterable[LogLine], card: int | None) -> str:
+    """Who held a card by nvidia-smi, "61234 MiB python (pid 1834), …"; of several cards the one that failed."""
+    rows = [found for line in lines if (found := _SMI.match(line.text)) is not None]
+    cards = {int(row["gpu"]) for row in rows}
+    wanted = card if card in cards else cards.pop() if len(cards) == 1 else None
+    told = {
+        row["pid"]: f"{show_bytes(int(row['used']) * MIB)} {redact(row['name'].strip())} (pid {row['pid']})"
+        for row in rows
+        if int(row["gpu"]) == wanted
+    }
+    return ", ".join(list(told.values())[:_TOLD])
+
+
+def _words(text: str) -> list[str]:
+    """The words of a row; the brackets of the kernel's list count as none, nor what its log writes before."""
+    return _STAMPED.sub("", text).replace("[", " ").replace("]", " ").split()
+
+
+def _columns(text: str) -> list[str] | None:
+    """The names of the columns of a head; None where a line is none."""
+    if _HEAD.search(text) is None:
+        return None
+    names = [word.lower() for word in _words(text)]
+    return names if "pid" in names and set(names) & _HELD.keys() and names[-1] in _NAMES else None
+
+
+def _user(text: str, head: Sequence[str]) -> TopUser | None:
+    words = _words(text)
+    if len(words) < len(head):
+        return None
+    row = dict(zip(head, (*words[: len(head) - 1], " ".join(words[len(head) - 1 :])), strict=True))
+    column = next(name for name in _HELD if name in row)
+    unit = _PAGE if "total_vm" in row else _HELD[column]
+    size = _size(row[column], unit)
+    if not row["pid"].isdigit() or size is None or size < _LEAST:
+        return None
+    return TopUser(int(row["pid"]), size, redact(row[head[-1]]))
+
+
+def _size(text: str, unit: int) -> int | None:
+    """A number in its column's unit, or with top's letter for another ("61.2g")."""
+    if text.isdigit() and len(text) < _LONG:
+        return int(text) * unit
+    return read_size(f"{text}iB") if re.fullmatch(r"\d{1,6}(?:\.\d{1,3})?[mgtMGT]", text) else None
+
+
+def with_page(crash: Crash, text: str, signatures: Signatures) -> Crash:
+    """The crash, with what a page that was given in the place of a launch tells of the machine where no log does."""
+    if len(text) > A_PAGE:
+        return crash
+    lines = [read_line(line.encode(), number) for number, line in enumerate(text.splitlines(), 1)]
+    spelled = signatures.statements.libraries if signatures.statements is not None else {}
+    listed_words = (one for one in commands_in(lines) if one.line.text.lstrip().startswith("["))
+    return replace(
+        crash,
+        command=next(listed_words, crash.command),
+        libraries={**listed_versions(lines, spelled), **crash.libraries},
+        gpu_names=crash.gpu_names or gpu_names_in(text),
+        counts={**counts_in(text, signatures.counts), **crash.counts},
+        host_total_bytes=crash.host_total_bytes or ram_of_page([line.text for line in lines]),
+    )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.crash.config_dump import is_launch
 from advisor.crash.finds import FAILURES, LogFind
-from advisor.crash.lines import LogLine
+from advisor.crash.lines import LogLine, glued_bar
 from advisor.crash.verdict import SAID, Judgement, judge
 from advisor.regex import regex
 
@@ -259,10 +259,8 @@ class LoggedRun(Struct, frozen=True):
 def newest_crash(
     placed: Sequence[LogFind], marks: Sequence[LogFind], runs: Sequence[RunLines]
 ) -> tuple[LoggedRun, tuple[LoggedRun, ...]]:
-    """The run to judge, and the ones before it, newest first. `runs`: the lines of each, oldest first.
-
-    A run that only just began, without a failure and without steps, does not hide the crash before it.
-    """
+    """The run to judge, and the ones before it, newest first. `runs`: the lines of each, oldest first. A run that only
+    just began, without a failure and without steps, does not hide the crash before it."""
     judged = [_judged(placed, marks, run) for run in reversed(runs)]
     failed = (i for i, run in enumerate(judged) if run.judgement.cause is not None)
     at = next((i for i, run in enumerate(judged) if run.tells), next(failed, 0))
@@ -284,3 +282,44 @@ def _judged(placed: Sequence[LogFind], marks: Sequence[LogFind], run: RunLines) 
     readings = [one for one in own_marks if one.memory == "host" and one.role in ("telemetry", "warning")]
     judgement = judge(lasting, health.finished, health.going and not _ends_in_words(lasting, health), readings)
     return LoggedRun(tuple(lasting), tuple(outlived), health, judgement, run)
+
+
+_BAR = regex(r"^\s*\d+%\|[^|]{0,200}\| ?(?P<done>\d+)/(?P<total>\d+)(?![^\]]{0,80} examples/s)")
+_TOTAL = regex(r"Total optimization steps ?= ?(?P<total>\d[\d,]*)")
+"""transformers@v4.57.1 trainer.py (_inner_training_loop): the total of its bar."""
+_BEGINS = regex(r"\*{3,} ?Running training\b|\bStarting trainer\b")
+"""transformers trainer.py; axolotl@v0.4.0 train.py: the next bar is the training's."""
+_REPORTS = regex(r"\{['\"]loss['\"]: ")
+"""transformers trainer.py (log) prints the loss between two counts of the training's bar."""
+_LONG = regex(r"\[\d{1,4}:\d\d:\d\d<")
+"""tqdm prints hours where more than one has passed: of one bar alone that is the training (judgement)."""
+_NEAR = 3
+"""Lines between a loss and the bar beside it."""
+
+
+def training_bar(lines: Iterable[LogLine]) -> int | None:
+    """The last count of the training's bar; None where nothing shows which of the bars it is, or there is none."""
+    total: str | None = None
+    begun, reported = False, -_NEAR - 1
+    last: tuple[int, str, str] | None = None
+    long = False
+    done: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        if printed := _TOTAL.search(line.text):
+            total, begun = printed["total"].replace(",", ""), True
+        elif _BEGINS.search(line.text):
+            total, begun = None, True
+        if _REPORTS.search(line.text):
+            reported = number
+            if total is None and last is not None and number - last[0] <= _NEAR:
+                total = last[2]
+        if (bar := _BAR.match(glued_bar(line) or line.text)) is None:
+            continue
+        last = (number, bar["done"], bar["total"])
+        long = _LONG.search(line.text, bar.end()) is not None
+        if total is None and (begun or number - reported <= _NEAR):
+            total = bar["total"]
+        done[bar["total"]] = int(bar["done"])
+    if total is None and long and len(done) == 1:
+        return next(iter(done.values()))
+    return done.get(total) if total is not None else None

@@ -1,18 +1,17 @@
-"""Matches signatures on the line a literal was found in, and on the lines around it where a message may be wrapped."""
+"""Matches signatures on the line a literal was found in and on those around it, and lets floods of lines alike pass."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from advisor.crash.lines import SEGMENT_LIMIT
+from advisor.crash.lines import SEGMENT_LIMIT, ByteWindow, LineAt
 from advisor.crash.patterns import Ready
-from advisor.crash.throttle import Throttle
-from advisor.crash.window import ByteWindow, LineAt
 
 _BELOW_CHARACTERS, _ABOVE_CHARACTERS = 4_000, 1_500
 _WIDE = 160
@@ -45,10 +44,8 @@ class SignatureMatch(Struct, frozen=True):
 
 
 class _ProcessLines:
-    """Lines of one process taken from a stream of lines as far as they are asked for.
-
-    `process` None: that of the first line that names one (what a line without a prefix goes on with).
-    """
+    """Lines of one process taken from a stream of lines as far as they are asked for. `process` None: that of the first
+    line that names one (what a line without a prefix goes on with)."""
 
     def __init__(self, lines: Iterator[LineAt], process: str | None, characters: int, foreign: int) -> None:
         self._lines, self._process = lines, process
@@ -196,3 +193,61 @@ def _within(ready: Ready, around: Surroundings, above: list[LineAt], below: list
         if first <= at <= last:
             return SignatureMatch(ready, match, tuple(members[first : last + 1]), around.index)
     return None
+
+
+_STRETCH = 1 << 16
+"""Bytes of a log in which one more try is allowed once no more lines can be remembered."""
+_FLOOD, _FLOOD_OF_CAUSES = 500, 20_000
+"""After so many lines with the same anchors only some of the later ones, and the last, are looked at."""
+_EVERY, _LAST = 32, 20
+"""Of a flood, one line in so many is looked at, and so many of its last lines."""
+
+
+class Throttle:
+    """Counts by key how often something was noted, for up to `most` keys; noted `allowed` times, a key is exhausted.
+    With `sparing`, once no more keys can be remembered, any key is exhausted but for one a stretch of the log."""
+
+    def __init__(self, allowed: int, most: int, sparing: bool = False) -> None:
+        self._allowed, self._most, self._sparing = allowed, most, sparing
+        self._noted: dict[Hashable, int] = {}
+        self._last = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether no more keys can be remembered, nor looks be counted."""
+        return len(self._noted) >= self._most
+
+    def exhausted(self, key: Hashable, offset: int = 0) -> bool:
+        """Whether the key had its share. `offset`: where in the log it stands."""
+        if not (self._sparing and self.full):
+            return self._noted.get(key, 0) >= self._allowed
+        if offset - self._last < _STRETCH:
+            return True
+        self._last = offset
+        return False
+
+    def note(self, key: Hashable) -> None:
+        """Count the key once more, unless full."""
+        if not self.full:
+            self._noted[key] = self._noted.get(key, 0) + 1
+
+
+class Flood(Struct):
+    """Lines with the same anchors. `allowed`: how many are all looked at."""
+
+    allowed: int
+    seen: int = 0
+    skipped: int = 0
+    last: deque[tuple[int, int, bytes]] = field(default_factory=lambda: deque(maxlen=_LAST))
+    """(offset, line number, bytes) of the last ones that were only counted."""
+
+    def passes(self) -> bool:
+        """Count one more line; whether it is looked at."""
+        self.seen += 1
+        return self.seen <= self.allowed or self.seen % _EVERY == 0
+
+
+def flood_of(candidates: Sequence[Ready]) -> Flood:
+    """A flood of lines that hold the anchors of these signatures: warnings and readings are throttled sooner."""
+    quiet = all(ready.signature.role in ("warning", "telemetry") for ready in candidates)
+    return Flood(_FLOOD if quiet else _FLOOD_OF_CAUSES)

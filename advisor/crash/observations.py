@@ -22,7 +22,7 @@ from advisor.crash.account import A_PAGE, SENTENCE, is_prose
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import ObservationWords, StatementWords
 from advisor.regex import regex
-from advisor.script.sentences import settings_named
+from advisor.script.pasted import settings_named
 
 Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
 Kind = Literal["setting", "lever", "library", "cards", "part", "resource"]

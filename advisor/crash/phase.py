@@ -75,11 +75,12 @@ def phase_of(
     driver: Trace = NO_TRACE,
 ) -> PhaseProof:
     """The phase of a failure and what shows it. `last`: the last progress line of its run before it; `driver`: where
-    the process stood that waited for the one that failed.
-    """
+    the process stood that waited for the one that failed."""
     strong = _by_frames(cause, trace, [rule for rule in rules.frames if rule.tier != "fallback"])
     strong = _by_source_line(strong, trace, rules)
-    message = _by_message(cause)
+    message = _UNKNOWN
+    if cause is not None and (signature := cause.find.signature).phase != "unknown":
+        message = signature.phase, say("the message itself ({title})", title=signature.title)
     if strong[0] == "model_load" and message != _UNKNOWN:
         return message  # under the frame that sets up everything, a message of one phase only says which part it was
     if strong[0] == "unknown":
@@ -273,12 +274,6 @@ def _by_driver(driver: Trace, rules: PhaseRules) -> PhaseProof:
     if phase == "unknown":
         phase, because = _by_texts(None, driver, rules)
     return (phase, say("the driver waited there: {because}", because=because)) if phase != "unknown" else _UNKNOWN
-
-
-def _by_message(cause: LogFind | None) -> PhaseProof:
-    if cause is None or cause.find.signature.phase == "unknown":
-        return _UNKNOWN
-    return cause.find.signature.phase, say("the message itself ({title})", title=cause.find.signature.title)
 
 
 def _by_largest(users: Sequence[TopUser], rules: PhaseRules) -> PhaseProof:

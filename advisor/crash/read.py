@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from advisor.crash import log_facts
 from advisor.crash.account import A_PAGE, TITLE_LINES, memory_near
 from advisor.crash.command_lines import commands_in
-from advisor.crash.config_dump import described_in, lines_in_person, model_config_in, settings_in, settings_in_blocks
-from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, stopped_without_a_word
-from advisor.crash.finds import FAILURES, Find, LogFind, as_evidence, deduplicated, victims
-from advisor.crash.holders import with_holders
-from advisor.crash.lines import LogLine, read_line
-from advisor.crash.log_facts import (
-    counts_in,
-    dated_in,
-    engine_figures_in,
-    engine_processes,
-    fields_beside,
-    frameworks_in,
-    gpu_names_in,
-    gpu_total,
-    host_filled,
-    host_total,
-    is_cut,
-    libraries_in,
-    listed_users,
-    listed_versions,
-    platform_in,
-    project_in,
-    ranks_by_batch,
-    readings_in,
-    top_users,
+from advisor.crash.config_dump import (
+    described_in,
+    lines_in_person,
+    listed_settings,
+    model_config_in,
+    settings_in,
+    settings_in_blocks,
 )
-from advisor.crash.logged_runs import newest_crash, runs_in
+from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, parts_in, stopped_without_a_word
+from advisor.crash.finds import FAILURES, LogFind, as_evidence, deduplicated, victims
+from advisor.crash.holders import with_holders
+from advisor.crash.lines import LogLine
+from advisor.crash.log_reader import unwrapped
+from advisor.crash.logged_runs import StepCount, newest_crash, runs_in, training_bar
 from advisor.crash.observations import observations_in, of_the_run
-from advisor.crash.parts import parts_in
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
     PhaseProof,
@@ -57,17 +44,11 @@ from advisor.crash.phase import (
     resumed_at,
     trained_before,
 )
-from advisor.crash.printed_lists import listed_settings
-from advisor.crash.process_tables import card_users, ram_users
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
-from advisor.crash.screen_copy import unwrapped
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
 from advisor.crash.statements import holder_said, libraries_now, phase_said, runs_told, statements_in
-from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, waiter_of
-from advisor.crash.traced_versions import traced_versions
-from advisor.crash.training_bar import training_bar
-from advisor.crash.unclear import why_unclear
+from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, traced_versions, waiter_of
 from advisor.crash.verdict import (
     KILL_TOLD,
     KILLS,
@@ -77,6 +58,7 @@ from advisor.crash.verdict import (
     chosen,
     in_phase,
     memory_by_frames,
+    why_unclear,
 )
 from advisor.crash.worded_sizes import with_worded
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
@@ -84,7 +66,7 @@ from advisor.language import clauses, listed, mark, say
 from advisor.machine.ram_words import ram_of_page
 from advisor.redact import redact
 from advisor.regex import regex
-from advisor.script.sentences import words_in
+from advisor.script.pasted import words_in
 from advisor.words import Memory, Phase, both
 
 STILL = 3 * 3600.0
@@ -134,9 +116,7 @@ def read_logs(
     words: str = "",
 ) -> Crash:
     """What the logs at `paths` (files, folders, "-") prove. Raises LogError, one sentence, for what cannot be read.
-
-    `words`: what a person says of the run beside them.
-    """
+    `words`: what a person says of the run beside them."""
     said = [text_source(words, SAID_IN)] if words else []
     return _read([*said, *open_sources(paths)], signatures, frames, progress, on_progress)
 
@@ -148,11 +128,9 @@ def read_ends(
     progress: Sequence[Progress] = (),
     length: int = PREVIEW,
 ) -> Crash | None:
-    """What the last `length` bytes of each log prove; not `preliminary` where none of them is longer.
-
-    None where one is a pipe or standard input, which can be read once only, or packed and long, which has no end to
-    begin with. Raises LogError as `read_logs`.
-    """
+    """What the last `length` bytes of each log prove; not `preliminary` where none of them is longer. None where one is
+    a pipe or standard input, which can be read once only, or packed and long, which has no end to begin with. Raises
+    LogError as `read_logs`."""
     sources = open_sources(paths)
     tails = [tail_source(source, length) for source in sources]
     for source, tail in zip(sources, tails, strict=True):
@@ -169,23 +147,6 @@ def read_text(
     return _read([text_source(text, name)], signatures, frames, progress)
 
 
-def with_page(crash: Crash, text: str, signatures: Signatures) -> Crash:
-    """The crash, with what a page that was given in the place of a launch tells of the machine where no log does."""
-    if len(text) > A_PAGE:
-        return crash
-    lines = [read_line(line.encode(), number) for number, line in enumerate(text.splitlines(), 1)]
-    spelled = signatures.statements.libraries if signatures.statements is not None else {}
-    listed_words = (one for one in commands_in(lines) if one.line.text.lstrip().startswith("["))
-    return replace(
-        crash,
-        command=next(listed_words, crash.command),
-        libraries={**listed_versions(lines, spelled), **crash.libraries},
-        gpu_names=crash.gpu_names or gpu_names_in(text),
-        counts={**counts_in(text, signatures.counts), **crash.counts},
-        host_total_bytes=crash.host_total_bytes or ram_of_page([line.text for line in lines]),
-    )
-
-
 def _read(
     sources: Sequence[LogSource],
     signatures: Signatures,
@@ -195,9 +156,11 @@ def _read(
 ) -> Crash:
     rules = PhaseRules([*signatures.frames, *frames], [*progress, *signatures.progress])  # its own words go first
     crash = _CrashReader(sources, signatures, rules, on_progress).crash()
+    last = max((source.changed for source in sources), default=0.0)
+    still = 0 < last < time.time() - STILL  # nobody writes to it any more
     # that it died in some phase a person's words alone tell of a run that ended well
     told = crash.phase != "unknown" and not crash.phase_by_mark and not crash.frames
-    if crash.is_well and (told or (not crash.finished and _is_still(sources))):
+    if crash.is_well and (told or (not crash.finished and still)):
         return stopped_without_a_word(crash)
     if crash.is_well and crash.doubts:  # nothing failed in what was read; what was not is where it would stand
         return replace(crash, verdict="unclear", memory="unknown", unclear_because=crash.doubts[0].rstrip(".。"))
@@ -205,21 +168,10 @@ def _read(
         return crash
     whole = unwrapped(sources)
     again = _CrashReader(whole, signatures, rules).crash() if whole is not None else crash
-    return again if _tells_more(again, crash) else crash
-
-
-def _is_still(sources: Sequence[LogSource]) -> bool:
-    """Whether nobody has written to these files for so long that no run is still going."""
-    last = max((source.changed for source in sources), default=0.0)
-    return 0 < last < time.time() - STILL
-
-
-def _tells_more(again: Crash, crash: Crash) -> bool:
-    """Whether a second reading settles what the first left open, and contradicts nothing that it proved."""
-    if crash.verdict == "unclear" and again.verdict != "unclear":
-        return True
+    # it settles what was left open, and contradicts nothing that was proven
+    settled = crash.verdict == "unclear" and again.verdict != "unclear"
     same = (again.verdict, again.memory) == (crash.verdict, crash.memory)
-    return same and crash.phase == "unknown" and again.phase != "unknown"
+    return again if settled or (same and crash.phase == "unknown" != again.phase) else crash
 
 
 class _CrashReader:
@@ -233,11 +185,12 @@ class _CrashReader:
         on_progress: ProgressCallback | None = None,
     ) -> None:
         ready, self.sources = catalogue_of(signatures), sources
-        self.logs = [scan(readable(source), ready, _of_one(on_progress, source)) for source in sources]
+        told = [None if on_progress is None else partial(_tell, on_progress, source) for source in sources]
+        self.logs = [scan(readable(source), ready, tell) for source, tell in zip(sources, told, strict=True)]
         self.names = [log.name for log in self.logs]
         self.lines = [log.kept_lines() for log in self.logs]
         self.text = "\n".join(line.printed for _, line in self._every_line())[:_FACT_CHARACTERS]
-        self.frameworks = frameworks_in(self.text, signatures.framework_marks)
+        self.frameworks = log_facts.frameworks_in(self.text, signatures.framework_marks)
         below = {mark.framework for mark in signatures.framework_marks if mark.below}
         self.every_rule, self.rules = rules, rules.of([name for name in self.frameworks if name not in below])
         self.signatures = signatures
@@ -254,7 +207,8 @@ class _CrashReader:
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(with_worded(find))) for i, log in enumerate(self.logs) for find in log.finds]
-        covered = {(one.log, line) for one in finds for line in _lines_of_cause(one.find)}
+        covered = {(one.log, line) for one in finds if one.role == "cause"
+                   for line in range(one.number, one.find.last_number + 1)}  # fmt: skip
         finds = chosen(finds, [one for one in marks if one.role in _JUDGED and not (
             _is_shortage(one) and one.place[:2] in covered)])  # fmt: skip
         # several logs tell their order only by time, one by position
@@ -286,13 +240,12 @@ class _CrashReader:
             memory = memory_by_frames(memory, cause.id, trace)
             if memory == "unknown" and cause.id in TOLD and (words := self.signatures.statements):
                 memory = memory_near(cause.find.text, self._plain(), words.account)
-            fields = {**fields_beside(judgement, trace, self.run.placed), **evidence[0].fields}
+            fields = {**log_facts.fields_beside(judgement, trace, self.run.placed), **evidence[0].fields}
             fields |= {**self._engines(cause), **self._on_card(cause, memory)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
-        every = [line for _, line in self._every_line()]
+        every, marks = [line for _, line in self._every_line()], self.signatures
         unclear_because, settle_by = why_unclear(judgement, trace, every, last, self.rules)
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
-        marks = self.signatures
         printed, written = (
             [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
             for lines in (self._every_line(), self.page)
@@ -309,7 +262,8 @@ class _CrashReader:
         )
         observed = observations_in("\n".join(line.printed for line in written), marks.statements)
         spelled = marks.statements.libraries if marks.statements else {}
-        met = {**listed_versions(every, spelled), **libraries_in(self.text, marks.versions)}
+        bare, dated = trace.texts[0] if trace.texts else "", log_facts.dated_in(self.text, time.strftime("%Y-%m-%d"))
+        met = {**log_facts.listed_versions(every, spelled), **log_facts.libraries_in(self.text, marks.versions)}
         return Crash(
             verdict=judgement.verdict,
             memory=memory,
@@ -317,28 +271,28 @@ class _CrashReader:
             signature=cause.id if cause else "",
             evidence=evidence,
             frames=trace.frames,
-            source_line=redact(trace.texts[0].strip()[:_SOURCE]) if _is_source(trace) else "",
+            source_line=redact(bare.strip()[:_SOURCE]) if not trace.frames and _CODE.search(bare) else "",
             phase_because=because,
             top_users=users,
             users_cut=cut,
             libraries=libraries_now(met, observed),
             traced=traced_versions(trace.frames),
-            gpu_names=gpu_names_in(self.text),
-            gpu_total_bytes=gpu_total(self.run.placed),
+            gpu_names=log_facts.gpu_names_in(self.text),
+            gpu_total_bytes=log_facts.gpu_total(self.run.placed),
             settings=settings,
             command=next(commands_in(printed), None),
-            engine_figures=engine_figures_in(self.text, marks.engine_figures),
+            engine_figures=log_facts.engine_figures_in(self.text, marks.engine_figures),
             model_config=model_config_in(printed),
-            counts={**ranks_by_batch(self.text, settings), **counts_in(self.text, marks.counts)},
-            platform=platform_in(self.text, marks.platforms),
-            host_total_bytes=host_total(self.placed) or ram_of_page([line.text for line in written]),
-            host_filled=host_filled(self.run.placed),
+            counts={**log_facts.ranks_by_batch(self.text, settings), **log_facts.counts_in(self.text, marks.counts)},
+            platform=log_facts.platform_in(self.text, marks.platforms),
+            host_total_bytes=log_facts.host_total(self.placed) or ram_of_page([line.text for line in written]),
+            host_filled=log_facts.host_filled(self.run.placed),
             frameworks=self.frameworks,
-            project=project_in(self.text, marks.projects),
+            project=log_facts.project_in(self.text, marks.projects),
             unclear_because=unclear_because,
             settle_by=settle_by,
             lines_read=sum(log.lines_read for log in self.logs),
-            readings=readings_in(self.placed, self.names, self.every_rule.frames),
+            readings=log_facts.readings_in(self.placed, self.names, self.every_rule.frames),
             steps_done=self._steps_done(trace),
             line_index={log.name: tuple(log.line_index) for log in self.logs if log.line_index},
             phase_among=among,
@@ -350,7 +304,7 @@ class _CrashReader:
             resumed=self._resumed(cause),
             trained_before=trained_before(self._lines_until(cause), last),
             speaks_of=parts_in(self.text),
-            dated=dated_in(self.text, time.strftime("%Y-%m-%d")) or (cause.find.signature.until if cause else ""),
+            dated=dated or (cause.find.signature.until if cause else ""),
             table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
             doubts=(*self._unread(), *self._unordered(cause)),
             statements=stated,
@@ -410,7 +364,7 @@ class _CrashReader:
         counted = self.run.health.steps_done
         if counted is not None:
             return counted
-        shown = training_bar(line for log, line in self._every_line() if self.run.lines.covers(log, line.number))
+        shown = training_bar(self._of_run())
         in_loop = any(frame.function in _LOOP and frame.file.endswith("trainer.py") for frame in trace.frames)
         return self.run.health.bar_done if shown is None and in_loop else shown
 
@@ -447,26 +401,27 @@ class _CrashReader:
         if not found or found[-1][1] == phase:
             return None
         line, ended = found[-1]
-        log = cause.log if cause is not None else 0
-        ends = [one.number for one, kind in found if kind == ended]
-        counts = [one for one in self.run.health.counts if one.log == log]
-        for begin, end in zip(ends, (*ends[1:], None), strict=True):
-            since = {(one.group, one.count) for one in counts if begin < one.line and (end is None or one.line < end)}
-            if len(since) > _SAME_STEP:
+        ends, counts = [one.number for one, kind in found if kind == ended], self._counts(cause)
+        for begin, end in zip(ends, (*ends[1:], math.inf), strict=True):
+            if len({(one.group, one.count) for one in counts if begin < one.line < end}) > _SAME_STEP:
                 return None
         return ended, line.number
 
     def _resumed(self, cause: LogFind | None) -> int | None:
         """The line on which the run takes up a checkpoint, where no step stands above it and none was done below."""
-        begin = resumed_at(self._lines_until(cause), self.rules)
-        log = cause.log if cause is not None else 0
-        counts = [one for one in self.run.health.counts if one.log == log]
+        begin, counts = resumed_at(self._lines_until(cause), self.rules), self._counts(cause)
         since = {(one.group, one.count) for one in counts}
         began = begin is not None and all(one.line >= begin for one in counts)
         return begin if began and len(since) == len({group for group, _ in since}) else None
 
+    def _counts(self, cause: LogFind | None) -> list[StepCount]:
+        return [one for one in self.run.health.counts if one.log == (cause.log if cause is not None else 0)]
+
     def _every_line(self) -> Iterator[tuple[int, LogLine]]:
         return ((log, line) for log, lines in enumerate(self.lines) for line in lines)
+
+    def _of_run(self) -> list[LogLine]:
+        return [line for log, line in self._every_line() if self.run.lines.covers(log, line.number)]
 
     def _plain(self) -> str:
         """The lines that bear neither a time nor a process: what a person may have written."""
@@ -484,7 +439,7 @@ class _CrashReader:
     def _lines_until(self, cause: LogFind | None, whole: bool = True) -> list[LogLine]:
         """The lines of the cause's run up to it; `whole`: all of a post below its title, which names what they show."""
         if cause is None:
-            return [line for log, line in self._every_line() if self.run.lines.covers(log, line.number)]
+            return self._of_run()
         titled = whole and cause.number <= TITLE_LINES and len(self.text) <= A_PAGE
         mine = [line for line in self._lines_of(cause) if titled or line.number <= cause.number]
         return [*mine, *self._own(cause.log, cause.find.before), cause.find.first]
@@ -495,11 +450,11 @@ class _CrashReader:
             return (), (), False
         around = [cause.find.first, *cause.find.after]
         for lines, whole in ((around, [*cause.find.before, *around]), *((lines, lines) for lines in self.lines)):
-            users, rows = top_users(lines)
+            users, rows = log_facts.top_users(lines)
             if users:
-                return users, rows, is_cut(whole, rows)
-        listed = listed_users(one.find.fields for one in self.run.placed)
-        tables = (ram_users(lines) for lines in self.lines)
+                return users, rows, log_facts.is_cut(whole, rows)
+        listed = log_facts.listed_users(one.find.fields for one in self.run.placed)
+        tables = (log_facts.ram_users(lines) for lines in self.lines)
         users, rows = next((found for found in tables if len(found[0]) > len(listed)), (listed, ()))
         return users, rows, False
 
@@ -517,7 +472,9 @@ class _CrashReader:
         rest = deduplicated(others, cause, self.names, first)
         rest += [replace(one, role="warning") for one in deduplicated(self.run.outlived, None, self.names, [])]
         if last is not None and all(one.line != last[0].number for one in (*first, *rest)):
-            rest.append(_progress_evidence(last, self.names[cause.log if cause is not None else 0]))
+            (line, phase), file = last, self.names[cause.log if cause is not None else 0]
+            text = redact(line.printed)[-_PROGRESS_CHARACTERS:]  # how far the run had come
+            rest.append(Evidence("training-step", "progress", file, line.number, text, "none", phase, {}, line.process))
         for ago, run in enumerate(self.earlier, 1):
             if run.judgement.cause is not None:
                 rest.append(replace(as_evidence(run.judgement.cause, self.names, "warning"), runs_ago=ago))
@@ -530,37 +487,18 @@ class _CrashReader:
         if memory != "gpu" or {"other_processes", "card_processes"} & fields.keys():
             return {}
         card = str(fields.get("gpu"))
-        told = card_users((line for _, line in self._every_line()), int(card) if card.isdigit() else None)
+        told = log_facts.card_users((line for _, line in self._every_line()), int(card) if card.isdigit() else None)
         return {"card_processes": told} if "," in told else {}  # one alone is this one
 
     def _engines(self, cause: LogFind) -> dict[str, FieldValue]:
         """What the run's own engine held, where torch lists its process beside the one that failed."""
-        kept = (line.process for log, line in self._every_line() if self.run.lines.covers(log, line.number))
-        return engine_processes(cause.find.text, chain(kept, (one.find.first.process for one in self.run.placed)))
-
-
-def _lines_of_cause(find: Find) -> range:
-    return range(find.first.number, find.last_number + 1) if find.signature.role == "cause" else range(0)
-
-
-def _is_source(trace: Trace) -> bool:
-    """Whether a bare source line stands right above the failure."""
-    return not trace.frames and bool(trace.texts) and _CODE.search(trace.texts[0]) is not None
+        labels = [line.process for line in self._of_run()] + [one.find.first.process for one in self.run.placed]
+        return log_facts.engine_processes(cause.find.text, labels)
 
 
 def _is_shortage(one: LogFind) -> bool:
     return one.role == "cause" and one.verdict == "oom"
 
 
-def _of_one(on_progress: ProgressCallback | None, source: LogSource) -> Callable[[int], None] | None:
-    if on_progress is None:
-        return None
-    size = source.size
-    return lambda read: on_progress(source.name, read, size)
-
-
-def _progress_evidence(last: ProgressLine, file: str) -> Evidence:
-    """The last progress line before a failure, as evidence of how far the run had come."""
-    line, phase = last
-    text = redact(line.printed)[-_PROGRESS_CHARACTERS:]
-    return Evidence("training-step", "progress", file, line.number, text, "none", phase, {}, line.process)
+def _tell(on_progress: ProgressCallback, source: LogSource, read: int) -> None:
+    on_progress(source.name, read, source.size)

@@ -19,16 +19,22 @@ from msgspec.structs import replace
 
 from advisor.crash.account import told_in
 from advisor.crash.finds import AFTER, BEFORE, FAILURES, ContextStore, Find, FindStore, LogFind
-from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, LogLine, glued_bar, without_codes
-from advisor.crash.literals import Searcher
+from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, ByteWindow, LogLine, glued_bar, without_codes
 from advisor.crash.log_reader import LogReader
-from advisor.crash.match import SignatureMatch, Surroundings, beside, match_around, tries_in_vain
-from advisor.crash.patterns import Catalogue, FieldValue, Ready, fields_of
+from advisor.crash.match import (
+    Flood,
+    SignatureMatch,
+    Surroundings,
+    Throttle,
+    beside,
+    flood_of,
+    match_around,
+    tries_in_vain,
+)
+from advisor.crash.patterns import Catalogue, FieldValue, Ready, Searcher, fields_of
 from advisor.crash.sources import LogSource
-from advisor.crash.throttle import AdviceLines, Flood, Throttle, flood_of
 from advisor.crash.tracebacks import frame_in
 from advisor.crash.verdict import ENDS
-from advisor.crash.window import ByteWindow
 from advisor.knowledge.schema import Signature
 from advisor.language import say
 from advisor.regex import regex
@@ -89,10 +95,8 @@ class Scanned(Struct):
 
 
 def scan(source: LogSource, catalogue: Catalogue, progress: Callable[[int], None] | None = None) -> Scanned:
-    """Read a whole log. Raises LogError where it cannot be read. Time is linear in its size.
-
-    `progress` is called now and then with the bytes read so far.
-    """
+    """Read a whole log. Raises LogError where it cannot be read. Time is linear in its size. `progress` is called now
+    and then with the bytes read so far."""
     run = _Scan(catalogue, head=0 if source.is_part else HEAD)
     searcher = Searcher(catalogue.triggers)
     with LogReader(source) as reader:
@@ -128,7 +132,6 @@ class _Scan:
         self.vain = Throttle(_ALIKE, _SHAPES)
         """Lines on which nothing matched, by what they read like but for their numbers."""
         self.pieces = tries_in_vain()
-        self.advice = AdviceLines()
         self.line_index: list[tuple[int, int]] = []
 
     def step(self, reader: LogReader, searcher: Searcher) -> bool:
@@ -222,33 +225,25 @@ class _Scan:
             return
         begin = begin if at - begin < _REACH else at - _BEFORE_A_HIT
         raw = window.copy(begin, end)
-        alike = raw.translate(_ANY_DIGIT)
-        shape = hash(alike)
-        if self.vain.exhausted(shape) or self.advice.counted(alike, self.counts):
+        shape = hash(raw.translate(_ANY_DIGIT))
+        if self.vain.exhausted(shape):
             return
         candidates = self.catalogue.candidates(without_codes(raw))
         if candidates and self._is_flood(candidates, window.start + begin, raw):
             return
-        matched = self._matches(begin, end, candidates) if candidates else []
-        if not matched:
+        if not candidates or not self._matches(begin, end, candidates):
             self.vain.note(shape)
-        elif len(matched) == 1:
-            self.advice.note(alike, matched[0].ready, matched[0].match)
 
-    def _matches(self, begin: int, end: int, candidates: tuple[Ready, ...]) -> list[SignatureMatch]:
-        """Test the signatures on every line between two ends; those that matched."""
-        window, number = self.window, self.window.number_at(begin)
-        count = len(window.lines_at(begin, end, number))
-        every = [Surroundings(window, begin, end, number, index) for index in range(count)]
-        return [found for one in every if (found := self._test(one, candidates)) is not None]
-
-    def _test(self, around: Surroundings, candidates: tuple[Ready, ...]) -> SignatureMatch | None:
-        matched = match_around(around, candidates, self.pieces)
-        if matched is None:
-            return None
-        for one in (matched, *beside(matched, around, candidates)):
-            self._keep(one)
-        return matched
+    def _matches(self, begin: int, end: int, candidates: tuple[Ready, ...]) -> bool:
+        """Test the signatures on every line between two ends; whether one matched."""
+        window, number, matches = self.window, self.window.number_at(begin), False
+        for index in range(len(window.lines_at(begin, end, number))):
+            around = Surroundings(window, begin, end, number, index)
+            matched = match_around(around, candidates, self.pieces)
+            for one in (matched, *beside(matched, around, candidates)) if matched is not None else ():
+                self._keep(one)
+            matches = matches or matched is not None
+        return matches
 
     def _keep(self, matched: SignatureMatch) -> None:
         window, signature = self.window, matched.ready.signature
@@ -323,14 +318,7 @@ class _UnanchoredSignatures:
         return self._known[hits]
 
 
-@lru_cache(maxsize=1)
-def _unanchored(catalogue: Catalogue) -> _UnanchoredSignatures:
-    return _UnanchoredSignatures(catalogue)
-
-
-@lru_cache(maxsize=1)
-def _shapes(catalogue: Catalogue) -> list[tuple[str, Signature]]:
-    return [(_shape(ready.signature.sample), ready.signature) for ready in catalogue.ready]
+_unanchored = lru_cache(maxsize=1)(_UnanchoredSignatures)
 
 
 def unanchored_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:
@@ -341,7 +329,7 @@ def unanchored_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) ->
 
 def cut_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[LogFind]:
     """Finds in last lines that break off inside a message: what is left of it agrees with the sample of a signature."""
-    samples = _shapes(catalogue)
+    samples = [(_shape(ready.signature.sample), ready.signature) for ready in catalogue.ready]
     ends = [(index, lines[-1]) for index, lines in enumerate(logs) if lines]
     return [LogFind(index, find) for index, line in ends for find in _cut_in(line, samples)]
 

@@ -1,19 +1,17 @@
 """torch's memory snapshots (`torch.cuda.memory._dump_snapshot`): who held the card, told as lines of text.
 
-A snapshot is a pickle, and a pickle can run anything. This reader is no unpickler: it knows only the opcodes that make
-dictionaries, lists, tuples, strings and numbers, and refuses a file at the first other one. Nothing can be imported,
-called or built with it, whatever the file holds.
+A snapshot is a pickle, and a pickle can run anything. This reader is no unpickler: of the opcodes that `pickletools`
+lists it knows only those that make dictionaries, lists, tuples, strings and numbers, and refuses a file at the first
+other one. Nothing can be imported, called or built with it, whatever the file holds.
 """
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
-
-from msgspec import Struct, field
+from typing import Any, cast
 
 from advisor.crash.sources import LogError, LogSource, text_source
 from advisor.hostile import clean_line
@@ -56,10 +54,8 @@ def readable(source: LogSource) -> LogSource:
 
 
 def snapshot_text(path: Path) -> str:
-    """A snapshot as lines: failed allocations with their frames, what each card held, and the largest holders.
-
-    Raises LogError, one sentence, for a file that is too large, is not plain data, or is no snapshot of torch's.
-    """
+    """A snapshot as lines: failed allocations with their frames, what each card held, and the largest holders. Raises
+    LogError, one sentence, for a file that is too large, is not plain data, or is no snapshot of torch's."""
     shown = clean_line(str(path))
     if path.stat().st_size > LIMIT:
         most = {"file": shown, "most": LIMIT >> 20}
@@ -79,126 +75,70 @@ def snapshot_text(path: Path) -> str:
 
 # --- The pickle ------------------------------------------------------------------------------------------------------
 
+_PUSHED = frozenset(
+    ("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8",
+     "SHORT_BINBYTES", "BINBYTES", "BINBYTES8")
+)  # fmt: skip
+_MADE: dict[str, Callable[[], Any]] = {
+    "MARK": lambda: _MARK, "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False,
+    "EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple,
+}  # fmt: skip
+_TAKEN = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "APPEND": 1, "SETITEM": 2}
+"""Opcodes that take so many values off the stack; those in the plural take all since the last mark."""
+_MARKED = frozenset(("TUPLE", "APPENDS", "SETITEMS"))
+
 
 def plain_data(data: bytes) -> Any:
     """The dictionaries, lists, tuples, strings, bytes and numbers of a pickle. Raises RefusedPickleError."""
+    from pickletools import genops  # few logs are one
+
+    stack: list[Any] = []
+    memo: dict[int, Any] = {}
     try:
-        return _PickleMachine(data).run()
-    except (IndexError, struct.error, ValueError, TypeError, KeyError, UnicodeDecodeError) as problem:
-        raise RefusedPickleError(say(_BROKEN)) from problem
-
-
-class _PickleMachine(Struct):
-    """The part of pickle's stack machine that makes plain data."""
-
-    data: bytes
-    at: int = 0
-    stack: list[Any] = field(default_factory=list)
-    memo: dict[int, Any] = field(default_factory=dict)
-
-    def run(self) -> Any:
-        data, size = self.data, len(self.data)
-        for _ in range(_STEPS):
-            if self.at >= size:
-                raise RefusedPickleError(say(_BREAKS_OFF))
-            opcode = data[self.at]
-            self.at += 1
-            if opcode == 0x2E:  # STOP
-                return self.stack.pop()
-            step = _OPCODES.get(opcode)
-            if step is None:
+        for opcode, argument, _ in islice(genops(data), _STEPS):
+            name = opcode.name
+            if name == "STOP":
+                return stack.pop()
+            if name in _PUSHED:
+                stack.append(argument)
+            elif name in _MADE:
+                stack.append(_MADE[name]())
+            elif name in _TAKEN or name in _MARKED:
+                begin = len(stack) - _TAKEN[name] if name in _TAKEN else _last_mark(stack)
+                items = stack[begin + (name in _MARKED) :]
+                del stack[begin:]
+                _put(name, items, stack)
+            elif name in ("MEMOIZE", "BINPUT", "LONG_BINPUT"):
+                memo[len(memo) if name == "MEMOIZE" else cast(int, argument)] = stack[-1]
+            elif name in ("BINGET", "LONG_BINGET"):
+                stack.append(memo[cast(int, argument)])
+            elif name not in ("PROTO", "FRAME"):
                 raise RefusedPickleError(say(_NOT_PLAIN))
-            step(self)
-        raise RefusedPickleError(say("it is too long"))
+    except (IndexError, ValueError, TypeError, KeyError) as problem:
+        raise RefusedPickleError(say(_BROKEN if data.endswith(b".") else _BREAKS_OFF)) from problem
+    raise RefusedPickleError(say("it is too long"))
 
-    def take(self, count: int) -> bytes:
-        end = self.at + count
-        if count < 0 or end > len(self.data):
-            raise RefusedPickleError(say(_BREAKS_OFF))
-        taken, self.at = self.data[self.at : end], end
-        return taken
 
-    def number(self, count: int) -> int:
-        return int.from_bytes(self.take(count), "little")
+def _last_mark(stack: list[Any]) -> int:
+    for at in range(len(stack) - 1, -1, -1):
+        if stack[at] is _MARK:
+            return at
+    raise IndexError
 
-    def signed(self, count: int) -> int:
-        return int.from_bytes(self.take(count), "little", signed=True)
 
-    def text(self, count: int) -> str:
-        return self.take(self.number(count)).decode("utf-8", "surrogatepass")
-
-    def pop(self, count: int) -> list[Any]:
-        items = self.stack[-count:]
-        del self.stack[-count:]
-        return items
-
-    def marked(self) -> list[Any]:
-        """What was pushed since the last mark."""
-        stack = self.stack
-        for index in range(len(stack) - 1, -1, -1):
-            if stack[index] is _MARK:
-                items = stack[index + 1 :]
-                del stack[index:]
-                return items
-        raise RefusedPickleError(say(_BROKEN))
-
-    def set_items(self, items: list[Any]) -> None:
-        target = self.stack[-1]
+def _put(name: str, items: list[Any], stack: list[Any]) -> None:
+    """What an opcode makes of the items that it took off the stack."""
+    if name.startswith("TUPLE"):
+        stack.append(tuple(items))
+    elif name.startswith("APPEND"):
+        if not isinstance(stack[-1], list):
+            raise TypeError
+        stack[-1].extend(items)
+    else:
         keys = items[::2]  # hashing anything nested may take for ever
-        if not isinstance(target, dict) or len(items) % 2 or not all(isinstance(key, (str, int)) for key in keys):
+        if not isinstance(stack[-1], dict) or len(items) % 2 or not all(isinstance(key, (str, int)) for key in keys):
             raise RefusedPickleError(say(_NOT_PLAIN))
-        target.update(zip(keys, items[1::2], strict=True))
-
-    def append(self, items: list[Any]) -> None:
-        target = self.stack[-1]
-        if not isinstance(target, list):
-            raise RefusedPickleError(say(_BROKEN))
-        target.extend(items)
-
-    def remember(self, key: int) -> None:
-        self.memo[key] = self.stack[-1]
-
-
-def _push(make: Callable[[_PickleMachine], Any]) -> Callable[[_PickleMachine], None]:
-    return lambda machine: machine.stack.append(make(machine))
-
-
-_OPCODES: dict[int, Callable[[_PickleMachine], object]] = {
-    0x80: lambda machine: machine.take(1),  # PROTO
-    0x95: lambda machine: machine.take(8),  # FRAME
-    ord("("): _push(lambda machine: _MARK),
-    ord("N"): _push(lambda machine: None),
-    0x88: _push(lambda machine: True),
-    0x89: _push(lambda machine: False),
-    ord("K"): _push(lambda machine: machine.number(1)),
-    ord("M"): _push(lambda machine: machine.number(2)),
-    ord("J"): _push(lambda machine: machine.signed(4)),
-    0x8A: _push(lambda machine: machine.signed(machine.number(1))),
-    0x8B: _push(lambda machine: machine.signed(machine.number(4))),
-    ord("G"): _push(lambda machine: struct.unpack(">d", machine.take(8))[0]),
-    0x8C: _push(lambda machine: machine.text(1)),
-    ord("X"): _push(lambda machine: machine.text(4)),
-    0x8D: _push(lambda machine: machine.text(8)),
-    ord("C"): _push(lambda machine: machine.take(machine.number(1))),
-    ord("B"): _push(lambda machine: machine.take(machine.number(4))),
-    0x8E: _push(lambda machine: machine.take(machine.number(8))),
-    ord("}"): _push(lambda machine: {}),
-    ord("]"): _push(lambda machine: []),
-    ord(")"): _push(lambda machine: ()),
-    ord("t"): _push(lambda machine: tuple(machine.marked())),
-    0x85: _push(lambda machine: tuple(machine.pop(1))),
-    0x86: _push(lambda machine: tuple(machine.pop(2))),
-    0x87: _push(lambda machine: tuple(machine.pop(3))),
-    ord("s"): lambda machine: machine.set_items(machine.pop(2)),
-    ord("u"): lambda machine: machine.set_items(machine.marked()),
-    ord("a"): lambda machine: machine.append([machine.stack.pop()]),
-    ord("e"): lambda machine: machine.append(machine.marked()),
-    0x94: lambda machine: machine.remember(len(machine.memo)),
-    ord("q"): lambda machine: machine.remember(machine.number(1)),
-    ord("r"): lambda machine: machine.remember(machine.number(4)),
-    ord("h"): _push(lambda machine: machine.memo[machine.number(1)]),
-    ord("j"): _push(lambda machine: machine.memo[machine.number(4)]),
-}
+        stack[-1].update(zip(keys, items[1::2], strict=True))
 
 
 # --- The snapshot ----------------------------------------------------------------------------------------------------

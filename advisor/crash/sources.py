@@ -150,8 +150,7 @@ def _opened(path: Path) -> BinaryIO:
 
 def _pipe(path: Path) -> BinaryIO:
     """A named pipe, once somebody writes to it. Raises LogError where nobody does for PATIENCE seconds, and for a
-    device, which has no end, unless it is a terminal or holds nothing.
-    """
+    device, which has no end, unless it is a terminal or holds nothing."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     mode = os.fstat(handle).st_mode
     if (stat.S_ISBLK(mode) or stat.S_ISCHR(mode)) and not os.isatty(handle) and os.read(handle, 1):
@@ -168,9 +167,7 @@ def _pipe(path: Path) -> BinaryIO:
 
 def tail_source(source: LogSource, length: int) -> LogSource | None:
     """The last `length` bytes of a plain file that is longer, from the beginning of a line; None for anything else.
-
-    Raises LogError for what is no log.
-    """
+    Raises LogError for what is no log."""
     size, path = source.size, source.path
     if path is None or size is None or size <= length:
         return None
@@ -222,9 +219,7 @@ def refuse_binary(sample: bytes, count: int, name: str) -> None:
 
 def _is_text_in(encoding: str, sample: bytes) -> bool:
     """Whether a sample is text in two or four bytes a character: decoded it is printable, with most of its line breaks.
-
-    (Bytes that are text as they stand pair up to printable signs, too, but their line breaks are lost on the way.)
-    """
+    (Bytes that are text as they stand pair up to printable signs, too, but their line breaks are lost on the way.)"""
     if b"\0" not in sample:
         return False
     width = 4 if "32" in encoding else 2
@@ -237,11 +232,9 @@ def _is_text_in(encoding: str, sample: bytes) -> bool:
 
 
 def _logs_in(folder: Path) -> tuple[list[Path], int]:
-    """The text logs of a Ray session, torchelastic, Slurm, W&B or plain folder, and how many more there are.
-
-    Telling names first, then newest; of more than are read those of the last hour that end in a failure first, the
-    earliest of them before the rest: of many ranks it is the one that died first.
-    """
+    """The text logs of a Ray session, torchelastic, Slurm, W&B or plain folder, and how many more there are. Telling
+    names first, then newest; of more than are read those of the last hour that end in a failure first, the earliest of
+    them before the rest: of many ranks it is the one that died first."""
     ranked: list[tuple[int, float, Path]] = []
     seen = 0
     for root, folders, files in os.walk(folder):

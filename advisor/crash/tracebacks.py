@@ -1,16 +1,20 @@
-"""Reads tracebacks as logs print them, in Python's, IPython's and rich's form, and finds the one of a failure."""
+"""Reads tracebacks in every form that logs have, finds that of a failure, tells what it made and of which release."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
+from packaging.version import Version
 
 from advisor.crash.evidence import Frame
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
 from advisor.hostile import clean_line
+from advisor.knowledge.code_lines import code_lines, known_packages
 from advisor.regex import regex
 
 _FRAME = regex(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})')
@@ -268,3 +272,93 @@ def _beside(first: LogLine, lines: Sequence[LogLine]) -> list[LogLine]:
     same = [line for line in lines if line.number == first.number]
     texts = [line.printed for line in same]
     return same[texts.index(first.printed) + 1 :] if first.printed in texts else []
+
+
+_LEAST = 2
+"""Places in a package that have to agree: one alone may lie on such a line by chance, in a fork or between releases."""
+
+_INSTALLED = ("site-packages", "dist-packages", "src")
+"""Where a package lies that is its own project's; its checkout bears its name."""
+
+
+def traced_versions(frames: Iterable[Frame]) -> dict[str, str]:
+    """Package → version, where all of a traceback's places in it agree on one or on releases of one minor version. Of
+    several such releases the newest. A place that no release has, or a function that none has in that file, as in a
+    fork or between two releases, leaves its package out."""
+    found = ((place, frame) for frame in frames if (place := _place(frame.file)) is not None)
+    places: dict[str, dict[tuple[str, str, int], None]] = {}
+    for (folder, file), frame in found:
+        places.setdefault(folder, {})[file, frame.function, frame.line] = None
+    told = {}
+    for folder, within in places.items():
+        lines = code_lines(folder)
+        agreed = [releases for at in within if (releases := lines.of_frame(*at)) is not None]
+        both = frozenset.intersection(*agreed) if len(agreed) >= _LEAST else frozenset[int]()
+        versions = [lines.releases[number] for number in sorted(both)]
+        if len({Version(version).release[:2] for version in versions}) == 1:
+            told[lines.package] = versions[-1]
+    return told
+
+
+def _place(path: str) -> tuple[str, str] | None:
+    """The import folder of a known package and the file from there on; None where the path lies in none, or in a tree
+    of another name, as a fork's ("Search-R1/verl/…"), whose versions are its own."""
+    parts = path.replace("\\", "/").split("/")
+    at = next((at for at in range(len(parts) - 2, 0, -1) if parts[at] in known_packages()), None)
+    if at is None or not (parts[at - 1] in _INSTALLED or parts[at] in parts[at - 1].lower()):
+        return None
+    return parts[at], "/".join(parts[at:])
+
+
+Made = Literal["weights", "logits", ""]
+GATHER = regex(r"all_?gather|GatheredParameters|summon_full_params|_unshard|full_tensor", re.IGNORECASE)
+"""Functions that collect sharded weights (DeepSpeed, FSDP, DTensor)."""
+GATHERED = regex(
+    r"(?:numel\w*|partition_s\w*) \* [\w.]*(?:world_size|num_partitions)|"
+    r"\b(?:_?get_)?_?all_gather\w*\(|\b_?unshard\(|summon_full_params\(|\bfull_tensor\("
+)
+"""Source lines that make the buffer of a gather: a shard's elements times the ranks (torch's FSDP, DeepSpeed)."""
+LOADS = regex(
+    r"^(?:from_pretrained|_?load_pretrained_model\w*|_load_state_dict_into_\w+|load_checkpoint_in_model|load_state_dict)$"
+)
+"""Functions that load weights before there is an optimizer (torch, transformers, accelerate)."""
+LOGITS = regex(
+    r"^(?:\w*log_?softmax|softmax|logsumexp|entropy_from_logits\w*|cross_entropy\w*|\w*logits_to_log_?probs\w*|"
+    r"\w*log_?probs?_from_logits\w*|\w*vocab_parallel_\w+|gather_logprobs\w*|_?calculate_log_probs\w*)$"
+)
+"""Functions that go over the whole vocabulary (torch, verl, OpenRLHF, TRL, slime, AReaL, NeMo-RL)."""
+CALLS = regex(r"\b(?!softmax\b)(\w+)\(")
+CALLED = regex(r"\blogits\b(?:\[[^]]*\])?\.(?:float|to|exp|clone|contiguous|softmax|log_softmax|div_?)\(")
+"""What the innermost source line calls, where the call itself has no frame, and a whole copy of the logits in it."""
+ONE_ROW = regex(r"\b(?:row_logits?|logits?_row)\b|\bfor (\w+) in logits\b")
+"""Source lines that go over a batch's logits row by row (TRL selective_log_softmax, verl logprobs_from_logits_v2)."""
+ATTENTION = regex(r"\battn_\w+|\bscores?\b.*softmax", re.IGNORECASE)
+"""A softmax of attention goes over tokens, not over words."""
+NEAREST = 2
+"""Innermost frames among which one of them stands where it is what failed."""
+
+
+def scores(frame: Frame) -> bool:
+    """Whether the source line itself goes over the whole vocabulary."""
+    return CALLED.search(frame.text) is not None or any(map(LOGITS.match, CALLS.findall(frame.text)))
+
+
+def gathers(frame: Frame) -> bool:
+    """Whether function or source line collects sharded weights."""
+    return GATHER.search(frame.function) is not None or GATHERED.search(frame.text) is not None
+
+
+def made(frames: Sequence[Frame]) -> Made:
+    """What the innermost frames were making; "" where they do not tell."""
+    near = frames[-NEAREST:]
+    if any(ATTENTION.search(frame.text) for frame in near):
+        return ""
+    if any(gathers(frame) for frame in near) or any(LOADS.match(frame.function) for frame in frames):
+        return "weights"
+    scored = any(LOGITS.match(frame.function) for frame in near) or (bool(frames) and scores(frames[-1]))
+    return "logits" if scored else ""
+
+
+def one_row(frames: Sequence[Frame]) -> bool:
+    """Whether the innermost line takes one row of a batch at a time."""
+    return bool(frames) and any(ONE_ROW.search(frame.text) for frame in frames[-NEAREST:])

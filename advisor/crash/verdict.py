@@ -9,11 +9,16 @@ from msgspec.structs import replace
 
 from advisor.crash.finds import FAILURES, WRAPPER, LogFind
 from advisor.crash.holders import contradicts
+from advisor.crash.lines import LogLine
+from advisor.crash.phase import PhaseRules, ProgressLine, over_at
 from advisor.crash.tracebacks import TRACEBACK, Trace
 from advisor.crash.worded_sizes import with_worded
+from advisor.hostile import clean_line
 from advisor.knowledge.schema import Signature
+from advisor.language import mark, say
+from advisor.redact import redact
 from advisor.regex import regex
-from advisor.words import Memory, Phase, Verdict
+from advisor.words import PHASE_TITLES, Memory, Phase, Verdict
 
 KERNEL = frozenset(("kernel-oom", "cgroup-oom", "kernel-oom-constraint", "kernel-oom-cut", "systemd-oom"))
 """Witnesses from the system's own log: they confirm; an error the run printed itself comes first."""
@@ -98,9 +103,7 @@ def chosen(finds: Sequence[LogFind], marks: Iterable[LogFind]) -> list[LogFind]:
 
 def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequence[LogFind] = ()) -> Judgement:
     """Decide from finds in order of time. `finished`: the log shows a run's end; `going`: several steps were done.
-
-    `readings` of host memory may bear witness that a killed process died of a shortage.
-    """
+    `readings` of host memory may bear witness that a killed process died of a shortage."""
     short = _first_shortage(placed)
     if short is None:
         return _with_witness(_without_shortage(placed, finished, going), readings)
@@ -202,10 +205,8 @@ def _first_shortage(placed: Sequence[LogFind]) -> LogFind | None:
 
 
 def _closest(finds: Sequence[LogFind]) -> LogFind:
-    """The first find; of several in its message the one whose entry says most of it: look-alikes have lower ranks.
-
-    A log pasted into one line has other messages there, further away.
-    """
+    """The first find; of several in its message the one whose entry says most of it: look-alikes have lower ranks. A
+    log pasted into one line has other messages there, further away."""
     first = finds[0]
     line = [one for one in finds if (one.log, one.number) == (first.log, first.number)]
     message = [one for one in line if abs(one.find.column - first.find.column) < _ONE_MESSAGE]
@@ -259,3 +260,42 @@ def memory_by_frames(memory: Memory, signature: str, trace: Trace) -> Memory:
 def _shows(trace: Trace, words: Sequence[str]) -> bool:
     around = (*(frame.function for frame in trace.frames), *trace.texts)
     return any(word in text for text in around for word in words)
+
+
+_QUOTED = 100
+"""Characters of a line that are quoted."""
+_FAILS = regex(
+    r"(?i)(?a:\boom\b)|\bout[- ]of[- ]memory\b|\b(?:return|exit)[ _]?(?:code|status)\W{1,4}-?[1-9]|"
+    r"(?<!\b0 )(?<!\bno )\b(?:errors?|exception|fatal|abort(?:ed)?(?![ _]requests?\b)|crash(?:ed|es)?|killed)\b|"
+    r"\b\w+(?:Error|Exception)\b|报错|错误|崩溃|异常|失败"
+)
+"""Words of a failure, whatever else a line says."""
+_CUT_OFF = (
+    mark("The rest of the log: the last lines of the process that failed first."),
+    mark("In a Ray session's logs folder, the .err file of the worker that died."),
+)
+
+
+def why_unclear(
+    judgement: Judgement, trace: Trace, lines: Iterable[LogLine], last: ProgressLine | None, rules: PhaseRules
+) -> tuple[str, tuple[str, ...]]:
+    """Why the verdict is unclear, and what would settle it or, where it is clear, test a line that may deceive. `last`:
+    the last mark of progress."""
+    if judgement.verdict != "unclear":
+        return "", judgement.cause.find.signature.settle_by if judgement.cause else ()
+    if judgement.because:
+        return judgement.because, judgement.settle_by
+    cut_off = tuple(say(text) for text in _CUT_OFF)
+    if trace.frames:
+        return say("the log ends inside a traceback, before the line that says what failed"), cut_off
+    failing = [line for line in lines if _FAILS.search(line.text)]
+    if failing:
+        told = {"line": failing[-1].number, "text": clean_line(redact(failing[-1].printed.strip()), _QUOTED)}
+        return say("line {line} speaks of a failure in words that prove nothing here: {text}", **told), cut_off
+    if last is not None and (over := over_at(last, rules)) != "unknown":
+        told = {"phase": PHASE_TITLES[over], "line": last[0].number}
+        because = say(
+            "the part given ends before any error, where {phase} was over (line {line}); send what follows it", **told
+        )
+        return because, cut_off
+    return say("the log shows neither a crash nor the end of a run"), cut_off

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from advisor.crash.allocations import ATTENTION, LOADS, LOGITS, NEAREST, gathers, scores
 from advisor.crash.evidence import Frame
 from advisor.crash.phase import frame_words
+from advisor.crash.tracebacks import ATTENTION, LOADS, LOGITS, NEAREST, gathers, scores
 from advisor.diagnosis.fact import Fact
 from advisor.regex import regex
 

@@ -15,9 +15,8 @@ from advisor.memory.constants import BF16, FP32
 from advisor.regex import regex
 from advisor.rules.functions import version_in
 from advisor.run.natives import last_part
-from advisor.run.run import Run
+from advisor.run.run import Run, evaluates_only, stated
 from advisor.run.shape import packed_by_name, sees_by_name
-from advisor.run.stated import evaluates_only, stated
 from advisor.units import show_bytes
 
 _PICTURES = regex(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")

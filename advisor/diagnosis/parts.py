@@ -4,8 +4,7 @@ there: no step, no question and no sentence is of it.
 
 from __future__ import annotations
 
-from advisor.crash.evidence import Crash
-from advisor.crash.parts import Part, parts_in
+from advisor.crash.evidence import Crash, Part, parts_in
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework

@@ -20,7 +20,7 @@ from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
 from advisor.regex import regex
 from advisor.rules.tree import as_number
-from advisor.run.default_bits import default_bits
+from advisor.run.natives import default_bits
 from advisor.run.run import Run
 from advisor.run.shape import packed_by_name, parameters_in_name
 from advisor.units import show_bytes, show_params

@@ -19,10 +19,9 @@ from advisor.memory.constants import BF16, FP32
 from advisor.memory.per_parameter import bytes_of
 from advisor.memory.trainer import trainer_of
 from advisor.regex import regex
-from advisor.run.default_bits import default_bits
-from advisor.run.run import Run, Unread
+from advisor.run.natives import default_bits
+from advisor.run.run import Run, Unread, evaluates_only
 from advisor.run.shape import bits_in_name, packed_by_name, served_bits
-from advisor.run.stated import evaluates_only
 from advisor.units import GIB, show_bytes, show_params
 
 MASTERS_AND_MOMENTS = 3 * FP32

@@ -8,8 +8,8 @@ from math import isqrt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.allocations import Made, made, one_row
 from advisor.crash.evidence import Crash
+from advisor.crash.tracebacks import Made, made, one_row
 from advisor.knowledge import load_knowledge
 from advisor.language import mark, say
 from advisor.machine.inventory import Machine

@@ -26,8 +26,7 @@ from advisor.memory.constants import (
     SHORTEST_PADDED,
 )
 from advisor.memory.data_sets import least_longest, row_lengths, usual_longest
-from advisor.run.run import Knob, KnobValue, Run
-from advisor.run.stated import evaluates_only
+from advisor.run.run import Knob, KnobValue, Run, evaluates_only
 from advisor.words import Basis
 
 LONGEST_ROW, AT_CAP = "data.longest_row", "cap"

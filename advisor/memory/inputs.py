@@ -46,8 +46,7 @@ from advisor.memory.per_parameter import (
     layer_parameters,
 )
 from advisor.memory.trainer import has_engine, shards_of, stage_of, tensor_ways, trainer_of, unread_stage, whole_on_each
-from advisor.run.run import Knob, ModelShape, Run
-from advisor.run.stated import evaluates_only
+from advisor.run.run import Knob, ModelShape, Run, evaluates_only
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
 

@@ -15,8 +15,7 @@ from advisor.memory.amount import quantity
 from advisor.memory.cells import Bounds, Cell, Ledger, PhaseSum, Place, Rows, owners_of, phase_sum
 from advisor.memory.host import host_cells
 from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
-from advisor.run.run import Run
-from advisor.run.stated import evaluates_only
+from advisor.run.run import Run, evaluates_only
 from advisor.words import NOW_AND_THEN, PHASES, Basis, Phase, weakest
 
 COUNTED = owners_of("states", "models", "engine", "batch")

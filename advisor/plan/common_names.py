@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from advisor.knowledge.schema import Framework, NewValue, Remedy
 from advisor.plan.situation import Situation
-from advisor.run.default_bits import OneValue
-from advisor.run.natives import Native, is_spelling, last_part, native
+from advisor.run.natives import Native, OneValue, is_spelling, last_part, native
 from advisor.run.run import KnobSource, KnobValue
 from advisor.run.values import parse_value
 

@@ -166,8 +166,7 @@ def parallel_sizes(text: object) -> dict[str, int] | None:
 @lru_cache(maxsize=512)
 def release_of(text: str) -> Version | None:
     """The release that a version people have belongs to: 0.17.0.dev0, 0.17.0rc1, v0.17.0+cu124 and the git describe
-    v0.17.0-12-gabc1234 all are 0.17.0. None where no number is in it.
-    """
+    v0.17.0-12-gabc1234 all are 0.17.0. None where no number is in it."""
     from packaging.version import InvalidVersion, Version
 
     found = _VERSION.search(text.strip())

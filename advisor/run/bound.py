@@ -116,8 +116,9 @@ def _stated(
             key = native(setting.key)
             key = _in_full(key, values) if (in_pieces or foreign) and key not in values else key
             if key not in values:
-                own = foreign or (framework is not None and not has_key(framework, key) and not _misplaced(key, values))
-                read = spelled if own else {name: spelled[name] for name in _ANYBODYS & spelled.keys()}
+                named = {full.rpartition(".")[2] for full in values}  # of its own, in a group without that name
+                own = framework is not None and not has_key(framework, key) and key.rpartition(".")[2] not in named
+                read = spelled if foreign or own else {name: spelled[name] for name in _ANYBODYS & spelled.keys()}
                 key = _by_spelling(key, setting.text, values, read)
             text = setting.text if setting.resolved else (f"${{{setting.follows[-1]}}}" if setting.follows else None)
             source: KnobSource = "environment" if setting.origin == "environment" else "script"
@@ -126,8 +127,11 @@ def _stated(
         key = EnvironmentPrefix + name
         known = values.get(key)
         values[key] = _native(key, text, "environment", known.fact if known else None)
-    for key, text in log_settings.items():
-        _fill_from_log(values, framework, era, key, text)
+    for key, text in log_settings.items():  # fills what the script leaves open, and overrules nothing that it decides
+        known = values.get(key)
+        if known is None or not known.given or known.text is None:
+            fact = _fact(framework, era, key, values)
+            values[key] = _native(key, text, "log", fact, known.setting if known else None)
     return values
 
 
@@ -185,7 +189,11 @@ def with_defaults_of_method(natives: Natives, tables: Tables) -> Natives:
     """The defaults that only this program, backend or method has, in place of the framework's usual ones."""
     scope = ChosenScope(natives)
     own = {}
-    for key in tables.once(("defaults by rules", natives.era), lambda: _with_rules(natives)):
+    rows = natives.values.values()
+    ruled = tables.once(
+        ("defaults by rules", natives.era), lambda: [one.key for one in rows if one.fact and one.fact.default_when]
+    )
+    for key in ruled:
         one = natives.values[key]
         chosen = None if one.fact is None or one.given else _default_when(one.fact, scope)
         if chosen is not None:
@@ -193,10 +201,6 @@ def with_defaults_of_method(natives: Natives, tables: Tables) -> Natives:
             text = None if default is None else str(default)
             own[one.key] = tables.same(_native(one.key, text, "default", one.fact, one.setting))
     return replace(natives, values={**natives.values, **own}) if own else natives
-
-
-def _with_rules(natives: Natives) -> list[str]:
-    return [key for key, one in natives.values.items() if one.fact is not None and one.fact.default_when]
 
 
 def default_here(fact: SettingFact, natives: Natives) -> Scalar:
@@ -236,13 +240,6 @@ def _followed(known: Native, values: Mapping[str, Native], depth: int = 4) -> Na
     return _native(known.key, leader.text, known.source, known.fact, known.setting)
 
 
-def _fill_from_log(values: dict[str, Native], framework: Framework | None, era: str, key: str, text: str) -> None:
-    """What the run printed fills what the script leaves open; it never overrules a value the script decides."""
-    known = values.get(key)
-    if known is None or not known.given or known.text is None:
-        values[key] = _native(key, text, "log", _fact(framework, era, key, values), known.setting if known else None)
-
-
 def keys_of_knobs(framework: Framework | None, era: str, knobs: Mapping[str, str]) -> dict[str, str]:
     """What an engine printed, by knob, under the keys with which this framework's users set it as it is."""
     found: dict[str, str] = {}
@@ -276,11 +273,6 @@ def _in_full(key: str, values: Mapping[str, Native]) -> str:
 
 def _in_a_list(key: str) -> bool:
     return any(part.isdigit() for part in key.split("."))
-
-
-def _misplaced(key: str, values: Mapping[str, Native]) -> bool:
-    """Whether it has a name of the framework's own, in a group where the framework has none of that name."""
-    return any(full.rpartition(".")[2] == key.rpartition(".")[2] for full in values)
 
 
 _TRAINED = frozenset({"actor", "policy"})

@@ -12,28 +12,30 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import CountName, Framework, MechanicsWhen, ModelFact
-from advisor.language import say
+from advisor.language import mark, say
 from advisor.machine.inventory import Machine
-from advisor.run.algorithm import algorithm_of
 from advisor.run.bound import Tables, bind_natives, with_defaults_of_method
-from advisor.run.counted import base_parameters, trained_part
-from advisor.run.derive import derive_knobs
 from advisor.run.dialect import Recognised, elsewhere
-from advisor.run.filled_knobs import TAKEN_AT_DEFAULT, by_hint, engine_size, fill_knobs, quantised
-from advisor.run.general import Cards, cards_of, unsharded_by
-from advisor.run.hints import hints_of, model_in_words
-from advisor.run.implied import stated_topology
+from advisor.run.filled_knobs import TAKEN_AT_DEFAULT, by_hint, derive_knobs, engine_size, fill_knobs, quantised
+from advisor.run.implied import algorithm_of, stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
-from advisor.run.model_read import another_model, critic_shape, fuller_name, model_name, model_shape
+from advisor.run.model_read import (
+    another_model,
+    critic_shape,
+    fuller_name,
+    hints_of,
+    model_in_words,
+    model_name,
+    model_shape,
+)
 from advisor.run.natives import Natives, RunScope, gpus_of, native
 from advisor.run.recipe import UNKNOWN as NO_METHOD
 from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
-from advisor.run.seen_launch import idle_cards, launcher_counts, see_launch, started
+from advisor.run.seen_launch import base_parameters, idle_cards, launcher_counts, see_launch, started, trained_part
 from advisor.run.shape import without_head
-from advisor.run.topology import decided_by, read_topology, too_few
-from advisor.run.uncounted import uncounted
-from advisor.run.unknown_keys import by_name_note, read_by_name, unknown_keys, unknown_note
+from advisor.run.topology import Cards, cards_of, decided_by, read_topology, too_few, unsharded_by
+from advisor.run.unknown_keys import by_name_note, read_by_name, uncounted, unknown_keys, unknown_note
 from advisor.run.unread import doubts_of, taken, with_settings
 from advisor.run.version_notes import newer_than_read, title_of, version_notes
 from advisor.script.launch import Launch
@@ -94,7 +96,9 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     framework, era = inputs.recognised.framework, inputs.recognised.era
     seen = inputs.tables.once(("launch", era), lambda: see_launch(inputs.recognised, inputs.launch))
     launch, shipped, shows_all = seen.launch, seen.shipped, seen.shows_all
-    libraries = {**_of_framework(inputs.recognised), **inputs.machine.libraries}
+    version = inputs.recognised.version or inputs.recognised.checkout  # the log's, or the tree's around the script
+    libraries = {**({framework.package: version} if framework and version else {}), **inputs.machine.libraries}
+    config_alone = launch is not None and not launch.program and launch.files  # given without what starts it
     natives = bind_natives(
         framework,
         era,
@@ -104,7 +108,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         inputs.overrides,
         with_defaults=shows_all,
         program=launch.program if launch else "",
-        config_alone=_config_alone(launch),
+        config_alone=posixpath.basename(config_alone[0]) if config_alone else "",
         launcher=launcher_counts(launch, inputs.counts, inputs.machine),
         tables=inputs.tables,
         libraries=libraries,
@@ -125,21 +129,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         ("hints", missed, shipped, prose), lambda: hints_of(inputs.launch, shipped, inputs.models, prose)
     )
     said, programs = hints.method if prose else "", _programs(launch)
-    algorithm = (
-        str(told.value)
-        if told
-        else algorithm_of(
-            framework,
-            natives,
-            inputs.frames,
-            inputs.knobs,
-            programs,
-            shows_all,
-            inputs.engine,
-            said,
-            inputs.functions,
-        )
-    )
+    seen_of = (inputs.frames, inputs.knobs, programs, shows_all, inputs.engine, said, inputs.functions)
+    algorithm = str(told.value) if told else algorithm_of(framework, natives, *seen_of)
     algorithm = hints.method if algorithm == NO_METHOD and hints.method else algorithm
     recipe = recipe_of(algorithm)
     natives = replace(natives, rolls_out=recipe.answers == "generated", algorithm=algorithm)
@@ -147,11 +138,10 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     chosen = _chosen(framework, natives, algorithm)
     filled = _mechanics(framework, inputs, era, chosen)
     mechanics = filled.mechanics
-    if mechanics.trainer == "megatron":
-        ways = max(topology.model_parallel, _sizes(natives, inputs.knobs, _MEGATRON))
-        topology = replace(topology, model_parallel=ways)
-    elif mechanics.trainer == "fsdp" and (ways := _sizes(natives, inputs.knobs, ("tensor",))) > 1:
-        topology = replace(topology, model_parallel=ways)
+    ways = _sizes(natives, inputs.knobs, _SPREADS.get(mechanics.trainer or "", ()))
+    if ways > 1:
+        least = topology.model_parallel if mechanics.trainer == "megatron" else 1
+        topology = replace(topology, model_parallel=max(least, ways))
     worded = hints.model or inputs.tables.once(("worded",), lambda: model_in_words(inputs.prose, inputs.models))
     stated = model_name(natives, launch, inputs.models, inputs.printed_model, worded)
     name = fuller_name(inputs.model_name or "", stated, inputs.models) or None
@@ -180,6 +170,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
     knobs = {**knobs, **quantised(name, shape, knobs)}
     derived = derive_knobs(knobs, natives, topology, mechanics, recipe)
     knobs = {**knobs, **derived, **inputs.knobs}
+    critic = another_model("critic.path", knobs, name)
     run = Run(
         framework=framework.framework if framework else "unknown",
         part_of=framework.part_of if framework else "",
@@ -191,10 +182,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         topology=topology,
         knobs=knobs,
         mechanics=mechanics,
-        critic_model=inputs.tables.once(
-            ("critic", critic := another_model("critic.path", knobs, name)),
-            lambda: critic_shape(critic, inputs.models),
-        ),
+        critic_model=inputs.tables.once(("critic", critic), lambda: critic_shape(critic, inputs.models)),
         settings=launch.settings if launch else (),
         notes=(
             *inputs.tables.once("version notes", lambda: version_notes(inputs.recognised, launch)),
@@ -224,7 +212,8 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         told_first=told_first,
         lost=launch.lost if launch is not None else (),
         maybe_lost=launch.maybe_lost if launch is not None else (),
-        launcher_unseen=mechanics.launcher_shards and _launcher_unseen(launch),
+        launcher_unseen=mechanics.launcher_shards
+        and (launch is not None and not launch.partial and (not launch.program or "" in launch.launcher_unread)),
         quoted=launch is not None and launch.partial,
         no_launch=inputs.no_launch,
         unsharded=unsharded_by(launch) if framework is None and launch is not None else "",
@@ -262,43 +251,19 @@ def _programs(launch: Launch | None) -> tuple[str, ...]:
     return (launch.program, *files[:1])
 
 
-def _config_alone(launch: Launch | None) -> str:
-    """The name of the config file that was given without the command that starts it."""
-    return posixpath.basename(launch.files[0]) if launch is not None and not launch.program and launch.files else ""
-
-
-def _launcher_unseen(launch: Launch | None) -> bool:
-    """Whether a configuration or a program of one's own was given whole, without the command that starts it."""
-    return launch is not None and not launch.partial and (not launch.program or "" in launch.launcher_unread)
-
-
-def _of_framework(recognised: Recognised) -> dict[str, str]:
-    """The framework's version as a library's, where the log or the checkout around the script states it."""
-    framework, version = recognised.framework, recognised.version or recognised.checkout
-    return {} if framework is None or version is None else {framework.package: version}
-
-
 def _of_its_own(file: str, recognised: Recognised, launch: Launch | None) -> str:
     """Says that a file of the framework's own stands for one that was not found, or that the program reads unasked."""
     assert recognised.framework is not None
+    told = {"file": file, "framework": recognised.framework.title, "era": recognised.era}
     if launch is not None and file in recognised.framework.own_config.values():
-        return say(
-            "{program} reads {file} where the command names no config: it counts as of {framework} {era}.",
-            program=launch.program,
-            file=file,
-            framework=recognised.framework.title,
-            era=recognised.era,
-        )
-    return say(
-        "The file {file} was not found; {framework}'s own file of that name, as of {era}, counts for it.",
-        file=file,
-        framework=recognised.framework.title,
-        era=recognised.era,
-    )
+        unasked = mark("{program} reads {file} where the command names no config: it counts as of {framework} {era}.")
+        return say(unasked, program=launch.program, **told)
+    own = mark("The file {file} was not found; {framework}'s own file of that name, as of {era}, counts for it.")
+    return say(own, **told)
 
 
-_MEGATRON = ("tensor", "pipeline", "context")
-"""Sizes over which Megatron spreads one copy of the model."""
+_SPREADS = {"megatron": ("tensor", "pipeline", "context"), "fsdp": ("tensor",)}
+"""Trainer → the sizes over which it spreads one copy of the model."""
 
 
 def _sizes(natives: Natives, knobs: Mapping[str, Knob], kinds: tuple[str, ...]) -> int:
@@ -319,11 +284,8 @@ def _undescribed(framework: Framework | None, chosen: Sequence[MechanicsWhen], *
     if framework is None:
         return "" if sized else say("how this launch holds memory, which no dialect describes")
     unread = next((one.unread for one in chosen if one.unread), "")
-    if not unread:
-        return ""
-    return say(
-        "how {framework} holds memory with {what}, which is not known here", framework=framework.title, what=unread
-    )
+    told = {"framework": framework.title, "what": unread}
+    return say("how {framework} holds memory with {what}, which is not known here", **told) if unread else ""
 
 
 def _mechanics(
@@ -370,13 +332,9 @@ def _notes(
         )
     if framework is None and not sized:
         notes.append(say("No dialect is known for this launch: settings are listed, memory is not predicted."))
-    if shape is None:
-        notes.append(
-            say(
-                "The shape of the model {name!r} is not known: give a config.json with --model, or a known name.",
-                name=name,
-            )
-            if name
-            else say("The run names no model: give one with --model.")
-        )
+    if shape is None and name:
+        text = mark("The shape of the model {name!r} is not known: give a config.json with --model, or a known name.")
+        notes.append(say(text, name=name))
+    elif shape is None:
+        notes.append(say("The run names no model: give one with --model."))
     return tuple(notes)

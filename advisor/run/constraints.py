@@ -24,10 +24,8 @@ def violations(built: BuiltRun, keys: Sequence[str], like: BuiltRun | None = Non
 
 
 def newly_broken(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()) -> list[str]:
-    """Sentences for every constraint that holds before and not after, those of `changed` keys first.
-
-    A rule about two keys is written down at one of them, and a count of the topology moves with keys of its own.
-    """
+    """Sentences for every constraint that holds before and not after, those of `changed` keys first. A rule about two
+    keys is written down at one of them, and a count of the topology moves with keys of its own."""
     return _newly(before, after, changed, unseen=False)
 
 
@@ -71,9 +69,7 @@ def _newly(
 
 def _all_broken(built: BuiltRun, like: BuiltRun | None = None) -> list[tuple[Stands, str, bool]]:
     """Every constraint of this era that the values in force break, and whether one of them is a default not seen.
-
-    `like`: another form of the run; a constraint of which no name moved stands as it does there.
-    """
+    `like`: another form of the run; a constraint of which no name moved stands as it does there."""
     if built.broken is None:
         moved = None if like is None else _moved(like, built)
         known = {} if like is None else {one[0]: one for one in _all_broken(like)}

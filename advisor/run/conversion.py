@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -50,8 +49,6 @@ def to_knob(value: KnobValue, rule: Expression | None, scope: RunScope) -> Conve
     return Converted(made)
 
 
-@lru_cache(maxsize=1024)
-@lru_cache(maxsize=1024)
 def _chosen(tree: Node, scope: RunScope) -> tuple[Node, str]:
     """The branch that holds here, and the switch that chose it; "" where the value or the era did."""
     switch = ""

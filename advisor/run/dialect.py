@@ -1,9 +1,10 @@
-"""Recognises the framework and its era, from the launch or the log."""
+"""Recognises the framework and its era, from the launch, the log, or the source tree around the script."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -15,12 +16,10 @@ from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Era, Framework, Project, Recognition
 from advisor.language import listed, say
 from advisor.regex import regex
-from advisor.rules.functions import version_in
-from advisor.run.checkout import checkout_version
+from advisor.rules.functions import release_of, version_in
 from advisor.run.natives import any_key, fact_in, native
 from advisor.run.run import RecognisedFrom
-from advisor.run.unknown_keys import known_share
-from advisor.run.vocabulary import by_named_keys, by_words, outspoken, strangers
+from advisor.run.unknown_keys import by_named_keys, by_words, known_share, outspoken, strangers
 from advisor.script.launch import Launch
 
 LEAST_SHARE = 1 / 3
@@ -81,8 +80,8 @@ def recognise(
     """
     told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
-    if found is None and launch is not None:
-        found = _by_words(launch, frameworks)
+    if found is None and launch is not None and (worded := by_words(launch, frameworks)) is not None:
+        found = worded[0], listed([say("setting {key}", key=clean_line(key, 60)) for key in worded[1][:MOST_NAMED]])
     if found is not None and launch is not None and found[0].serves_others:
         found = _built_on_it(launch, {*stated, *log_marks}, frameworks) or found
     if found is None:
@@ -132,25 +131,12 @@ def _by_launch(launch: Launch, text: str, frameworks: Sequence[Framework]) -> tu
         because = _fits(recognition, launch, text)
         if not because:
             continue
-        if _names_own(recognition):
+        keyed = recognition.has + recognition.has_all
+        if recognition.python_bases or (recognition.programs and not keyed):  # names that nobody else gives
             return framework, because
         if _speaks(framework, launch, recognition) and not outspoken(framework, launch, frameworks):
             return framework, because
     return None
-
-
-def _by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
-    found = by_words(launch, frameworks)
-    if found is None:
-        return None
-    framework, keys = found
-    reasons = [say("setting {key}", key=clean_line(key, 60)) for key in keys[:MOST_NAMED]]
-    return framework, listed(reasons)
-
-
-def _names_own(recognition: Recognition) -> bool:
-    """Whether a name proves it that nobody else gives: a program's alone, or a class to derive from."""
-    return bool(recognition.python_bases) or bool(recognition.programs and not recognition.has + recognition.has_all)
 
 
 def _speaks(framework: Framework, launch: Launch, recognition: Recognition) -> bool:
@@ -235,10 +221,8 @@ def knows_keys(framework: Framework, launch: Launch) -> bool:
 
 
 def _built_on_it(launch: Launch, named: Set[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
-    """The framework that the told versions or the log name, where the launch makes a trainer of its classes.
-
-    A file that was pasted without its imports bears no other mark.
-    """
+    """The framework that the told versions or the log name, where the launch makes a trainer of its classes. A file
+    that was pasted without its imports bears no other mark."""
     for framework in frameworks:
         bases = [base for mark in framework.recognised_by for base in mark.python_bases]
         if named & {framework.package, framework.framework} and not framework.serves_others:
@@ -306,9 +290,7 @@ def told_era(
     dated: str = "",
 ) -> tuple[str, EraToldBy]:
     """The era, and what told it. Keys: first the eras that have the most of them, then those whose marks are set.
-
-    `added`: keys that are set with hydra's `+`, which an era that has them refuses; `dated`: the log's last day.
-    """
+    `added`: keys that are set with hydra's `+`, which an era that has them refuses; `dated`: the log's last day."""
     of_version = [e for e in framework.eras if version and e.versions and version_in(e.versions, version)]
     if of_version:
         return _era_by_keys(framework, of_version, keys, libraries, paths, added, dated)[0], "version"
@@ -408,3 +390,44 @@ def _marks_fit(era: Era, keys: set[str]) -> bool:
     if era.has and any_key(era.has, keys) is None:
         return False
     return not (era.lacks and any_key(era.lacks, keys) is not None)
+
+
+_ANCESTORS = 6
+"""Folders above the script in which the root of the tree is looked for; examples lie two to four deep."""
+_LONGEST = 65_536
+"""Bytes read of a file; those that state a version are some hundred long."""
+_ASSIGNED = regex(r"^(?:__version__|version)\s*(?::\s*str\s*)?=\s*['\"]([^'\"\n]{1,64})['\"]", re.MULTILINE)
+_BARE = regex(r"\s*(v?\d[\w.+-]{0,63})\s*\Z")
+_PROJECT = "pyproject.toml"
+_TABLE = regex(r"^\[(?:project|tool\.poetry)\][ \t]*(?:#.*)?$.*?(?=^\[|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def checkout_version(framework: Framework, script: Path) -> str | None:
+    """What the tree that the script lies in says of the framework's version; None where it is no tree of it."""
+    folder = Path(os.path.abspath(script)).parent
+    for root in [folder, *folder.parents][: _ANCESTORS + 1]:
+        for text in _stated(framework, root):
+            found = _BARE.match(text) or _ASSIGNED.search(text)
+            if found and release_of(found.group(1)) is not None:
+                return clean_line(found.group(1))
+    return None
+
+
+def _stated(framework: Framework, root: Path) -> Iterator[str]:
+    """Texts of the files that would state it."""
+    own = framework.package.replace("-", "_")
+    for name in framework.checkout:
+        if "/" in name or (root / own).is_dir():  # a bare VERSION is anybody's
+            yield _text(root / name)
+    table = _TABLE.search(_text(root / _PROJECT))  # other tables state versions of what it depends on
+    project = table.group() if table is not None else ""
+    if re.search(rf"^name\s*=\s*['\"]{re.escape(framework.package)}['\"]", project, re.MULTILINE | re.IGNORECASE):
+        yield project
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_LONGEST).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -78,10 +78,8 @@ UNKNOWN = msgspec.structs.replace(
 
 
 def mechanics_of(framework: Framework, changes: Mapping[str, Scalar | list[str]]) -> FilledMechanics:
-    """What the dialect states, with `changes` (of its era, backend and command), filled up by the kind of trainer.
-
-    A kind that is not stated either is taken as FSDP: verl, its forks and most others train with it.
-    """
+    """What the dialect states, with `changes` (of its era, backend and command), filled up by the kind of trainer. A
+    kind that is not stated either is taken as FSDP: verl, its forks and most others train with it."""
     given = {**msgspec.structs.asdict(framework.mechanics), **changes}
     usual = USUAL[str(given["trainer"] or "fsdp")]
     missing = tuple(name for name, value in given.items() if value is None)
@@ -90,11 +88,9 @@ def mechanics_of(framework: Framework, changes: Mapping[str, Scalar | list[str]]
 
 
 def usual_trainer(knobs: Mapping[str, object]) -> str:
-    """The trainer of a framework that no dialect describes, by the knobs that are given.
-
-    Megatron with a parallel size, FSDP with a shard size (and tensor parallelism beside it, as torchtitan has), else
-    transformers' Trainer: DeepSpeed with a stage, plain data parallelism without.
-    """
+    """The trainer of a framework that no dialect describes, by the knobs that are given. Megatron with a parallel size,
+    FSDP with a shard size (and tensor parallelism beside it, as torchtitan has), else transformers' Trainer: DeepSpeed
+    with a stage, plain data parallelism without."""
     sizes = [name for name in _MEGATRON_SIZES if name in knobs]
     if sizes and not (sizes == ["actor.tensor_parallel"] and "actor.shard_size" in knobs):
         return "megatron"

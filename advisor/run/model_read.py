@@ -1,18 +1,21 @@
-"""Decides which model a run trains, by launch, log and names, and which shape is taken for it."""
+"""Decides which model a run trains, by launch, log and the names of files, and which shape is taken for it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
 
 from advisor.knowledge.schema import ModelFact
-from advisor.language import say
+from advisor.language import listed, say, sentences
 from advisor.regex import regex
 from advisor.run.config_file import shape_in
 from advisor.run.natives import Natives
+from advisor.run.recipe import method_named, recipe_of
 from advisor.run.run import Knob, ModelShape
-from advisor.run.shape import find_shape, match_alias, shape_by_count, shape_of, without_head
+from advisor.run.shape import find_shape, match_alias, shape_by_count, shape_of, size_in_name, without_head
 from advisor.script.launch import Launch
 
 _OF_MODEL = regex(
@@ -30,15 +33,14 @@ _CACHED = regex(r"models--([\w.-]+?)--([\w.-]+)")
 
 def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFact], printed: str, hinted: str) -> str:
     """The model's name or path: of the launch, of a line of the log, of the names of files; "" where none tells.
-
-    `printed`: as a library names it in the log; `hinted`: what names of files say.
-    """
+    `printed`: as a library names it in the log; `hinted`: what names of files say."""
     path = natives.carrier("model.path")
     stated = "" if path is None or path.value is None else str(path.value)
     ending = stated or _path_ending(natives, "model.path")
     if not ending and launch is not None:
         ending = _named_model(launch, models)
-    return ending or _from_cache(printed) or hinted
+    cached = _CACHED.search(printed)  # "…/hub/models--Qwen--Qwen3-8B/snapshots/…"
+    return ending or (f"{cached[1]}/{cached[2]}" if cached is not None else printed) or hinted
 
 
 def fuller_name(said: str, stated: str, models: Sequence[ModelFact]) -> str:
@@ -55,21 +57,14 @@ def letters(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
-def _from_cache(path: str) -> str:
-    """ "…/hub/models--Qwen--Qwen3-8B/snapshots/…" → "Qwen/Qwen3-8B"; any other path as it is."""
-    cached = _CACHED.search(path)
-    return f"{cached[1]}/{cached[2]}" if cached is not None else path
-
-
 def model_shape(name: str, models: Sequence[ModelFact], config: str, parameters: int | None) -> ModelShape | None:
     """The shape by a name that is known, else by what the log prints of the model, else by the size in its name.
-
-    `config`: the model's configuration, JSON, as the log has it. `parameters`: as the log counts them.
-    """
+    `config`: the model's configuration, JSON, as the log has it. `parameters`: as the log counts them."""
     named = find_shape(name, models)
     if named is not None and named.basis == "computed":
         return named
-    printed = _shape_printed(config, name)
+    fact, note = shape_in(json.loads(config), name) if config else None, say("the configuration that the log prints")
+    printed = None if fact is None else shape_of(fact, name or fact.name, note)
     counted = shape_by_count(parameters, models) if parameters is not None else None
     sure = (one for one in (printed, counted) if one is not None and one.basis == "computed")
     return next(sure, named or counted)
@@ -88,11 +83,6 @@ def critic_shape(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
     return None if found is None else without_head(found)
 
 
-def _shape_printed(config: str, name: str) -> ModelShape | None:
-    fact = shape_in(json.loads(config), name) if config else None
-    return None if fact is None else shape_of(fact, name or fact.name, say("the configuration that the log prints"))
-
-
 def _named_model(launch: Launch, models: Sequence[ModelFact]) -> str:
     """What a launch trains whose dialect has no key for it: a known model, under a key that speaks of one."""
     named = (s for s in launch.effective().values() if s.resolved and _OF_MODEL.search(s.key.lstrip("-")))
@@ -107,3 +97,95 @@ def _path_ending(natives: Natives, knob: str) -> str:
         if carrier.text is None and slash and last:
             return last
     return ""
+
+
+_SUFFIX = regex(r"\.(?:sh|bash|ya?ml|json|toml|py)$")
+_SIZE = regex(r"\d[bB](?![a-zA-Z0-9])")
+"""What the name of one model has, and that of a family has not."""
+_ADAPTERS = frozenset({"lora", "qlora", "dora"})
+_IS_METHOD = regex(r"^[A-Za-z]{2,6}$|(?:Trainer|Config)$|_(?:loss|step|update)_*$")
+"""A method named by its letters alone, a class of one, or what computes it ("compute_grpo_loss")."""
+_MOST_PARTS = 5
+"""Parts of a name that a model's takes at most: "qwen2_5_vl_7b_instruct"."""
+
+
+class Hints(Struct, frozen=True):
+    """What names say; "" and False where they do not."""
+
+    model: str = ""
+    method: str = ""
+    adapters: bool = False
+    said: str = ""
+    """All of it in a sentence."""
+
+    def knobs(self) -> dict[str, Knob]:
+        key = "actor.full_finetuning"
+        return {key: Knob(key, False, "assumed", note=say("by a name alone"))} if self.adapters else {}
+
+
+def hints_of(
+    launch: Launch | None, shipped: Collection[str], models: Sequence[ModelFact], prose: Sequence[str] = ()
+) -> Hints:
+    """The hints of what a launch runs or names and that was not found, else of a person's words (`prose`). `shipped`:
+    files that are known all the same."""
+    named = () if launch is None else (*launch.hints, *launch.missing)
+    words = [word for word in dict.fromkeys(named) if word not in shipped]
+    if not words:
+        return _hints_in_prose(prose, models) if prose else Hints()
+    names = [_SUFFIX.sub("", word.rpartition("/")[2]) for word in words]
+    method = next((told for name in names if (told := method_named(name))), "")
+    parts = (part for name in names for part in _parts(name) if _SIZE.search(part))
+    model = next((part for part in parts if match_alias(part, models) is not None), "")
+    adapters = any(_ADAPTERS & set(re.split(r"[^a-z]+", name.lower())) for name in names)
+    found = (
+        *([recipe_of(method).title] if method else []),
+        *(["LoRA"] if adapters else []),
+        *([model] if model else []),
+    )
+    return Hints(model, method, adapters, _said(words, found, launch))
+
+
+def _hints_in_prose(words: Sequence[str], models: Sequence[ModelFact]) -> Hints:
+    """What a person names: the one method, the one model, adapters where nobody says that all is trained."""
+    methods = {told for word in words if _IS_METHOD.search(word) and (told := method_named(word))}
+    method, model = methods.pop() if len(methods) == 1 else "", model_in_words(words, models)
+    lowered = {word.lower() for word in words}
+    adapters = bool(_ADAPTERS & lowered) and "full" not in lowered
+    found = [*filter(None, (recipe_of(method).title if method else "", "LoRA" if adapters else "", model))]
+    said = say("By the words of the text alone: {what}; that is a hint.", what=listed(found)) if found else ""
+    return Hints(model, method, adapters, said)
+
+
+def model_in_words(words: Sequence[str], models: Sequence[ModelFact]) -> str:
+    """The one model that words name, "Qwen2.5-7B", "llama 7B", "7B llama", "starcoder"; else the one size, "1.9B"; ""
+    where they name several or none."""
+    words = [re.sub(r" ?billion\Z", "B", word) for word in words]
+    runs = (words[at : at + count] for count in (2, 3) for at in range(len(words)))
+    sized = (run for run in runs if any(map(_SIZE.search, run)))
+    phrases = ("-".join(one) for run in sized for one in (run, run[::-1]))
+    named: dict[str, str] = {}
+    for word in (*words, *phrases):  # the shorter first
+        if re.search(r"\d|[A-Z]|[a-z]{6}", word) and (fact := match_alias(word, models)) is not None:
+            named.setdefault(fact.name, word)
+    sizes = {size for word in words if (size := size_in_name(word.lower()))}
+    if len(named) == 1:
+        return next(iter(named.values()))
+    return f"{sizes.pop() / 1e9:g}B" if not named and len(sizes) == 1 else ""
+
+
+def _said(words: Sequence[str], found: Iterable[str], launch: Launch | None) -> str:
+    told = listed(found)
+    given = [word for word in launch.hints[1:] if "/" not in word] if launch is not None else []
+    config = say("{word} may name its config: give that file, too.", word=given[0]) if given else ""
+    if not told:
+        return config
+    hint = say("{file} was not found. By its name and words alone: {what}; that is a hint.", file=words[0], what=told)
+    return sentences([hint, config])
+
+
+def _parts(name: str) -> Iterator[str]:
+    """Parts of a name that may be a model's, shorter ones first: "internvl2-8b" of "internvl2_8b_finetune_lora"."""
+    parts = [part for part in re.split(r"[_\s-]+", name) if part]
+    for count in range(1, min(_MOST_PARTS, len(parts)) + 1):
+        for start in range(len(parts) - count + 1):
+            yield "-".join(parts[start : start + count])

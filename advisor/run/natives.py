@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
 from msgspec import Struct, field
 
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework, Scalar, SettingFact
 from advisor.knowledge.vocabulary import COUNTS
 from advisor.machine.inventory import Machine
+from advisor.regex import regex
 from advisor.rules.tree import RuleValue, as_number
-from advisor.run.run import Knob, KnobSource, KnobValue, ModelShape, Topology
+from advisor.run.run import Knob, KnobSource, KnobValue, ModelShape, Run, Topology
 from advisor.run.values import parse_value
 from advisor.script.document import Setting, without_dashes
+from advisor.script.launch import Launch
 
 LauncherPrefix = "--"
 LibraryPrefix = "library."
@@ -25,10 +28,8 @@ EnvironmentPrefix = "$"
 
 
 def native(key: str) -> str:
-    """A setting's key as the dialects write it: without the dashes of an option or the mark of accelerate's file.
-
-    A dotted option in kebab case (`--trainer.model.seq-len`) has the name that it has in a file.
-    """
+    """A setting's key as the dialects write it: without the dashes of an option or the mark of accelerate's file. A
+    dotted option in kebab case (`--trainer.model.seq-len`) has the name that it has in a file."""
     return without_dashes(key).removeprefix("accelerate:")
 
 
@@ -325,3 +326,63 @@ def any_key(patterns: Iterable[str], keys: Iterable[str]) -> str | None:
     """The first key that one of the fnmatch patterns fits."""
     wanted = tuple(patterns)
     return next((key for key in keys for pattern in wanted if fnmatchcase(key, pattern)), None)
+
+
+LOOSE = regex(r"[\s'\"]")
+"""Signs that do not count where two texts are compared."""
+
+
+def agreement(launch: Launch, printed: Mapping[str, str]) -> int:
+    """Settings that the log confirms, less those that it contradicts. `printed`: key as in the log → text."""
+    values = {native(key): text for key, text in printed.items()}
+    known = [s for s in launch.effective().values() if s.resolved and native(s.key) in values]
+    return sum(1 if same_text(s.text, values[native(s.key)]) else -1 for s in known)
+
+
+def same_text(left: str, right: str) -> bool:
+    """Equal as the frameworks read them: 1e-6 is 0.000001, True is true, quotes and blanks in lists do not count."""
+    a, b = (LOOSE.sub("", text).lower() for text in (left, right))
+    if a == b or {a, b} <= {"none", "null", ""}:
+        return True
+    try:
+        return float(a) == float(b)
+    except ValueError:
+        return False
+
+
+_BITS = "actor.quantized_bits"
+
+
+class OneValue:
+    """A scope in which `value` alone is known."""
+
+    def __init__(self, known: RuleValue) -> None:
+        self.known = known
+
+    def value(self, name: str) -> RuleValue | None:
+        """The value; None of any other name."""
+        return self.known if name == "value" else None
+
+    given = value
+
+
+def default_bits(run: Run) -> int | None:
+    """The bits of a run none of whose settings was seen: unsloth packs into 4. None where it is not packed, or not
+    known."""
+    found = (bits for bits in _defaults(run, _BITS) if isinstance(bits, int) and bits)
+    return next(found, None)
+
+
+def adapters_by_default(run: Run) -> bool:
+    """Whether a run none of whose settings was seen trains adapters, unless one of them says otherwise."""
+    return any(full is False for full in _defaults(run, "actor.full_finetuning"))
+
+
+def _defaults(run: Run, knob: str) -> Iterator[RuleValue]:
+    """What the framework's settings make of a knob at their defaults, where none was seen."""
+    framework = next((one for one in load_knowledge().frameworks if one.framework == run.framework), None)
+    for fact in framework.settings.values() if framework is not None and not run.settings else ():
+        if fact.knob == knob and (default := default_of(fact, run.era)) is not None:
+            value = default if fact.to_knob is None else fact.to_knob.of(OneValue(default))
+            if value is not None:
+                yield value

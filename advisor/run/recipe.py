@@ -40,8 +40,7 @@ def _recipes(language: str) -> Mapping[str, RecipeFact]:
 
 def method_named(program: str) -> str:
     """The method that the name of a program or class tells: "sft" of "examples/run_sft.py", "dpo" of "DPOTrainer", and
-    of "sft/main.py", whose own name tells nothing; "" where it tells none, or several.
-    """
+    of "sft/main.py", whose own name tells nothing; "" where it tells none, or several."""
     named = _NEUTRAL.sub("", program)
     return _method_of(named, spoken()) or (_method_of(program, spoken()) if named != program else "")
 
@@ -58,10 +57,8 @@ def _method_of(program: str, language: str) -> str:
 
 
 def method_spelled(keys: Iterable[str]) -> str:
-    """The method of whose runs alone one of the settings is known to be; "" where it is of none.
-
-    A rollout's settings tell more than those of a batch, which runs that roll out have, too.
-    """
+    """The method of whose runs alone one of the settings is known to be; "" where it is of none. A rollout's settings
+    tell more than those of a batch, which runs that roll out have, too."""
     last = {key.rpartition(".")[2].lower().replace("-", "_") for key in keys}
     spelled = ((one.id, re.compile(one.spelled)) for one in _recipes(spoken()).values() if one.spelled)
     return next((method for method, pattern in spelled if any(map(pattern.fullmatch, last))), "")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct, field
 
 from advisor.knowledge.schema import Mechanics, ModelSizes, NewestRead, RecipeFact, Scalar
+from advisor.regex import regex
 from advisor.run.recipe import recipe_of
 from advisor.script.document import Setting
 from advisor.words import Basis
@@ -17,10 +19,8 @@ KnobSource = Literal["script", "environment", "log", "default", "user", "derived
 
 
 class Knob(Struct, frozen=True, gc=False):
-    """A canonical knob's value in the knob's own unit, and what gave it.
-
-    `value` is None where the setting exists but could not be resolved.
-    """
+    """A canonical knob's value in the knob's own unit, and what gave it. `value` is None where the setting exists but
+    could not be resolved."""
 
     name: str
     value: KnobValue | None
@@ -252,3 +252,21 @@ class Run(Struct, frozen=True):
     @property
     def has_reference(self) -> bool:
         return self.is_on("reference.present", self.recipe.reference)
+
+
+_EVALUATES = regex(r"^do_(?:predict|eval)$|^predict_with_generate$")
+"""Switches of transformers' scripts for a run that only evaluates, where do_train is not on beside them."""
+_TRAINS = regex(r"^do_train$|^num_train_epochs$|^max_steps$|^learning_rate$")
+_OFF = frozenset(("", "0", "false", "no", "none", "null"))
+
+
+def evaluates_only(run: Run) -> str:
+    """The setting that makes it a run which only evaluates, as it stands; "" where it trains or nobody knows."""
+    return "" if stated(run, _TRAINS) else stated(run, _EVALUATES)
+
+
+def stated(run: Run, names: re.Pattern[str]) -> str:
+    """The first setting of such a name that is not switched off, as it stands; "" where there is none."""
+    own = ((one, one.key.lstrip("-+").replace("-", "_").lower()) for one in run.settings)
+    found = (f"{one.key} {one.text}" for one, key in own if names.search(key) and one.text.lower() not in _OFF)
+    return next(found, "")

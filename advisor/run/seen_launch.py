@@ -1,4 +1,4 @@
-"""Reads a launch as its dialect does: what is missing of it, what its backend's keys add, what starts its processes."""
+"""Reads a launch as its dialect does: what is missing, what backend and log add, what may be added to it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from advisor.knowledge.schema import CountName, Framework
 from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.run.bound import shipped_files
-from advisor.run.counted import cards_counted
-from advisor.run.dialect import Recognised, elsewhere
-from advisor.run.general import cards_of
+from advisor.run.dialect import Recognised, beside_file, elsewhere, knows_keys
 from advisor.run.implied import backend_by_keys
 from advisor.run.natives import gpus_of, native
-from advisor.run.run import Topology
+from advisor.run.run import Knob, ModelShape, Topology
+from advisor.run.topology import cards_of
 from advisor.script.document import Setting
 from advisor.script.launch import Launch, NotFound
 
@@ -128,7 +127,8 @@ def _as_quoted(framework: Framework | None, era: str, launch: Launch | None) -> 
             framework=framework.title,
         )
         return replace(launch, partial=True, notes=(*launch.notes, note))
-    groups = [group for group in framework.always_set if _counts_in(framework, group[0], era)]
+    facts = ((group, framework.settings.get(group[0])) for group in framework.always_set)
+    groups = [group for group, fact in facts if fact is None or not fact.eras or era in fact.eras]
     lacking = next((group for group in groups if own.isdisjoint(group)), None)
     if lacking is None:
         return launch
@@ -151,6 +151,72 @@ def _with_own_config(framework: Framework | None, launch: Launch | None) -> Laun
     return replace(launch, missing=(own,), not_found=(*launch.not_found, NotFound("", own)))
 
 
-def _counts_in(framework: Framework, key: str, era: str) -> bool:
-    eras = framework.settings[key].eras if key in framework.settings else ()
-    return not eras or era in eras
+A_NODE = 8
+"""Cards that a node has at most, where nobody says how many: more ranks than these are on several nodes."""
+ADAPTERS_AT_MOST = 0.3
+"""Part of a model's parameters below which those that are trained are adapters, not the model (judgement)."""
+MORE_THAN_ADAPTERS = 1_000_000_000
+"""Trained parameters from which on they are a model: fewer may be adapters, and tell no size (judgement)."""
+
+
+def cards_counted(counts: Mapping[CountName, int]) -> int | None:
+    """Cards of one node, where the log counts the ranks of a run that may be on one; None where it does not."""
+    ranks = counts.get("gpus")
+    return ranks if ranks is not None and ranks <= A_NODE else None
+
+
+def cards_seen(counts: Mapping[CountName, int]) -> int:
+    """Cards that a node has at least, by the indices that the log names."""
+    ranks = counts.get("ranks", 1)
+    return max(counts.get("cards", 1), ranks if ranks <= A_NODE else 1)
+
+
+def base_parameters(counts: Mapping[CountName, int]) -> int | None:
+    """Parameters of the model without its adapters, as a log counts them; None where it does not tell."""
+    whole, trained = counts.get("parameters"), counts.get("trainable")
+    if whole is None:
+        return trained if trained is not None and trained >= MORE_THAN_ADAPTERS else None
+    return whole - trained if trained is not None and trained < whole * ADAPTERS_AT_MOST else whole
+
+
+def trained_part(counts: Mapping[CountName, int], shape: ModelShape | None) -> dict[str, Knob]:
+    """Whether all of the model is trained, by what the log counts."""
+    whole = counts.get("parameters") or (shape.parameters if shape is not None else None)
+    trained, key = counts.get("trainable"), "actor.full_finetuning"
+    if whole is None or trained is None:
+        return {}
+    note = say("the log counts {trained} of {whole} parameters as trained", trained=f"{trained:,}", whole=f"{whole:,}")
+    return {key: Knob(key, trained >= whole * ADAPTERS_AT_MOST, "log", note=note)}
+
+
+_CHOOSES_A_FILE = frozenset({"--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd", "--config"})
+"""Options that only name a file; what is set beside them is key=value all the same."""
+
+
+def no_place(recognised: Recognised, launch: Launch | None) -> str:
+    """Why a setting that the command does not have may not be added to it, in words; "" where it may. Nobody knows
+    whether a program of which only the log, or only the name, tells would read it."""
+    framework = recognised.framework
+    if framework is None or launch is None:
+        return ""
+    told = {"framework": framework.title}
+    if file := elsewhere(framework, launch):
+        told["file"] = file
+        return say(
+            "{framework} reads its settings from a Python file, not the command line: give {file} instead", **told
+        )
+    if recognised.told_by == "log":
+        return say("only the log speaks of {framework}; whether this command reads its settings is not known", **told)
+    own = [setting for setting in launch.settings if setting.origin == "command" and setting.key not in _CHOOSES_A_FILE]
+    if beside_file(recognised, launch) == "nothing":
+        if any(one.origin != "command" and one.span is not None for one in launch.settings):
+            return ""  # it is written into that file
+        return say("beside a config file this version of {framework} reads nothing: change it there", **told)
+    options = [setting.key.startswith("-") for setting in own]
+    if own and framework.syntax in ("hydra", "dotlist") and all(options):
+        return say("this command takes --options, {framework} takes key=value", **told)
+    if own and framework.syntax == "argparse" and not any(options):
+        return say("this command takes key=value, {framework} takes --options", **told)
+    if own and framework.syntax == "argparse" and not recognised.own_program and not knows_keys(framework, launch):
+        return say("the program has options of its own; whether it takes those of {framework} is not known", **told)
+    return ""

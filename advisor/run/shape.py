@@ -15,8 +15,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import ModelFact, ModelSizes
 from advisor.language import say
 from advisor.regex import regex
-from advisor.run.config_file import local_config, read_config
-from advisor.run.geometry import kv_bytes_per_token, parameters_of
+from advisor.run.config_file import kv_bytes_per_token, local_config, parameters_of, read_config
 from advisor.run.run import ModelShape
 from advisor.units import show_params
 from advisor.words import Basis
@@ -66,10 +65,8 @@ FindConfig = Callable[[str], "Path | None"]
 
 
 def find_shape(name: str, models: Sequence[ModelFact], lookup: FindConfig = local_config) -> ModelShape | None:
-    """The shape of the model a run names; None where neither a config.json, models.yaml nor the name tells it.
-
-    `lookup` finds a config.json for a name or path (default: the folder itself, then the Hugging Face cache).
-    """
+    """The shape of the model a run names; None where neither a config.json, models.yaml nor the name tells it. `lookup`
+    finds a config.json for a name or path (default: the folder itself, then the Hugging Face cache)."""
     name = name.strip()
     if not name:
         return None
@@ -180,11 +177,9 @@ def _shape(fact: ModelFact, name: str, parameters: int, basis: Basis, note: str)
 
 
 def _estimated(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
-    """The shape of the model nearest in size, of the same family if there is one, at the size in the name.
-
-    It is one with experts where the name tells an active part, else a dense one; without a family one of Qwen's, from
-    which most of what people post-train is made.
-    """
+    """The shape of the model nearest in size, of the same family if there is one, at the size in the name. It is one
+    with experts where the name tells an active part, else a dense one; without a family one of Qwen's, from which most
+    of what people post-train is made."""
     for part in _components(name):
         size = size_in_name(part) or _bare_size(part, models)
         experts, sees = _ACTIVE.search(part) is not None, sees_by_name(part)

@@ -1,22 +1,35 @@
-"""Reads which GPUs do what, by the expressions of a dialect's `topology`."""
+"""Reads which GPUs do what, by the expressions of a dialect's `topology`, else by what any launch counts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
 from typing import Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.knowledge.schema import TopologyFact
 from advisor.language import mark, say, say_count
 from advisor.machine.inventory import Machine
+from advisor.regex import regex
 from advisor.rules.expression import Expression
 from advisor.rules.tree import Name, RuleValue, as_number, walk
 from advisor.run.bound import Tables
-from advisor.run.general import Cards
-from advisor.run.natives import SAMPLES, EnvironmentPrefix, LauncherPrefix, Natives, RunScope, gpus_of, keys_by_knob
+from advisor.run.natives import (
+    SAMPLES,
+    EnvironmentPrefix,
+    LauncherPrefix,
+    Natives,
+    RunScope,
+    gpus_of,
+    keys_by_knob,
+    native,
+)
 from advisor.run.run import RewardPlace, Topology
 from advisor.run.values import LARGEST
+from advisor.script.launch import Launch
 
 _FIELDS = frozenset(TopologyFact.__struct_fields__) - {"let", "counted_by", "unread_is_all"}
 _ONE_AT_LEAST = frozenset({"nodes", "gpus_per_node", "actor_gpus", "tensor_parallel", "sequence_parallel"})
@@ -186,8 +199,7 @@ def _is_given(place: str, natives: Natives) -> bool:
 
 def _spread_by(launcher: str, natives: Natives) -> str:
     """Why there are several processes though nothing counts them: by the launcher, or by a setting that shares the
-    states among them; "" where nothing says so.
-    """
+    states among them; "" where nothing says so."""
     if launcher:
         return say("{launcher} is told no number of processes", launcher=launcher)
     sharing = (n for n in natives.carriers(STAGE) if n.given and n.text is not None and n.value not in (0, False))
@@ -196,11 +208,9 @@ def _spread_by(launcher: str, natives: Natives) -> str:
 
 
 def _unread(fact: TopologyFact, scope: RunScope, many: str) -> dict[str, Literal["nodes", "gpus"]]:
-    """Places that are set to something unreadable (`$N_GPUS`, set elsewhere), and what they count: GPUs are a node's.
-
-    A launcher with options of which nothing is known (`torchrun $ARGS`) may count anything that nothing else counts;
-    where the run spreads over processes and nothing counts them, its launcher would.
-    """
+    """Places that are set to something unreadable (`$N_GPUS`, set elsewhere), and what they count: GPUs are a node's. A
+    launcher with options of which nothing is known (`torchrun $ARGS`) may count anything that nothing else counts;
+    where the run spreads over processes and nothing counts them, its launcher would."""
     natives = scope.natives
     of_nodes = _names(fact.nodes, fact)
     found: dict[str, Literal["nodes", "gpus"]] = {}
@@ -209,17 +219,13 @@ def _unread(fact: TopologyFact, scope: RunScope, many: str) -> dict[str, Literal
         given = [place for place in places if _is_given(place, natives)]
         if not given and ("" in natives.launcher or (many and kind == "gpus")):
             given = [place for place in places if place.startswith(LauncherPrefix)][:1]
-        found |= {place: kind for place in given if scope.value(place) is None and _is_count(place, natives)}
+        facts = natives.framework.settings if natives.framework is not None else {}
+        counts = [place for place in given if place not in facts or facts[place].type == "int"]  # no list, no word
+        found |= {place: kind for place in counts if scope.value(place) is None}
     return found
 
 
 _COUNTED: tuple[Literal["gpus", "nodes"], ...] = ("gpus", "nodes")
-
-
-def _is_count(place: str, natives: Natives) -> bool:
-    """Whether it is a number: not a list of devices, nor a word for all sizes."""
-    fact = natives.framework.settings.get(place) if natives.framework is not None else None
-    return fact is None or fact.type == "int"
 
 
 def _names(expression: Expression | None, fact: TopologyFact) -> set[str]:
@@ -259,9 +265,8 @@ def _as_stated(unread: Mapping[str, str], natives: Natives, machine: Machine, ca
             told = mark("{place} could not be resolved: taken as the machine's nodes, {count}")
             clauses.append(say(told, place=name, count=machine.nodes))
         elif of == "nodes":
-            clauses.append(
-                say("{place} could not be resolved: one node is assumed (--nodes says how many)", place=name)
-            )
+            told = mark("{place} could not be resolved: one node is assumed (--nodes says how many)")
+            clauses.append(say(told, place=name))
     return "; ".join(clauses)
 
 
@@ -307,3 +312,77 @@ def too_few(topology: Topology, machine: Machine) -> str:
         asked=found[0],
         have=found[1],
     )
+
+
+_NODES = regex(r"(?:n|num_|number_of_)(?:nodes|machines)")
+_PER_NODE = regex(
+    r"(?:n_?|num_|number_of_)?(?:gpus?|devices|cards)(?:_per_node)?|ngpus|nproc(?:_per_node)?|procs_per_node"
+)
+_IN_ALL = regex(r"(?:num_|n_)?(?:processes|procs)|world_size")
+_WAYS = regex(
+    r"(?:\w+_)?(?:tensor|pipeline|context|data|sequence)_?(?:model_)?(?:parallel|parallelism)(?:_size|_degree)?|[tpd]p(?:_size)?"
+)
+"""Sizes whose product is the fewest cards that a launch can run on."""
+_IDS = regex(r"\[?\d{1,3}(?:, ?\d{1,3})*\]?")
+_INCLUDED = regex(r"([\w.-]+)(?::([\d,]+))?")
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
+_STARTERS = ("torchrun", "deepspeed", "torch.distributed.run", "torch.distributed.launch")
+"""What starts one process per card and shards nothing by itself. Accelerate may have a file of its own at home."""
+_SHARDS = regex(r"deepspeed|zero|fsdp|ds_|megatron|shard|offload|gemini|colossal|strategy|parallel|plugin|device_map")
+
+
+class Cards(Struct, frozen=True):
+    """Cards that a launch counts: nodes, and cards of each."""
+
+    nodes: int
+    per_node: int
+
+
+def cards_of(launch: Launch, started: int | None) -> Cards | None:
+    """The cards that a launch counts: by its launcher, else its own keys, parallel sizes or the visible devices.
+    `started`: processes of a node that its launcher starts though nothing says how many; they take a card each."""
+    stated = [*launch.launcher.items(), *((key, setting.text) for key, setting in launch.effective().items())]
+    named = [(native(key).lower().replace("-", "_").rpartition(".")[2], text) for key, text in stated]
+    nodes = next(_counts(named, _NODES), 1)
+    if included := next((text for name, text in named if name == "include"), ""):
+        hosts = [ids for _, ids in _INCLUDED.findall(included)]
+        counts = [len(ids.split(",")) for ids in hosts if ids]
+        return Cards(len(hosts), max(counts)) if counts else None
+    if per_node := next(_counts(named, _PER_NODE), None):
+        return Cards(nodes, per_node)
+    if started is not None:
+        return Cards(nodes, started)
+    if whole := next(_counts(named, _IN_ALL), None):
+        return Cards(nodes, -(-whole // nodes))
+    ways = [size for size in _counts(named, _WAYS) if size > 1]
+    if ways:
+        return Cards(nodes, prod(ways))
+    visible = visible_cards(launch)
+    return Cards(1, visible) if visible is not None else None
+
+
+def visible_cards(launch: Launch) -> int | None:
+    """How many cards of a node the environment of a launch lets its processes see; None where it does not say."""
+    ids = next((launch.environment[name] for name in _VISIBLE if name in launch.environment), "")
+    return len(ids.split(",")) if _IDS.fullmatch(ids) else None
+
+
+def _counts(named: list[tuple[str, str]], names: re.Pattern[str]) -> Iterator[int]:
+    """Counts under such names: a number from 1, or how many a list of ids has."""
+    for name, text in named:
+        if not names.fullmatch(name) or not _IDS.fullmatch(text.strip()):
+            continue
+        if "," in text or text.strip().startswith("["):
+            yield len(text.split(","))
+        elif 1 <= int(text) < LARGEST:
+            yield int(text)
+
+
+def unsharded_by(launch: Launch) -> str:
+    """What starts a process per card with nothing in sight that shards; "" where something may."""
+    words = [word for word in launch.argv if word is not None]
+    starter = next((one for one in _STARTERS for word in words[:4] if word.rpartition("/")[2] == one), "")
+    if not starter or launch.leaves_open or launch.partial or launch.missing or None in launch.argv:
+        return ""
+    own = [word for word in words if word.rpartition("/")[2] != starter and not word.startswith(("/", "~", "./"))]
+    return "" if any(_SHARDS.search(word.lower()) for word in (*own, *launch.environment)) else starter

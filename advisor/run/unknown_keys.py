@@ -1,17 +1,22 @@
-"""Names the keys of a launch that no version of its framework has, and those that may be meant."""
+"""Judges the keys of a launch: whose they are, which no version or era has, which are meant, which no sum counts."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from msgspec.structs import asdict
+
 from advisor.hostile import clean_line
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.key_space import KeySpace, key_space, keys_at, keys_ever
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say, say_count
-from advisor.run.natives import Natives, in_era, last_part, native
+from advisor.regex import regex
+from advisor.rules.expression import Expression
+from advisor.run.natives import Natives, default_of, in_era, last_part, native
 from advisor.run.run import UnknownKey
 from advisor.script.launch import Launch
 
@@ -25,11 +30,9 @@ _SECTIONS = frozenset(":@")
 
 
 def unknown_keys(framework: Framework | None, era: str, launch: Launch | None, *, own: bool) -> tuple[UnknownKey, ...]:
-    """Keys that are set and that no version of the framework has.
-
-    `own`: what is started is a program of the framework's own. Where it is not, or where the framework lets everything
-    pass, a strange key may be the user's: then only those are named that look like a misspelt key that moves memory.
-    """
+    """Keys that are set and that no version of the framework has. `own`: what is started is a program of the
+    framework's own. Where it is not, or where the framework lets everything pass, a strange key may be the user's: then
+    only those are named that look like a misspelt key that moves memory."""
     if framework is None or launch is None or framework.syntax == "dataclass":
         return ()
     space = key_space(framework.framework)
@@ -55,8 +58,7 @@ def has_key(framework: Framework, key: str) -> bool:
 
 def longer_names(framework: Framework | None, launch: Launch, key: str) -> tuple[str, ...]:
     """What may be meant by a key that is not set: longer names that end in it, or have it inside; none for a key of
-    which the framework's dialect speaks.
-    """
+    which the framework's dialect speaks."""
     if framework is not None and (key in framework.settings or key in framework.renamed):
         return ()
     ours = set(framework.settings) if framework is not None else set()
@@ -87,10 +89,8 @@ def by_name_note(read: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def known_share(framework: Framework, launch: Launch) -> float | None:
-    """The part of a launch's keys that some version of the framework has; None where nobody listed its keys.
-
-    What stands in accelerate's file is accelerate's.
-    """
+    """The part of a launch's keys that some version of the framework has; None where nobody listed its keys. What
+    stands in accelerate's file is accelerate's."""
     space = key_space(framework.framework)
     own = (setting.key for setting in launch.settings if not setting.key.startswith("accelerate:"))
     keys = {key for key in map(native, own) if not _matches(key, _OPEN)}
@@ -137,8 +137,7 @@ def _levers(framework: Framework, era: str, space: KeySpace) -> list[str]:
 
 def _meant(key: str, levers: Sequence[str], *, moved: bool) -> str:
     """The lever that is spelt like the key, or, where it may have `moved`, the only one of its section that has its
-    last word; "" where there is none.
-    """
+    last word; "" where there is none."""
     section, dot, last = key.rpartition(".")
     beside = {lever.rpartition(".")[2]: lever for lever in levers if lever.rpartition(".")[0] == section}
     for alike in difflib.get_close_matches(last, beside, 3, _ALIKE):
@@ -153,3 +152,135 @@ def _has_more_words(one: str, other: str) -> bool:
     """Whether one name is the other with a word more: then it is another setting, not a slip."""
     words, others = set(re.split(r"[-_.]", one)), set(re.split(r"[-_.]", other))
     return words < others or others < words
+
+
+LEAST_OWN = 2
+"""Keys that no other framework reads: one alone may be anybody's option."""
+LEAST_WORDS = 4
+"""Words of a key that by itself tells whose it is: "log-probs-chunk-size" (judgement)."""
+_JOINTS = frozenset("._-")
+_JOINT = regex(r"[.-]")
+"""What joins the words of a key."""
+LEAST_SHARE = 0.6
+"""Of all keys of a launch that nothing but its words tells; a stranger on the same Trainer shares half."""
+
+
+def own_keys(launch: Launch, frameworks: Sequence[Framework]) -> dict[str, list[str]]:
+    """Keys of the launch by the one package that reads them, in the order of the launch. Frameworks of one package (a
+    framework and its forks) share their words. A single word (`swiglu`) is anybody's, and `key=value` is no word of a
+    framework that takes options."""
+    found: dict[str, list[str]] = {}
+    for setting in launch.settings:
+        key, bare = native(setting.key), setting.origin == "command" and not setting.key.startswith("-")
+        packages = {one.package for one in frameworks if _reads(one, key) and not (bare and one.syntax == "argparse")}
+        if len(packages) == 1 and set(key) & _JOINTS and key not in found.get(min(packages), ()):
+            found.setdefault(packages.pop(), []).append(key)
+    return found
+
+
+def by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework, list[str]] | None:
+    """The framework in whose words alone the launch is written, and the keys that prove it; None where none is."""
+    owned = own_keys(launch, frameworks)
+    package = max(owned, key=lambda name: len(owned[name]), default="")
+    keys = owned.get(package, [])
+    if len(keys) < LEAST_OWN or any(len(others) == len(keys) for name, others in owned.items() if name != package):
+        return None
+    shares = [(known_share(one, launch) or 0.0, one) for one in frameworks if one.package == package]
+    # of a package and its forks that all know these words, it is the package's own
+    share, framework = max(shares, key=lambda pair: (pair[0], pair[1].framework == package))
+    return (framework, keys) if share >= LEAST_SHARE else None
+
+
+def by_named_keys(words: Sequence[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
+    """The framework whose option or path of keys a person names, one of several words that nobody else reads; None
+    where those of several are named. (What only underscores join may be a name of anybody's program.)"""
+    owned: dict[str, str] = {}
+    for word in words:
+        if _JOINT.search(word) and len(_JOINT.split(word.replace("_", "-"))) >= LEAST_WORDS:
+            packages = {one.package for one in frameworks if _reads(one, word)}
+            if len(packages) == 1:
+                owned.setdefault(packages.pop(), word)
+    if len(owned) != 1:
+        return None
+    ((package, key),) = owned.items()
+    framework = next((one for one in frameworks if one.framework == package), None)
+    return (framework, say("named in the text: {name}", name=clean_line(key, 60))) if framework is not None else None
+
+
+def outspoken(framework: Framework, launch: Launch, frameworks: Sequence[Framework]) -> bool:
+    """Whether the launch has more words of another framework alone than of this one."""
+    owned = own_keys(launch, frameworks)
+    own = len(owned.get(framework.package, []))
+    return any(len(keys) >= LEAST_OWN and len(keys) > own for keys in owned.values())
+
+
+def strangers(framework: Framework, era: str, keys: Iterable[str], added: Collection[str] = ()) -> int:
+    """How many of `keys` other eras have and this one has not, and of `added` this one has. `added`: keys that hydra is
+    told to add; it refuses to where they exist."""
+    here, ever = keys_at(framework.framework, era), keys_ever(framework.framework)
+    return sum(key in ever and key not in here for key in keys) + sum(key in here for key in added)
+
+
+def _reads(framework: Framework, key: str) -> bool:
+    """Whether some version of the framework names the key, spelt like this, as its own and not a launcher's."""
+    fact = framework.settings.get(key)
+    if fact is not None and fact.only_in:
+        return False
+    return fact is not None or key in framework.renamed or key in keys_ever(framework.framework)
+
+
+def uncounted(framework: Framework | None, natives: Natives) -> tuple[str, ...]:
+    """Keys that the launch sets to something else than their default and that have no effect on the ledger."""
+    if framework is None:
+        return ()
+    idle = without_effect(framework)
+    found = set()
+    for key in natives.values.keys() & idle:
+        native = natives.values[key]
+        if native.fact is None or not native.given or not natives.reads(native.fact):
+            continue
+        if native.value not in (None, False, 0, default_of(native.fact, natives.era)):
+            found.add(key)
+    return tuple(key for key in natives.values if key in found) if found else ()
+
+
+_idle: dict[tuple[str, str], frozenset[str]] = {}
+"""Name and source of a dialect → its settings without effect: expressions cannot be hashed."""
+
+
+def without_effect(framework: Framework) -> frozenset[str]:
+    """Settings that say that they move GPU memory, carry no knob that is counted, and that no expression speaks of."""
+    known = (framework.framework, framework.source)
+    if known not in _idle:
+        spoken_of = {name.removeprefix("$") for name in _names(framework)}
+        settings = {**framework.settings, **framework.environment}
+        counted = {knob.id for knob in load_knowledge().knobs if knob.counted}
+        moving = (one for one in settings.items() if any(what.startswith("gpu") for what in one[1].moves.values()))
+        idle = (key for key, fact in moving if counted.isdisjoint((fact.knob, *fact.also)))
+        _idle[known] = frozenset(key for key in idle if key not in spoken_of)
+    return _idle[known]
+
+
+def _names(framework: Framework) -> Iterator[str]:
+    """Every setting that topology, mechanics, algorithm, or the value of another one depends on."""
+    facts: list[Expression | None] = [one.when for one in framework.mechanics_when]
+    if framework.topology is not None:
+        stated = asdict(framework.topology)
+        facts += [*stated.pop("let").values(), *(one for one in stated.values() if isinstance(one, Expression))]
+        yield from framework.topology.counted_by
+    for fact in framework.settings.values():
+        facts += [fact.to_knob, fact.only_with, *fact.also.values(), *(one.when for one in fact.default_when)]
+        yield from _referred(fact.default)
+    algorithm = framework.algorithm
+    facts += [*algorithm.by_settings.values(), *algorithm.narrowed.values()]
+    yield from (algorithm.key,) if isinstance(algorithm.key, str) else algorithm.key
+    for expression in facts:
+        if isinstance(expression, Expression):
+            yield from expression.names()
+
+
+def _referred(default: object) -> Iterator[str]:
+    """The keys of defaults like "${gradient_accumulation_steps}"."""
+    for text in default.values() if isinstance(default, Mapping) else (default,):
+        if isinstance(text, str) and text.startswith("${"):
+            yield text[2:-1]

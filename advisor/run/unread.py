@@ -60,9 +60,8 @@ def unread_sharding(
     launch: Launch | None, known: Sequence[Sharding], answer: str | None, frames: Sequence[str] = ()
 ) -> Unread | None:
     """The missing file that would say it; `answer`: the user's choice, "unknown", or None where nobody was asked.
-
-    `frames` of the log's traceback, "path/file.py:function", may speak against a name. None: no such file is missing.
-    """
+    `frames` of the log's traceback, "path/file.py:function", may speak against a name. None: no such file is
+    missing."""
     files = [one for one in launch.not_found if one.holds in _LAUNCHERS] if launch is not None else []
     if not files:
         own = accelerates_own(launch, known)
@@ -116,10 +115,8 @@ def _possible(missing: NotFound, known: Sequence[Sharding]) -> list[Sharding]:
 def taken(
     unread: Unread | None, knobs: Mapping[str, Knob], natives: Natives, mechanics: Mechanics
 ) -> tuple[Unread | None, dict[str, Knob]]:
-    """The missing file where nothing else says how the states are sharded, and the knobs that are taken for it.
-
-    (None, {}) where a setting says it, or the framework does not leave it to a launcher's file.
-    """
+    """The missing file where nothing else says how the states are sharded, and the knobs that are taken for it. (None,
+    {}) where a setting says it, or the framework does not leave it to a launcher's file."""
     if unread is None or natives.framework is None or mechanics.trainer not in TRAINERS:
         return None, {}
     if _told(STAGE, knobs, natives, unread):
@@ -176,9 +173,7 @@ def printed_sharing(
     framework: Framework | None, settings: Mapping[str, str], figures: Mapping[str, str]
 ) -> dict[str, str]:
     """DeepSpeed's stage and offload as its configuration in the log has them, under the framework's own keys.
-
-    `figures`: knobs that single lines show. {} where the log shows no stage, or the framework reads no such file.
-    """
+    `figures`: knobs that single lines show. {} where the log shows no stage, or the framework reads no such file."""
     if framework is None or not {_DEEPSPEED, f"{_DEEPSPEED}:{_STAGE_KEY}"} <= framework.settings.keys():
         return {}
     stage = settings.get(_STAGE_KEY, settings.get("zero_optimization_stage", figures.get("actor.zero_stage", "")))

@@ -66,9 +66,8 @@ def shown(item: CommandWord) -> str:
 
 
 def read_arguments(fields: Sequence[CommandWord], start: int) -> list[Argument]:
-    """Settings among `fields[start:]`, in order. An option takes the words up to the next option;
-    where `key=value` words occur as well it takes at most one.
-    """
+    """Settings among `fields[start:]`, in order. An option takes the words up to the next option; where `key=value`
+    words occur as well it takes at most one."""
     texts = [shown(item) for item in fields]
     takes = [bool(_OPTION.match(text)) and "=" not in text and text not in _SWITCHES for text in ["", *texts[start:]]]
     mixed = any(_ASSIGNMENT.match(text) and not taken for text, taken in zip(texts[start:], takes, strict=False))

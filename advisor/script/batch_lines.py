@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.bash.limits import started_under
+from advisor.bash.batch_options import started_under
 from advisor.regex import regex
 from advisor.script.document import Changes, Document, EditRequest, comment_text, refused
 

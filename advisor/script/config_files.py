@@ -80,12 +80,9 @@ def follow(
     program: str = "",
     unread: Sequence[str] = (),
 ) -> Followed:
-    """Settings of the config files of one launch, `unread` the launcher's options of which no value is known.
-
-    `own` are its command-line settings, `positional` its other arguments, `base` the script's folder, `program` what
-    it runs: hydra looks beside that file. A dialect's own meaning of the keys is not known here: the shapes of names
-    decide.
-    """
+    """Settings of the config files of one launch, `unread` the launcher's options of which no value is known. `own` are
+    its command-line settings, `positional` its other arguments, `base` the script's folder, `program` what it runs:
+    hydra looks beside that file. A dialect's own meaning of the keys is not known here: the shapes of names decide."""
     out = Followed()
     for named in _named(launcher, own, positional):
         if may_be_written(command, named.name):
@@ -93,10 +90,10 @@ def follow(
         written = find_written(command.files, named.name, command.folder)
         if written is None:
             beside = posixpath.dirname(program) if named.composed and program.endswith(".py") else ""
-            _read(files, named, base, command.folder.decode("utf-8", "surrogateescape"), out, beside)
+            _read(files, named, base, command.directory, out, beside)
         else:
             _read_written(files, named, written, out)
-    follow_linked(files, base, command.folder.decode("utf-8", "surrogateescape"), out, own)
+    follow_linked(files, base, command.directory, out, own)
     told = _by_options(launcher, unread)
     out.settings = [*(one for one in out.settings if one.key not in told), *told.values()]
     return out
@@ -189,10 +186,8 @@ def is_given(files: Files, command: TracedCommand, found: LauncherMatch, base: P
     if not found.program.endswith(".py") or is_other_work(found.program):
         return False
     named = (each.value for each in read_arguments(command.fields, found.arguments) if each.key in OPTIONS)
-    folder = command.folder.decode("utf-8", "surrogateescape")
-    return any(
-        isinstance(name, str) and name.endswith(_YAML) and files.candidates(name, base, folder) for name in named
-    )
+    configs = (name for name in named if isinstance(name, str) and name.endswith(_YAML))
+    return any(files.candidates(name, base, command.directory) for name in configs)
 
 
 _BUILDS = regex(rb"^(?!\s*(?:class|#)).*\b[A-Z]\w*Trainer\(", re.MULTILINE)
@@ -203,8 +198,7 @@ def builds_a_trainer(files: Files, command: TracedCommand, found: LauncherMatch,
     """Whether a Python file that is there makes a trainer: whatever it is called, it trains."""
     if not found.program.endswith(".py") or is_other_work(found.program):
         return False
-    folder = command.folder.decode("utf-8", "surrogateescape")
-    for path in files.candidates(found.program, base, folder):
+    for path in files.candidates(found.program, base, command.directory):
         with suppress(OSError), path.open("rb") as file:
             return _BUILDS.search(file.read(_MOST_READ)) is not None
     return False
@@ -231,8 +225,7 @@ def named_file(launch: Launch, prefix: str) -> str | None:
 
 def _overlay(values: Mapping[str, str]) -> _Named | None:
     """Hydra's `--config-path` and `--config-name`, or a program's `--config_path` and `--config_name`, which know no
-    defaults of a framework's own.
-    """
+    defaults of a framework's own."""
     for key, short, folders in (
         ("--config-name", "-cn", ("--config-path", "-cp", "--config-dir", "-cd")),
         ("--config_name", "", ("--config_path", "--config_dir")),
@@ -293,8 +286,7 @@ def _read_written(files: Files, named: _Named, written: WrittenFile, out: Follow
 
 def read_config(files: Files, number: int, prefix: str = "", *, composed: bool = False) -> Composed:
     """The settings of a file with those of the files that its `defaults` name, where hydra reads it (`composed`), or
-    where they are names of files, or are there. Raises ScriptError where it is not well-formed.
-    """
+    where they are names of files, or are there. Raises ScriptError where it is not well-formed."""
     document = files.documents[number]
     keyed = read_keyed(document)
     entries, out = keyed.entries, Composed()

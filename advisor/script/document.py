@@ -186,8 +186,7 @@ class Changes(Struct):
 
     def as_bash_reads_it(self, doc: int) -> None:
         """What stands there as it was read: without the byte order mark and the carriage returns of Windows, which bash
-        takes for text. Nothing where nothing is changed.
-        """
+        takes for text. Nothing where nothing is changed."""
         data, made = self.documents[doc].data, self.edits.get(doc, [])
         if not made:
             return

@@ -69,8 +69,7 @@ class Files(Struct):
 
     def find(self, name: str, base: Path, kind: DocumentKind, folder: str = "", *, strays: bool = True) -> int | None:
         """A file that a script names: in the `folder` it went to, beside it, in up to four folders above it, or in the
-        working folder. `strays` False: in the folder it went to, nowhere else.
-        """
+        working folder. `strays` False: in the folder it went to, nowhere else."""
         if not name or "\0" in name or len(name) > 1000 or len(self.documents) >= _MAX_FILES:
             return None
         for candidate in self.candidates(name, base, folder, strays=strays):

@@ -23,8 +23,7 @@ from advisor.script.document import Document, ScriptError
 from advisor.script.files import Files, load
 from advisor.script.launch import Launch, Script
 from advisor.script.launcher import find_launcher, is_training, only_asks
-from advisor.script.pasted import FEWEST, engine_arguments, pasted_settings, variables_in
-from advisor.script.sentences import words_in
+from advisor.script.pasted import FEWEST, engine_arguments, pasted_settings, variables_in, words_in
 
 NOTE = mark("No training command was found; lines that look like its settings are read as such.")
 _TYPED = mark("The command is read as it was typed, behind a prompt.")
@@ -160,10 +159,8 @@ def _unquoted(data: bytes) -> bytes:
 
 
 def read_pasted(document: Document, problem: str = "") -> Launch | None:
-    """What a text that is no script names as settings; None where that is too little. `problem`: why it is no file.
-
-    One setting is enough where the text is nothing else; sentences need none, for they name model and framework.
-    """
+    """What a text that is no script names as settings; None where that is too little. `problem`: why it is no file. One
+    setting is enough where the text is nothing else; sentences need none, for they name model and framework."""
     settings = pasted_settings(document) if not document.data.startswith(b"#!") else ()
     settings = settings or tuple(engine_arguments(document.data))
     alone = not problem and len(settings) == 1 and "_" in settings[0].key and len(document.data.split(b"\n")) - 1 <= 1
@@ -212,8 +209,7 @@ def find_pasted(words: Sequence[str]) -> LauncherMatch | None:
 
 def _settings_alone(data: bytes) -> bytes | None:
     """None where no line is one of settings; else the text with every byte in its place, where only settings and what
-    they rest on are left: lines of settings follow each other without a break, assignments stay, the rest is blank.
-    """
+    they rest on are left: lines of settings follow each other without a break, assignments stay, the rest is blank."""
     lines = data.splitlines(keepends=True)
     settings = [_SETTING.match(line) is not None for line in lines]
     for number, (line, below) in enumerate(pairwise(lines)):

@@ -26,10 +26,8 @@ class _Unknown(Exception):  # noqa: N818 - it is an answer: what the value depen
 
 
 def interpolated(settings: Sequence[Setting], environment: Mapping[str, str]) -> list[Setting]:
-    """The settings with each `${…}` replaced by what it stands for, as far as the launch tells.
-
-    Options (`--key`) take their text as it is, and so does what has none of it.
-    """
+    """The settings with each `${…}` replaced by what it stands for, as far as the launch tells. Options (`--key`) take
+    their text as it is, and so does what has none of it."""
     values = {_root(one.key): one for one in settings if one.effective}
     return [_resolved(one, values, environment) if _refers(one) else one for one in settings]
 

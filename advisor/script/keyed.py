@@ -47,9 +47,7 @@ def read_keyed(document: Document) -> Keyed:
 
 class KeyedEntry(Struct, frozen=True):
     """A value at bytes `start:end` under a dotted `key`, whose own name stands at `name`. Quotes belong to the range.
-
-    `flow`: it stands in braces or brackets, where commas end it.
-    """
+    `flow`: it stands in braces or brackets, where commas end it."""
 
     key: str
     value: Value
@@ -274,10 +272,8 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_yaml(document: Document) -> Keyed:
-    """The scalars of a YAML file under dotted keys; lists of scalars are tuples.
-
-    Raises ScriptError with the line of a syntax error (tabs among them).
-    """
+    """The scalars of a YAML file under dotted keys; lists of scalars are tuples. Raises ScriptError with the line of a
+    syntax error (tabs among them)."""
     return _yaml_read(clean_line(str(document.path)), document.data)
 
 

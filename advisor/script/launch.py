@@ -106,8 +106,7 @@ _MACHINES = ("nnodes", "num_machines", "num_nodes")
 
 def one_training(launch: Launch, other: Launch) -> bool | None:
     """Whether two launches are one training, each on a machine of its own: they differ in the rank alone. None: they
-    may be, for they differ in other words, too, or in none where several machines train.
-    """
+    may be, for they differ in other words, too, or in none where several machines train."""
     if launch.program != other.program or not launch.argv or launch.span == other.span:
         return False
     told = [{**one.environment, **one.launcher, **{s.key: s.text for s in one.settings}} for one in (launch, other)]

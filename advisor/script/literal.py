@@ -21,10 +21,8 @@ class Target(Struct, frozen=True):
 
 
 def target(pieces: ShellValue, data: Sequence[bytes]) -> Target | None:
-    """The literal that alone decides a value; None where it is composed, computed or from outside.
-
-    `data` are the bytes of the documents.
-    """
+    """The literal that alone decides a value; None where it is composed, computed or from outside. `data` are the bytes
+    of the documents."""
     if len(pieces) == 1:  # nearly all
         only = pieces[0]
         return None if only.reason or only.place is None else Target(only.place)

@@ -94,9 +94,8 @@ def _is_missing(command: TracedCommand, reading: ShellReading, base: Path) -> bo
     if found is None or found.kind != "file":
         return False
     file = shown(command.fields[found.arguments])
-    folder = command.folder.decode("utf-8", "surrogateescape")
     named = bool(file.rpartition("/")[2]) and "\0" not in file.rpartition("/")[2]
-    return named and ("\0" in file or reading.files.find(file, base, "shell", folder) is None)
+    return named and ("\0" in file or reading.files.find(file, base, "shell", command.directory) is None)
 
 
 def _words(command: TracedCommand) -> list[str]:

@@ -26,10 +26,8 @@ _PLACE = Path("the-log")
 
 
 def printed_launch(text: str, spreads: str = "", whole: bool = True) -> Launch | None:
-    """The launch that a command's text is; None where it starts no training.
-
-    `spreads`: what started it on every card, where the text is the command of one rank.
-    """
+    """The launch that a command's text is; None where it starts no training. `spreads`: what started it on every card,
+    where the text is the command of one rank."""
     document = Document(_PLACE, _with_hosts(text).encode("utf-8", "replace"), "shell")
     files = Files([], {os.path.abspath(_PLACE): document})
     try:

@@ -43,8 +43,7 @@ _COPIES = ("replace", "copy", "deepcopy", "evolve")
 
 class Setup(Struct):
     """`configs`: the run's own config calls, the one that new settings go to last. `parts`: prefix and call of the
-    others, in the order of the file. `trainer`: the trainer's class, "" where none is called.
-    """
+    others, in the order of the file. `trainer`: the trainer's class, "" where none is called."""
 
     configs: list[ast.Call] = field(default_factory=list)
     parts: list[tuple[str, ast.Call]] = field(default_factory=list)
@@ -109,7 +108,7 @@ class _Bound:
     def __init__(self, tree: ast.Module) -> None:
         self.values: dict[str, list[ast.expr]] = {}
         self.bindings: dict[str, int] = {}
-        for node in ast.walk(tree):
+        for node in every(tree, ast.AST):
             if isinstance(node, ast.arg):
                 self.count(node.arg)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -169,7 +168,7 @@ class AttributeChange(Struct):
 
 def changes_of(tree: ast.Module, holders: Collection[str]) -> Iterator[AttributeChange]:
     """Where a file sets an attribute of an object that goes by one of these names ("config", "trainer.args")."""
-    for node in ast.walk(tree):
+    for node in every(tree, ast.AST):
         match node:
             case ast.Assign(targets=[ast.Attribute(value=holder, attr=key)], value=value) if is_one(holder, holders):
                 yield AttributeChange(key, node, value)
@@ -202,8 +201,7 @@ def _is_dictionary_of(node: ast.expr, holders: Collection[str]) -> bool:
 
 def changes_inside(tree: ast.Module, setup: Setup, holders: Collection[str]) -> Iterator[AttributeChange]:
     """Where functions of the file that are handed the run's own config, and classes of the file that it or its trainer
-    is one of, set its attributes: when that is, only running the file would tell.
-    """
+    is one of, set its attributes: when that is, only running the file would tell."""
     own = {id(call) for call in setup.configs}
     functions = {node.name: node for node in every(tree, ast.FunctionDef)}
     for call in calls(tree, *functions) if functions else ():
@@ -283,8 +281,7 @@ def _runs_after(before: ast.Call, trainer: ast.Call, values: NameValues) -> bool
 
 def find_setup(tree: ast.Module, values: NameValues, chosen: int | None = None) -> Setup:
     """The calls of a file that say what is trained and how. `values` are those of its variables, `chosen` is the number
-    of the trainer that is asked for among several: else it is the last.
-    """
+    of the trainer that is asked for among several: else it is the last."""
     bound = _Bound(tree)
     made = sorted(calls(tree), key=lambda call: (call.lineno, call.col_offset))
     derived = _derived(tree)

@@ -16,13 +16,10 @@ _STARTS = regex(
 _SHOWS = ("print", "join", "info", "debug")
 
 
-def _starting(tree: ast.Module) -> list[ast.Call]:
-    return [call for call in calls(tree) if _STARTS.match(ast.unparse(call.func))]
-
-
 def command_settings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Option and value of the one training command that the file starts as a list of words."""
-    starting, once = _starting(tree), dict(once_set(tree))
+    starting = [call for call in calls(tree) if _STARTS.match(ast.unparse(call.func))]
+    once = dict(once_set(tree))
     lists = [call.args[0] for call in starting if call.args]
     shown_only = {id(arg) for call in (*starting, *calls(tree, *_SHOWS)) for arg in call.args}
     read = (node for node in every(tree, ast.Name) if isinstance(node.ctx, ast.Load))

@@ -50,10 +50,8 @@ FieldNode = ast.AnnAssign | ast.Assign | ast.keyword | ast.expr
 
 
 class FieldSource(Struct, frozen=True):
-    """A setting of a Python file: the statement or keyword that sets it, and the expression that counts.
-
-    `own` is the field's own expression, after the branches that are taken.
-    """
+    """A setting of a Python file: the statement or keyword that sets it, and the expression that counts. `own` is the
+    field's own expression, after the branches that are taken."""
 
     key: str
     node: FieldNode
@@ -112,10 +110,8 @@ class PythonReading(Struct):
 def read_python(
     document: Document, environment: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
 ) -> PythonReading:
-    """Read a Python file as it would be run in an environment, with arguments.
-
-    Raises ScriptError with the line of a syntax error, and where an argument is none of the file's own options.
-    """
+    """Read a Python file as it would be run in an environment, with arguments. Raises ScriptError with the line of a
+    syntax error, and where an argument is none of the file's own options."""
     name = clean_line(str(document.path))
     try:
         document.data.decode("utf-8")
@@ -146,10 +142,7 @@ _MAGIC = regex(rb"^([ \t]*)[%!](?=[%A-Za-z])", re.MULTILINE)
 
 def parsed(data: bytes) -> ast.Module:
     """The syntax tree. What was cut out of a function begins with blanks: it is parsed as the body of something. The
-    magics of a notebook count as comments.
-
-    Raises SyntaxError, and what `ast` raises.
-    """
+    magics of a notebook count as comments. Raises SyntaxError, and what `ast` raises."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         data = _MAGIC.sub(rb"\1#", data)
@@ -305,8 +298,7 @@ _COUNTS = regex(r"(?:^|_)(?:r|rank|length|len|tokens|batch_size)$")
 
 def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, spread: Spread) -> None:
     """Keywords of the run's own config under their names; those of other calls, as far as they are known, under the
-    call's, where the call itself counts as a switch.
-    """
+    call's, where the call itself counts as a switch."""
     handed: dict[int, list[tuple[Entry, str]]] = {}
     for call in (*setup.configs, *(call for _, call in setup.parts)):
         for keyword in call.keywords:
@@ -383,9 +375,7 @@ def _add_part(
     inside_only: bool = False,
 ) -> bool:
     """An argument that is known, or what a dictionary handed over as one holds. Objects of the program are none.
-
-    Returns whether it is a dictionary that is known to its last entry.
-    """
+    Returns whether it is a dictionary that is known to its last entry."""
     pairs = entries(value, partly=True) or []
     known = [pair for pair in pairs if Evaluator(names, reading.environment).evaluate(pair[2]).known]
     for name, inner, own in known:

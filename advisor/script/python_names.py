@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.language import say
-from advisor.script.python_tree import every
+from advisor.script.python_tree import every, parents
 from advisor.script.python_value import Evaluated, Evaluator
 
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -23,10 +23,9 @@ class NameValues:
     def __init__(self, tree: ast.Module, environment: Mapping[str, str]) -> None:
         self.tree, self.environment = tree, environment
         self.options: Mapping[str, Evaluated] = {}
-        self._parents: dict[int, ast.AST] = {}
+        self._parents = parents(tree)
         self._global: set[str] = set()
-        for node in ast.walk(tree):
-            self._parents.update((id(child), node) for child in ast.iter_child_nodes(node))
+        for node in every(tree, ast.AST):
             self._global.update(node.names if isinstance(node, ast.Global) else _set_by_name(node))
 
     def _around(self, node: ast.AST) -> list[ast.AST]:

@@ -54,9 +54,7 @@ def option_defaults(tree: ast.Module, classes: Mapping[str, ast.ClassDef]) -> It
 
 def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, PythonValue]:
     """ "name.option" and what a command gives it (`--option=value` or `--switch`), for options of the file's argparse.
-
-    Raises ScriptError for an argument that is none of them.
-    """
+    Raises ScriptError for an argument that is none of them."""
     flags = {f"--{flag}": action for flag, action, _ in _flags(tree)}
     given: dict[str, PythonValue] = {}
     for argument in arguments:
@@ -183,10 +181,8 @@ def own_options(tree: ast.Module) -> frozenset[str] | None:
 
 
 def takes(tree: ast.Module, key: str, configured: bool) -> bool | None:
-    """Whether the file takes `--key value` from its command; `configured`: the command names a config file.
-
-    None: nobody knows; a class or a module that is not read here may have it.
-    """
+    """Whether the file takes `--key value` from its command; `configured`: the command names a config file. None:
+    nobody knows; a class or a module that is not read here may have it."""
     name = key.lstrip("-").replace("-", "_")
     own = own_options(tree)
     if own is not None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from advisor.script.python_calls import once_set
 from advisor.script.python_names import NameValues
-from advisor.script.python_tree import called, every
+from advisor.script.python_tree import called, every, parents
 from advisor.script.python_value import Evaluator
 
 Entry = tuple[str, ast.keyword | ast.expr, ast.expr]
@@ -44,7 +44,7 @@ class Spread:
 
     def __init__(self, tree: ast.Module, values: NameValues) -> None:
         self.values = values
-        self.parents = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self.parents = parents(tree)
         self.loads: dict[str, list[ast.Name]] = {}
         for node in every(tree, ast.Name):
             if isinstance(node.ctx, ast.Load):
@@ -108,9 +108,7 @@ class Spread:
 
     def entries(self, value: ast.expr, name: str = "") -> Iterator[tuple[Entry, str]]:
         """The entries of what is handed over, each with the name of the dictionary that several calls are handed.
-
-        Raises LookupError where one cannot be read.
-        """
+        Raises LookupError where one cannot be read."""
         found, reached = self.behind(value)
         name = reached if (self.handed.get(reached) or 0) > 1 else name
         if isinstance(found, ast.Dict):

@@ -4,14 +4,41 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 N = TypeVar("N", bound=ast.AST)
 
 
+class _TreeIndex:
+    """One walk through a file: its nodes by kind, outer ones first, and what each of them stands in."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        nodes: list[ast.AST] = [tree]
+        self.by_kind: dict[type[ast.AST], list[Any]] = {ast.AST: nodes}
+        self.parents: dict[int, ast.AST] = {}
+        for node in nodes:  # which grows
+            self.by_kind.setdefault(type(node), []).append(node)
+            for child in ast.iter_child_nodes(node):
+                nodes.append(child)
+                self.parents[id(child)] = node
+
+
+def _index(tree: ast.Module) -> _TreeIndex:
+    """Kept with the tree: its readers ask some forty questions of it, and none of them adds a node."""
+    made: _TreeIndex = tree.__dict__.get("walk") or tree.__dict__.setdefault("walk", _TreeIndex(tree))
+    return made
+
+
 def every(tree: ast.AST, kind: type[N]) -> list[N]:
-    """The nodes of a kind, outer ones first."""
+    """The nodes of a kind, outer ones first; of `ast.AST` all."""
+    if isinstance(tree, ast.Module):
+        return _index(tree).by_kind.get(kind, [])
     return [node for node in ast.walk(tree) if isinstance(node, kind)]
+
+
+def parents(tree: ast.Module) -> dict[int, ast.AST]:
+    """`id` of a node → the node that it stands in."""
+    return _index(tree).parents
 
 
 def called(call: ast.Call) -> str:
@@ -47,7 +74,7 @@ def handed(call: ast.Call, names: Collection[str]) -> Iterator[tuple[str, ast.ex
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Module and name of every import: (".b", "c") of `from .b import c`."""
-    for node in ast.walk(tree):
+    for node in every(tree, ast.AST):
         if isinstance(node, ast.Import):
             yield from ((each.name, each.asname or "") for each in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from advisor.bash.text import Varies
 from advisor.language import mark, say
 from advisor.regex import regex
+from advisor.script.python_tree import every
 
 _MAX_DEPTH = 40
 _AS_TEXT = (-1, ord("s"))
@@ -44,11 +45,9 @@ _CONVERSIONS: dict[str, Callable[[int | float | str | bool], PythonValue]] = {
 
 
 class Evaluated(Struct, frozen=True):
-    """What an expression is worth. `literal` is the one node that decides it, None where it is computed.
-
-    `reason` is not empty where the value is not known. `sources` are all literals it rests on; `assumed` names
-    environment variables that were taken as not set.
-    """
+    """What an expression is worth. `literal` is the one node that decides it, None where it is computed. `reason` is
+    not empty where the value is not known. `sources` are all literals it rests on; `assumed` names environment
+    variables that were taken as not set."""
 
     value: PythonValue = None
     literal: ast.expr | None = None
@@ -64,12 +63,11 @@ class Evaluated(Struct, frozen=True):
 
 class FileEnvironment(dict[str, str]):
     """The variables that a file is run with. Those that it sets itself may not be set yet where it reads them; `texts`
-    has what they are once it trains.
-    """
+    has what they are once it trains."""
 
     def __init__(self, given: Mapping[str, str], tree: ast.Module) -> None:
         super().__init__(given)
-        self.own = {name for node in ast.walk(tree) for name in _set_variables(node)}
+        self.own = {name for node in every(tree, ast.AST) for name in _set_variables(node)}
         self.texts = set_once(tree)
 
     def sets(self, name: str) -> bool:
@@ -117,8 +115,8 @@ def set_once(tree: ast.Module) -> dict[str, str]:
         for name, told in zip(names, texts, strict=False):
             if isinstance(told, str):
                 found.setdefault(name, []).append(told)
-    every = Counter(name for node in ast.walk(tree) for name in _set_variables(node))
-    return {name: texts[0] for name, texts in found.items() if name and every[name] == 1 and not every[""]}
+    times = Counter(name for node in every(tree, ast.AST) for name in _set_variables(node))
+    return {name: texts[0] for name, texts in found.items() if name and times[name] == 1 and not times[""]}
 
 
 class Evaluator:

@@ -55,13 +55,9 @@ _OF_TOML = regex(_TABLE.pattern + rb"|" + _PAIR.pattern + rb"|[ \t]*(?:#|[\]\[\"
 def read_script(
     path: Path, *, positional: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
 ) -> Script:
-    """Read a launch file and everything it is followed into.
-
-    `positional` are arguments that it is given (a Python file: as `--option=value`), `environment` what a Python file
-    is run with. Raises
-    ScriptError, one sentence with file and line, where the file is missing, unreadable, empty, binary, too large,
-    or not well-formed.
-    """
+    """Read a launch file and everything it is followed into. `positional` are arguments that it is given (a Python
+    file: as `--option=value`), `environment` what a Python file is run with. Raises ScriptError, one sentence with file
+    and line, where the file is missing, unreadable, empty, binary, too large, or not well-formed."""
     return read_documents(Files(), Path(path), positional, environment)
 
 
@@ -201,9 +197,8 @@ _MARK_OF_OTHER = mark("{file} begins with a byte order mark; bash takes it for a
 
 
 def _odd_bytes(data: bytes, other: str) -> Iterator[str]:
-    """What bash makes of the bytes that editors of other systems put into a script; `other`: its name, if it is not
-    the script itself. A change of the script takes them out.
-    """
+    """What bash makes of the bytes that editors of other systems put into a script; `other`: its name, if it is not the
+    script itself. A change of the script takes them out."""
     if b"\r\n" in data:
         yield say(_OF_OTHER, file=other) if other else say(_RETURNS)
         if b"\\\r\n" in data and not other:
@@ -232,8 +227,7 @@ def config_launch(
 
 def of_trainer(script: Script, index: int, key: str) -> Script:
     """A Python file that makes several trainers, read as the launch of one of them; of the last that `key` is told to
-    where the first is asked for and has it not.
-    """
+    where the first is asked for and has it not."""
     from advisor.script.python_file import read_python
 
     document = script.documents[0]
@@ -297,11 +291,9 @@ def module_file(launch: Launch, script: Path) -> Path | None:
 
 
 def follow_module(script: Script, index: int, bases: Collection[str]) -> Script | None:
-    """The Python file that launch `index` of a shell script runs, read in that launch's environment.
-
-    None where the file is not found, cannot be read, or configures nothing by a class that fits one of `bases`
-    (fnmatch), and where the command gives the program settings that are not options of the file's own.
-    """
+    """The Python file that launch `index` of a shell script runs, read in that launch's environment. None where the
+    file is not found, cannot be read, or configures nothing by a class that fits one of `bases` (fnmatch), and where
+    the command gives the program settings that are not options of the file's own."""
     if not script.launches or script.documents[0].kind != "shell":
         return None
     launch, path = script.launches[index], script.documents[0].path
@@ -315,11 +307,9 @@ def follow_module(script: Script, index: int, bases: Collection[str]) -> Script 
 
 
 def with_trainers(script: Script, bases: Collection[str]) -> Script:
-    """The script, each launch with the trainer that the Python file which it runs takes from a package of `bases`.
-
-    For files of which `follow_module` knows nothing more, because the command gives them settings of that package.
-    A name without a package ("Trainer") proves nothing of a command with options of its own.
-    """
+    """The script, each launch with the trainer that the Python file which it runs takes from a package of `bases`. For
+    files of which `follow_module` knows nothing more, because the command gives them settings of that package. A name
+    without a package ("Trainer") proves nothing of a command with options of its own."""
     bases = [base for base in bases if "." in base]
     if script.documents[0].kind != "shell" or not bases:
         return script

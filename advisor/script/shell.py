@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 from advisor.bash.state import FindCommand, LauncherMatch, ShellTrace, TracedCommand
 from advisor.bash.text import ByteRange, ShellValue, joined, known, line_at, line_starts, why_unknown
 from advisor.bash.trace import trace
+from advisor.bash.wrapped import of_the_job
 from advisor.hostile import clean
 from advisor.language import mark, say
 from advisor.regex import regex
@@ -24,7 +24,8 @@ from advisor.script.files import Files
 from advisor.script.interpolation import interpolated
 from advisor.script.keyed import clean_value
 from advisor.script.launch import Launch
-from advisor.script.launcher import PYTHON, SPREADS, base, find_launcher, is_engine, is_other_work, only_asks
+from advisor.script.launcher import PYTHON, SPREADS, find_launcher, is_engine, is_other_work, only_asks
+from advisor.script.launcher import base as _base
 from advisor.script.literal import Target, Uses, target
 
 _LONGEST_VALUE = 100_000
@@ -125,11 +126,8 @@ def read_shell(
     instead: bytes | None = None,
     by_dash: bool = False,
 ) -> ShellReading:
-    """Follow the shell script `path`, `by_dash`: `sh` being dash. Raises ScriptError for the file,
-    Unterminated where its quotes do not match.
-
-    `instead` is followed in place of the file's text, byte for byte as long.
-    """
+    """Follow the shell script `path`, `by_dash`: `sh` being dash. Raises ScriptError for the file, Unterminated where
+    its quotes do not match. `instead` is followed in place of the file's text, byte for byte as long."""
     doc = files.add(path, "shell")
     data = files.documents[doc].data if instead is None else instead
 
@@ -204,7 +202,7 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
 def _starts_ranks(command: TracedCommand, found: LauncherMatch) -> bool:
     """Whether a launcher of ranks starts the program with settings: what it is called does not matter then."""
     words = [shown(item) for item in command.fields]
-    by_launcher = found.processes is not None or any(base(word) in SPREADS for word in words[: found.arguments])
+    by_launcher = found.processes is not None or any(_base(word) in SPREADS for word in words[: found.arguments])
     return by_launcher and len(words) > found.arguments and not only_asks(words, found)
 
 
@@ -219,48 +217,42 @@ def _origin(reading: ShellReading, command: TracedCommand) -> object:
 
 def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLaunch:
     """The launch with its public noun filled in."""
-    own = [_setting(reading, draft, argument) for argument in draft.arguments]
-    followed = config_files.follow(
-        reading.files,
-        _launcher(draft),
-        own,
-        _positional(draft),
-        draft.command,
-        base,
-        clean(draft.found.program),
-        _launcher_unread(draft),
-    )
+    command, found, own = draft.command, draft.found, [_setting(reading, draft, each) for each in draft.arguments]
+    (launcher, unread), variables, loose = _launcher(draft), _environment(draft), _loose(draft)
+    positional = [text for text in map(_text, loose) if text is not None]
+    given = (launcher, own, positional, command, base, clean(found.program), unread)
+    followed = config_files.follow(reading.files, *given)
     # a file's keys in the spelling of the command line, where that has dashes: `--lr` overrides `lr`
     options = {s.key.lstrip("-").replace("-", "_"): s.key for s in own if s.key.startswith("--")}
     settings = effective([*(replace(s, key=options.get(s.key, s.key)) for s in followed.settings), *own])
-    settings = interpolated(settings, environment(draft))
-    command, found, unlisted, told = draft.command, draft.found, _unlisted(draft), _told_of_cuts(reading, draft)
+    settings = interpolated(settings, variables)
+    reasons, told = dict.fromkeys(filter(None, map(why_unknown, loose))), _told_of_cuts(reading, draft)
+    unlisted = [say("More arguments may follow that are not known: {reason}.", reason=clean(one)) for one in reasons]
+    words = [_base(shown(item)) for item in command.fields[: found.arguments]]
+    spreads = next((word for word in words if word in SPREADS), "")  # it starts several processes by itself
+    counted = spreads or "" in unread or not _COUNTS_PROCESSES.isdisjoint((*launcher, *unread))
+    alone = len(words) == 2 and PYTHON.match(words[0]) and any(one.key in _SHARED_BY for one in draft.arguments)
+    counted = counted or _COUNTED_OUTSIDE in command.environment
     launch = Launch(
         draft.launch.index,
         clean(found.program),
         tuple(_text(item.pieces) for item in command.fields),
-        environment(draft),
+        variables,
         tuple(settings),
         _command_span(reading, command),
-        _launcher(draft),
+        launcher,
         found.interpreter,
         followed.files,
-        notes=(
-            *told.cuts,
-            *_of_engine(found),
-            *_not_exported(reading, command),
-            *unlisted,
-            *followed.notes,
-        ),
+        notes=(*told.cuts, *_of_engine(found), *_not_exported(reading, command), *unlisted, *followed.notes),
         exports=_exports(reading, draft),
         missing=followed.missing,
         leaves_open=bool(unlisted) or bool(followed.not_found),
         not_found=followed.not_found,
-        loose=tuple(map(_text, _loose(draft))),
-        folder=command.folder.decode("utf-8", "surrogateescape"),
-        launcher_unread=_launcher_unread(draft),
-        spreads=_spreads(draft),
-        processes=_processes(draft),
+        loose=tuple(map(_text, loose)),
+        folder=command.directory,
+        launcher_unread=unread,
+        spreads=spreads,
+        processes=None if counted else 1 if alone else found.processes,
         cuts=told.cuts,
         lost=told.lost,
         maybe_lost=told.maybe_lost,
@@ -279,7 +271,7 @@ def embedded_python(reading: ShellReading) -> Document | None:
     for command in reading.trace.commands:
         simple, words = command.simple, [shown(item) for item in command.fields]
         place = command.text.place(simple.start, simple.start, "plain")
-        if not PYTHON.match(base(words[0])) or words[1:] not in ([], ["-"]) or place is None or place.doc:
+        if not PYTHON.match(_base(words[0])) or words[1:] not in ([], ["-"]) or place is None or place.doc:
             continue
         for body, expands in [(one.body, one.expands) for one in simple.redirects if one.body is not None]:
             start, end = (at + place.start - simple.start for at in body)
@@ -335,74 +327,30 @@ def _command_span(reading: ShellReading, command: TracedCommand) -> Span | None:
     return None if place is None else reading.span(place)
 
 
-def _launcher(draft: ShellLaunch) -> dict[str, str]:
-    """Options of the launcher, as text; a bare flag is "true"."""
-    start, end = draft.found.launcher
-    out: dict[str, str] = {}
-    for argument in read_arguments(draft.command.fields[:end], start):
-        if argument.key in ("-m", "--module") and not argument.values:
-            continue
-        value = argument.value
-        if value is not None:
-            out[argument.key] = value if isinstance(value, str) else " ".join(value) or "true"
-    return out
-
-
-def _launcher_unread(draft: ShellLaunch) -> tuple[str, ...]:
-    """Options of the launcher that have no known value; "" where whole words are not known."""
-    start, end = draft.found.launcher
-    arguments = read_arguments(draft.command.fields[:end], start)
-    taken = {index for argument in arguments for index in argument.fields}
-    loose = any(why_unknown(draft.command.fields[index].pieces) for index in range(start, end) if index not in taken)
-    return (*(argument.key for argument in arguments if argument.value is None), *([""] * loose))
-
-
-def _spreads(draft: ShellLaunch) -> str:
-    """The launcher or wrapper before the program that starts several processes by itself; "" where there is none."""
-    words = (base(shown(item)) for item in draft.command.fields[: draft.found.arguments])
-    return next((word for word in words if word in SPREADS), "")
-
-
 _COUNTS_PROCESSES = {"--nproc_per_node", "--nproc-per-node"}
 _SHARED_BY = {"--deepspeed", "--fsdp"}
 """Options of transformers' Trainer that share a model out among processes which something else must have started."""
-_COUNTED_OUTSIDE = "PET_NPROC_PER_NODE"
+_COUNTED_OUTSIDE = b"PET_NPROC_PER_NODE"
 """torchrun's own variable for that option. Source: pytorch/pytorch torch/distributed/argparse_util.py (env)."""
 
 
-def _processes(draft: ShellLaunch) -> int | None:
-    """What starts where neither an option nor a wrapper says how many; None where one does, or may."""
-    counted = _COUNTS_PROCESSES & {*_launcher(draft), *_launcher_unread(draft)} or "" in _launcher_unread(draft)
-    outside = _COUNTED_OUTSIDE.encode() in draft.command.environment
-    words = [base(shown(item)) for item in draft.command.fields[: draft.found.arguments]]
-    bare = len(words) == 2 and PYTHON.match(words[0]) and any(one.key in _SHARED_BY for one in draft.arguments)
-    return None if counted or outside or _spreads(draft) else 1 if bare else draft.found.processes
+def _launcher(draft: ShellLaunch) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Options of the launcher, as text, a bare flag "true"; and those that have no known value, "" where whole words
+    are not known."""
+    start, end = draft.found.launcher
+    arguments = read_arguments(draft.command.fields[:end], start)
+    values = [(one.key, one.value) for one in arguments if one.values or one.key not in ("-m", "--module")]
+    options = {k: v if isinstance(v, str) else " ".join(v) or "true" for k, v in values if v is not None}
+    taken = {index for argument in arguments for index in argument.fields}
+    loose = any(why_unknown(draft.command.fields[index].pieces) for index in range(start, end) if index not in taken)
+    return options, (*(argument.key for argument in arguments if argument.value is None), *([""] * loose))
 
 
-def runtime_environment(draft: ShellLaunch) -> dict[str, str]:
-    """What `--runtime-env-json` gives the workers; values that are not known stay out."""
-    if draft.found.wrapped.runtime is None:
-        return {}
-    text = shown(draft.command.fields[draft.found.wrapped.runtime])
-    text = text.removeprefix("--runtime-env-json=")
-    try:
-        parsed = json.loads(text.replace("\0", "\ufffd"), strict=False)
-    except (ValueError, RecursionError):
-        return {}
-    variables = parsed.get("env_vars") if isinstance(parsed, dict) else None
-    if not isinstance(variables, dict):
-        return {}
-    return {clean(str(k)): clean(str(v)) for k, v in variables.items() if "\ufffd" not in str(v)}
-
-
-def environment(draft: ShellLaunch) -> dict[str, str]:
+def _environment(draft: ShellLaunch) -> dict[str, str]:
     """Exported variables, the command's own prefix, and Ray's runtime environment on top."""
-    out: dict[str, str] = {}
-    for name, pieces in draft.command.environment.items():
-        text = _text(pieces)
-        if text is not None:
-            out[clean(name.decode("utf-8", "replace"))] = text
-    return {**out, **runtime_environment(draft)}
+    every = {**draft.command.environment, **of_the_job(draft.found.wrapped, draft.command.fields)}
+    texts = ((name, _text(pieces)) for name, pieces in every.items())
+    return {clean(name.decode("utf-8", "replace")): text for name, text in texts if text is not None}
 
 
 def _exports(reading: ShellReading, draft: ShellLaunch) -> tuple[Setting, ...]:
@@ -421,11 +369,6 @@ def _loose(draft: ShellLaunch) -> list[ShellValue]:
     taken = {index for argument in draft.arguments for index in argument.fields}
     rest = range(draft.found.arguments, len(draft.command.fields))
     return [draft.command.fields[index].pieces for index in rest if index not in taken]
-
-
-def _positional(draft: ShellLaunch) -> list[str]:
-    """Arguments that belong to no setting, as far as they are known."""
-    return [text for text in map(_text, _loose(draft)) if text is not None]
 
 
 def other_commands(reading: ShellReading) -> tuple[tuple[str | None, ...], ...]:
@@ -447,7 +390,7 @@ _IDS = regex(r"\d{1,3}(?:,\d{1,3})*")
 def shared_cards(reading: ShellReading, draft: ShellLaunch) -> tuple[str, ...]:
     """That an engine which the script starts by another command is given cards of this launch, a sentence each."""
     own, told = _visible(draft.command), []
-    for command in reading.trace.commands:
+    for command in reading.trace.commands if own else ():
         words = [text for word in command.fields[:4] if (text := _text(word.pieces))]
         both = sorted(own & (ids := _visible(command)))
         if command.number not in draft.group and both and ids != own and any(map(_SERVES.search, words)):
@@ -477,12 +420,6 @@ def _of_engine(found: LauncherMatch) -> tuple[str, ...]:
     return (
         say("{program} runs the rollout engine alone; the training is another command.", program=clean(found.program)),
     )
-
-
-def _unlisted(draft: ShellLaunch) -> list[str]:
-    """Arguments of which nothing is known: they may be settings that are not listed."""
-    reasons = dict.fromkeys(reason for pieces in _loose(draft) if (reason := why_unknown(pieces)))
-    return [say("More arguments may follow that are not known: {reason}.", reason=clean(reason)) for reason in reasons]
 
 
 class _Told(Struct, frozen=True):

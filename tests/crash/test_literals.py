@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.crash.literals import FAST, TRIGGERS, passes, uncovered
-from advisor.crash.patterns import Catalogue
+from advisor.crash.patterns import FAST, TRIGGERS, Catalogue, passes, uncovered
 from tests.loops import each
 
 from .known import SIGNATURES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.crash.lines import LogLine
-from advisor.crash.process_tables import card_users, ram_users
+from advisor.crash.log_facts import card_users, ram_users
 from advisor.units import GIB
 from tests.crash.known import judge
 

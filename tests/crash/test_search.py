@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.crash import literals
-from advisor.crash.literals import Searcher
-from advisor.crash.window import ByteWindow
+from advisor.crash import patterns
+from advisor.crash.lines import ByteWindow
+from advisor.crash.patterns import Searcher
 
 LITERALS = [b"f memory", b"KV cache", b"exit", b"\n"]
 
@@ -33,8 +33,8 @@ def test_hits_are_the_same_wherever_the_pieces_are_cut(pieces):
 def test_a_text_full_of_hits_is_searched_in_small_pieces_with_the_same_result(monkeypatch):
     text = b"out of memory, KV cache " * 400
     whole = hits_of([text, text, text])
-    monkeypatch.setattr(literals, "_DENSE", 10)
-    monkeypatch.setattr(literals, "_PIECE", 7)
+    monkeypatch.setattr(patterns, "_DENSE", 10)
+    monkeypatch.setattr(patterns, "_PIECE", 7)
     assert hits_of([text, text, text]) == whole
     assert len(whole) == 2 * 3 * 400
 

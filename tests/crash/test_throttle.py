@@ -1,8 +1,8 @@
 """Lines that only talk of memory are counted, not looked at one by one; what happens among them is not missed."""
 
+from advisor.crash.match import Throttle
 from advisor.crash.scan import scan
 from advisor.crash.sources import text_source
-from advisor.crash.throttle import Throttle
 
 from .known import judge
 from .test_signatures import CATALOGUE

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from advisor.crash.evidence import Frame
-from advisor.crash.traced_versions import traced_versions
+from advisor.crash.tracebacks import traced_versions
 from advisor.knowledge.code_lines import code_lines, known_packages
 from advisor.session import SessionRequest, open_session
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.crash.log_reader import join_wrapped
 from advisor.crash.read import read_logs
-from advisor.crash.screen_copy import join_wrapped
 from tests.loops import each
 
 from .known import SIGNATURES, judge

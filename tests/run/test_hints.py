@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from advisor.knowledge import load_knowledge
-from advisor.run.hints import model_in_words
+from advisor.run.model_read import model_in_words
 from advisor.run.shape import is_name
-from advisor.script.sentences import words_in
+from advisor.script.pasted import words_in
 from advisor.session import SessionRequest, open_session
 from advisor.state import State
 

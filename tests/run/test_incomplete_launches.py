@@ -9,10 +9,10 @@ import pytest
 from advisor.knowledge import load_knowledge
 from advisor.machine.inventory import Gpu, Machine
 from advisor.memory.inputs import missing_inputs
-from advisor.run.additions import no_place
 from advisor.run.build import RunInputs, build_run
 from advisor.run.dialect import Recognised, recognise
 from advisor.run.run import Run
+from advisor.run.seen_launch import no_place
 from advisor.script.launch import Launch
 from advisor.script.reader import read_script
 from advisor.units import GIB

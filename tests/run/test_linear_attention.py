@@ -6,8 +6,7 @@ from typing import Any
 
 from advisor.memory.adapters import ATTENTION, MLP, adapter_parameters
 from advisor.memory.layer import kv_of_token
-from advisor.run.config_file import shape_in
-from advisor.run.geometry import kv_bytes_per_token, parameters_of
+from advisor.run.config_file import kv_bytes_per_token, parameters_of, shape_in
 from tests.memory.runs import shape
 from tests.run.model_configs import decoder
 

@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.knowledge.schema import ModelFact
-from advisor.run.config_file import CONFIG_LIMIT, local_config, read_config, shape_in
-from advisor.run.geometry import kv_bytes_per_token, parameters_of, vision_parameters
+from advisor.run.config_file import (
+    CONFIG_LIMIT,
+    kv_bytes_per_token,
+    local_config,
+    parameters_of,
+    read_config,
+    shape_in,
+    vision_parameters,
+)
 from advisor.run.model_read import fuller_name
 from advisor.run.shape import find_shape, match_alias, size_in_name
 from tests.loops import each

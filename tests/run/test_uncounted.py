@@ -18,7 +18,7 @@ from tests.replacing import replace
 BY_CONSTRUCTION = {
     "actor.bf16": "what is assumed anyway",
     "algorithm.estimator": "the method",
-    "algorithm.kl": "whether a reference is built (run/derive.py)",
+    "algorithm.kl": "whether a reference is built (run/filled_knobs.py)",
     "actor.gathers_to_generate": "the mechanics of TRL and ms-swift",
     "actor.sequence_parallel": "the topology",
     "critic.path": "the shape of the critic (run/model_read.py)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from advisor.script.sentences import named_in_sentences
+from advisor.script.pasted import named_in_sentences
 
 READ: dict[str, dict[str, str]] = {
     "I'm at 0.32 gpu_memory_utilization with 4096 max_completion_length on an A6000 (48gb).": {
