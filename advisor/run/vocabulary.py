@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from advisor.hostile import clean_line
-from advisor.knowledge.key_space import keys_at, keys_ever
+from advisor.knowledge.key_space import key_space, keys_at, keys_ever
 from advisor.knowledge.schema import Framework
 from advisor.language import say
 from advisor.regex import regex
@@ -40,7 +40,8 @@ def own_keys(launch: Launch, frameworks: Sequence[Framework]) -> dict[str, list[
 
 
 def by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework, list[str]] | None:
-    """The framework in whose words alone the launch is written, and the keys that prove it; None where none is."""
+    """The framework in whose words alone the launch is written, and the keys that prove it; None where none is. One
+    that stops at a strange option would not have begun a launch that has one: then it is another's."""
     owned = own_keys(launch, frameworks)
     package = max(owned, key=lambda name: len(owned[name]), default="")
     keys = owned.get(package, [])
@@ -49,7 +50,9 @@ def by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework
     shares = [(known_share(one, launch) or 0.0, one) for one in frameworks if one.package == package]
     # of a package and its forks that all know these words, it is the package's own
     share, framework = max(shares, key=lambda pair: (pair[0], pair[1].framework == package))
-    return (framework, keys) if share >= LEAST_SHARE else None
+    space = key_space(framework.framework)
+    least = 1.0 if framework.syntax == "argparse" and space is not None and space.refuses else LEAST_SHARE
+    return (framework, keys) if share >= least else None
 
 
 def by_named_keys(words: Sequence[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:
