@@ -185,8 +185,8 @@ def _unshared(run: Run, card: int, ways: int) -> dict[str, Fact]:
     told["of"] = _summed(run.model.parameters, STATES_IN_FULL + reference, reference)
     because = (
         say(
-            "{of} are {size} on each card unless something shares them out (plain DDP does not), and {part} shared over "
-            "{count}; a card has {card}",
+            "{of} are {size} on each card unless something shares them out (plain DDP does not), and {part} shared "
+            "over {count}; a card has {card}",
             **told,
         )
         if ways

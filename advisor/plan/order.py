@@ -1,12 +1,24 @@
-"""Orders the steps of a plan by one key, and lets each kind of lever speak once before one speaks twice."""
+"""Orders the steps of a plan by one rank.
+
+A step stands the earlier,
+
+1. the more it is for this run: what is behind (`Behind`) is told by its title alone, under "Further";
+2. where its kind of lever was not told yet;
+3. the less it costs: time or RAM, then other results, then machines (`Cost`);
+4. the nearer it acts to the cause (`Rank`): it removes what was found; it acts on what the cause says holds the memory,
+   and its setting stands in the launch; the same, not in the launch; it frees other memory there, by a computed worth;
+5. where the count says that it is enough, then by its price, its saving and its place in the cause's own list.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Remedy
@@ -14,7 +26,7 @@ from advisor.plan.applicable import in_a_later_version, needs_engine
 from advisor.plan.as_in_case import HELPED
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED, LITTLE, LOGITS, gives_hardly, holder_of, lever_of, touches
+from advisor.plan.select import GUESSED, LITTLE, LOGITS, acts_on, gives_hardly, lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.trigger import turned_back
 from advisor.run.natives import SAMPLES
@@ -24,13 +36,31 @@ from advisor.words import Phase
 LOOK, BACK, ON, TRY, PERHAPS = range(5)
 """Stages: what is looked at or gone back to before a setting is changed; where no sum decides, what turns back the
 setting with which it began; what is switched on; the rest; what is right only if a witness is found."""
-ORDINARY, UNSURE, LITTLE_GIVEN, ELSEWHERE, UNPROVEN = range(5)
-"""How far behind: not at all; the key, the version that has it, or what it moves was not seen; it gives hardly any of
-what is missing; it acts where the run did not die, or fills the other place; nothing of this crash points at it, or
-the user tried its like in vain."""
-NOTHING, VERSION, OF_ITS_OWN, RESULTS, MONEY = range(5)
-"""Prices: time at most; another version; RAM, or a number of the user's own that results hang on; other results, and
-what is as dear; machines."""
+
+
+class Behind(IntEnum):
+    """How far behind: not at all; the key, the version that has it, or what it moves was not seen; it gives hardly any
+    of what is missing; it acts where the run did not die, or on what the cause does not name, or fills the other place;
+    nothing of this crash points at it, or the user tried its like in vain."""
+
+    NOT, UNSURE, LITTLE, ELSEWHERE, UNPROVEN = range(5)
+
+
+class Cost(IntEnum):
+    """What a step asks for at the most: time, RAM or a version; other results; machines."""
+
+    SAME, RESULTS, MONEY = range(3)
+
+
+class Rank(IntEnum):
+    """How near a step acts to the cause."""
+
+    FOUND, SET, UNSET, BESIDE = range(4)
+
+
+NOTHING, VERSION, OF_ITS_OWN, DEAR, MACHINES_PRICE = range(5)
+"""Prices within a cost: time at most; another version; RAM, or a number of the user's own that results hang on; other
+results, and what is as dear; machines."""
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
 RARE: frozenset[Phase] = frozenset({"data", "model_load", "checkpoint", "validation"})
@@ -58,22 +88,16 @@ class Precedence(NamedTuple):
 
     stage: int
     behind: int
+    cost: int
+    rank: int
     finding: int
-    """It removes what the failing line, the facts or the cause found (0, 1, … in their order), or helped in a case that
-    died alike; else the largest."""
-    aside: bool
-    """The cause names another holder, or other remedies: it is ordinary room in this phase."""
+    """Its place among what removes the failing line, the facts or the cause found, or helped in a case that died alike;
+    else the largest."""
     short: bool
     """By the count it leaves the shortage, or other results: what closes it for nothing but time or RAM goes first."""
     price: int
-    changed: bool
-    """It changes results, where the sums show what is missing: shorter rows come after what leaves them alone."""
-    alone: bool
-    """By the count it is not enough alone."""
     general: bool
     """Not for this phase alone."""
-    stated: bool
-    """Not in the user's own files: what they set comes before what they never wrote."""
     saving: int
     """Bytes, negative; 0 where the sums do not show what is missing, and so cannot say what is worth most."""
     reports: int
@@ -108,10 +132,12 @@ class Grounds(Struct, frozen=True):
     missing: int
     dark: int
     """Bytes of a card that nothing explains, whichever phase it was."""
-    holder_named: str
+    held: tuple[str, ...]
     """What the cause says held the card; a pass that only scores keeps neither gradients nor moments."""
     back: str
     """The step that turns back the setting with which it began by the report; "": none is known."""
+    stated: Collection[str]
+    """Levers of which the launch has a setting."""
     open: bool
     """Nothing tells what held the card."""
     beyond: bool
@@ -124,28 +150,31 @@ class Grounds(Struct, frozen=True):
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
         if stage != TRY:
-            return Precedence(stage, 0, 0, False, False, 0, False, False, False, False, 0, 0, order)
-        finding = self.found.get(step.id, len(self.found))
+            return Precedence(stage, Behind.NOT, Cost.SAME, Rank.FOUND, 0, False, 0, False, 0, 0, order)
+        rank, price = self._rank(step, remedy), self._price(step, remedy)
         return Precedence(
             stage,
-            self._behind(step, remedy, found=finding < len(self.found)),
-            finding,
-            self._aside(step, remedy),
+            self._behind(step, remedy, rank),
+            self._cost(step, price),
+            rank,
+            self.found.get(step.id, len(self.found)),
             not (self._enough(step) and step.results == "unchanged" and step.tier != "hardware"),
-            self._price(step, remedy),
-            self.missing > 0 and step.results == "changed",
-            not self._enough(step),
+            price,
             remedy is None or remedy.phases != (phase,),
-            not stated(step),
             -self.saving(step) if self.missing else 0,
             -self.helped[step.id],
             self.own.get("version" if step.kind == "version" else step.id, len(self.own) + order),
         )
 
+    def _cost(self, step: PlanStep, price: int) -> Cost:
+        if price == MACHINES_PRICE:
+            return Cost.MONEY
+        return Cost.RESULTS if price == DEAR or (step.results == "changed" and not self._mild(step)) else Cost.SAME
+
     @property
     def of_states(self) -> bool:
         """By the count it is the states, of a card of any size: what a pass gives is held against what they give."""
-        return self.holder_named == "states" and self.largest > 0 and not self.situation.uncounted
+        return self.held[:1] == ("states",) and self.largest > 0 and not self.situation.uncounted
 
     def lever(self, step: PlanStep) -> str:
         """What kind of step it is; one that no remedy tells is a kind of its own."""
@@ -194,38 +223,42 @@ class Grounds(Struct, frozen=True):
             return BACK
         return ON if step.selected else PERHAPS if step.only_if else TRY
 
-    def _behind(self, step: PlanStep, remedy: Remedy | None, found: bool) -> int:
+    def _behind(self, step: PlanStep, remedy: Remedy | None, rank: Rank) -> Behind:
+        found = rank == Rank.FOUND
         doubted = step.id in self.doubted and not step.documented
         if doubted or (remedy is not None and (remedy.last_resort or remedy.lever == "trial")):
-            return UNPROVEN
+            return Behind.UNPROVEN
         if remedy is not None and lever_of(remedy) in self.situation.in_vain:
-            return UNPROVEN
+            return Behind.UNPROVEN
         if self.situation.fills_other(step.host_saves):
-            return UNPROVEN
+            return Behind.UNPROVEN
         asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
         idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0
         kept = self.beyond and _is_of_pass(remedy)
         if step.spills or kept or (asleep and self.saving(step) <= 0) or (idle and not found):
-            return ELSEWHERE
+            return Behind.ELSEWHERE
         if found or step.kind in ("machine", "job") or self._enough(step):
-            return ORDINARY
+            return Behind.NOT
+        least = max(LITTLE * self.largest, HARDLY * (self.missing or self.dark))
+        if rank == Rank.BESIDE and not 0 < least <= self.saving(step):
+            return Behind.ELSEWHERE
         if (
             remedy is not None
             and gives_hardly(remedy, self.situation)
             and self.saving(step) < HARDLY * self.missing + 1
         ):
-            return LITTLE_GIVEN
+            return Behind.LITTLE
         if self.of_states and step.kind == "version" and not step.documented:
-            return LITTLE_GIVEN  # what the count shows needs no fault of a library
+            return Behind.LITTLE  # what the count shows needs no fault of a library
         small = self.situation.facts.get("pass.small")
         short = small is not None and small.value is True and not self.missing
         counted = (self.missing > 0 or short or self.of_states) and not self.situation.rows_unknown
         sure = counted or not _is_of_pass(remedy)  # rows may be any length
         if short and remedy is not None and remedy.relieves == "rows":
-            return LITTLE_GIVEN
-        if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * (self.missing or self.dark)):
-            return LITTLE_GIVEN
-        return UNSURE if self._unsure(step, remedy) else ORDINARY
+            return Behind.LITTLE
+        if sure and 0 < self.saving(step) < least:
+            return Behind.LITTLE
+        return Behind.UNSURE if self._unsure(step, remedy) else Behind.NOT
 
     def _unsure(self, step: PlanStep, remedy: Remedy | None) -> bool:
         if remedy is None:
@@ -244,36 +277,40 @@ class Grounds(Struct, frozen=True):
         perhaps = needs_engine(remedy, self.situation) == "unseen" or self.situation.needs_more(remedy)
         return rare or newer or perhaps
 
-    def _aside(self, step: PlanStep, remedy: Remedy | None) -> bool:
-        enough = self._enough(step) and step.results == "unchanged"  # by the count: whatever it relieves
+    def _rank(self, step: PlanStep, remedy: Remedy | None) -> Rank:
+        if step.id in self.found:
+            return Rank.FOUND
         kept = remedy is not None and remedy.relieves == "engine" and self.situation.engine_kept
-        if remedy is None or remedy.id in self.usual or enough or kept:
-            return False
-        if self.holder_named in ("pass", "rows"):
-            return not touches(remedy, self.situation) or remedy.relieves not in ("pass", "rows")
-        return self.cause.id not in GUESSED and remedy.id not in self.cause.remedies
+        near = remedy is None or kept or acts_on(remedy, self.held, self.cause, self.situation)
+        if not near and not (self._enough(step) and step.results == "unchanged"):  # by the count: whatever it relieves
+            return Rank.BESIDE
+        other = self.open and self.lever(step) not in self.stated  # of a guess each holder is as near
+        return Rank.SET if other or stated(step) else Rank.UNSET
 
     def _price(self, step: PlanStep, remedy: Remedy | None) -> int:
         """What it costs; as much as results what is dear beside its like, gives little, or fills an unknown card."""
         on_card = step.host_saves if step.place == "host" else step.saves
         fills = self.situation.now.ledger.gpu_capacity is None and min(on_card.values(), default=0) < 0
         if step.tier == "hardware":
-            return MONEY
+            return MACHINES_PRICE
         if step.kind == "version" and not self.cause.counted:
             return NOTHING  # what no setting explains, a version may
         heavy = remedy is not None and remedy.heavy and step.id not in self.usual
         if fills or heavy or step.id in {*self.little, *self.doubted}:
-            return RESULTS
-        batch = self.lever(step) == "batch"  # what a pass loses, more passes make up
-        rolls = self.situation.facts.get("rolls_out")
-        set_here = self.lever(step) == "length" and stated(step) and self.situation.now.run.framework == "unknown"
-        set_here = set_here and rolls is not None and rolls.value is True
-        own = remedy is not None and (set_here or self.of_rollouts(remedy))
-        mild = batch or step.id in (*self.cause.leads, *self.usual) or own
-        if step.results == "changed" and not mild:
+            return DEAR
+        if step.results == "changed" and not self._mild(step):
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
-            return OF_ITS_OWN if number else RESULTS
+            return OF_ITS_OWN if number else DEAR
         return VERSION if step.tier == "version" else OF_ITS_OWN if step.tier == "host_ram" else NOTHING
+
+    def _mild(self, step: PlanStep) -> bool:
+        """Whether the results that it changes hold nobody back: more passes make them up, the cause itself is that they
+        were too much, or what code of the user's own generates is as long as they like."""
+        remedy, rolls = self.remedies.get(step.id), self.situation.facts.get("rolls_out")
+        of_own = rolls is not None and rolls.value is True and self.situation.now.run.framework == "unknown"
+        own = of_own and self.lever(step) == "length" and stated(step)
+        own = own or (remedy is not None and self.of_rollouts(remedy))
+        return own or self.lever(step) == "batch" or step.id in self.cause.leads
 
     def _enough(self, step: PlanStep) -> bool:
         return self.missing > 0 and self.saving(step) >= self.missing and not step.spills
@@ -295,19 +332,20 @@ def grounds(
     usual = [
         one for one in remedies.values() if one.leads_when and all_hold(one.leads_when, situation.facts) is not None
     ]
-    if holder_of(cause, situation) == "states":  # no row is short enough
-        usual = [one for one in usual if lever_of(one) != "length"]
-    short = (one.short for one in situation.now.fit.findings if one.place == situation.place)
-    missing = max(short, default=0) if situation.now.enough is False and not situation.uncounted else 0
+    scoring = situation.phase == "log_prob" and situation.place == "gpu" and not _missing(situation)
+    open_ = holder_unknown(situation, cause) and not scoring
+    held = ("pass", "rows") if scoring else () if open_ else cause.holds
+    usual = [one for one in usual if not held or acts_on(one, held, cause, situation) or one.relieves == "other"]
+    missing = _missing(situation)
     phase_told = situation.phase != "unknown" or missing > 0
     worth = decisive if phase_told else most_saved
     largest = max((worth(step) for step in steps if step.results == "unchanged"), default=0)
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
-    if holder_of(cause, situation) == "states" and not situation.uncounted:
+    if held[:1] == ("states",) and not situation.uncounted:
         least = LITTLE * largest
         little |= {step.id for step in steps if _is_of_pass(remedies.get(step.id)) and 0 < worth(step) < least}
     # where a pass is too big, no other method comes before what costs no results
-    of_pass = cause.id in SHOWN or holder_of(cause, situation) in ("pass", "rows")
+    of_pass = cause.id in SHOWN or bool({"pass", "rows"} & {*held})
     of_pass = of_pass or (cause.id in GUESSED and situation.now.built.natives.framework is None)
     seen = situation.facts.get("images")
     of_text = cause.id == LONG_ROW and not (seen is not None and seen.value is True)
@@ -325,8 +363,8 @@ def grounds(
     names = dict.fromkeys((back, *situation.led, *leading, *beside, *shown, *alike))
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
     own["version"] = next(versions, len(own))
-    scoring = situation.phase == "log_prob" and not missing
     return Grounds(
+        stated={lever_of(remedies[step.id]) for step in steps if step.id in remedies and stated(step)},
         situation=situation,
         cause=cause,
         remedies=remedies,
@@ -342,15 +380,21 @@ def grounds(
         missing=missing,
         dark=sum(one.unexplained for one in situation.predictor.measured.corrections if one.place == situation.place),
         back=back,
-        holder_named="pass" if scoring else holder_of(cause, situation),
-        open=holder_unknown(situation, cause) and not scoring,
+        held=held,
+        open=open_,
         beyond=states_beyond(situation) or (not missing and weights_beyond(situation, also_states=True)),
         phase_told=phase_told,
     )
 
 
+def _missing(situation: Situation) -> int:
+    """Bytes that the place which ran out lacks by the count; 0 where that does not hold here."""
+    short = (one.short for one in situation.now.fit.findings if one.place == situation.place)
+    return max(short, default=0) if situation.now.enough is False and not situation.uncounted else 0
+
+
 def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
-    """The steps in order, none that moves a key which one before it moves.
+    """The steps in order, none that moves a key which one before it moves; those far behind are marked so.
 
     What is looked at and what is switched on stands first. Of the rest one is picked after the other: nobody reads far,
     so a kind of lever that stands there already waits for the others (where nothing tells what held the card, so does
@@ -358,7 +402,6 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     """
     placed = sorted(((why.place(step, order), step) for order, step in enumerate(steps)), key=lambda each: each[0])
     leaves_first = {one.id for one in why.remedies.values() if one.lever == "offload" and one.id in why.usual}
-    set_here = {why.lever(step) for step in steps if stated(step)}
     kept: list[PlanStep] = []
     tried: list[PlanStep] = []
     taken: dict[str, str | None] = {}
@@ -373,8 +416,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         due = due and step.kind in ("machine", "job")
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
         lever = 0 if step.id in leaves_first else lever
-        unset = why.lever(step) == "batch" and "batch" in set_here and not stated(step)  # the user's own number first
-        return (place.stage, not due, place.behind, lever, place.price >= RESULTS, holder, unset, place)
+        return (place.stage, not due, place.behind, lever, place.cost, holder, place)
 
     while placed:
         best = min(placed, key=next_of)
@@ -383,11 +425,11 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         keys = why.keys(step)
         if clash(keys, taken) and not step.selected:
             continue
-        kept.append(step)
+        kept.append(replace(step, further=True) if place.behind >= Behind.LITTLE else step)
         tried += [step] if place.stage == TRY else []
         taken |= keys
         levers[why.lever(step)] += 1
-        holders[why.holder(step)] += place.finding == len(why.found)  # what was found stands beside a guess
+        holders[why.holder(step)] += place.rank != Rank.FOUND  # what was found stands beside a guess
     return kept
 
 
