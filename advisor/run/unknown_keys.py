@@ -18,7 +18,10 @@ from advisor.script.launch import Launch
 MOST_NAMED = 6
 _ALIKE = 0.84
 """Ratio of difflib from which a key may be another one misspelt: one letter of seven."""
-_OPEN = ("hydra.*", "defaults", "defaults.*", "config", "config_file", "config-*", "cn", "cp", "cd", "deepspeed", "deepspeed_config")
+_OPEN = (
+    *("hydra.*", "defaults", "defaults.*", "config", "config_file", "config-*", "cn", "cp", "cd"),
+    *("deepspeed", "deepspeed_config"),
+)
 """Keys of hydra, and options that name a config: deepspeed.add_config_arguments gives any parser its two."""
 _SECTIONS = frozenset(":@")
 """What stands in a launcher's file ("deepspeed:..."), and a group of hydra's that a launch chooses."""
