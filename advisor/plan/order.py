@@ -4,10 +4,10 @@ A step stands the earlier,
 
 1. the more it is for this run: what is behind (`Behind`) is told by its title alone, under "Further";
 2. where its kind of lever was not told yet;
-3. the less it costs: time or RAM, then other results, then machines (`Cost`);
+3. the less it costs: time, another version, RAM or a number of the user's own, other results, machines (`Price`);
 4. the nearer it acts to the cause (`Rank`): it removes what was found; it acts on what the cause says holds the memory,
    and its setting stands in the launch; the same, not in the launch; it frees other memory there, by a computed worth;
-5. where the count says that it is enough, then by its price, its saving and its place in the cause's own list.
+5. where the count says that it is enough, then by its saving and its place in the cause's own list.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ class Behind(IntEnum):
     NOT, UNSURE, LITTLE, ELSEWHERE, UNPROVEN = range(5)
 
 
-class Cost(IntEnum):
-    """What a step asks for at the most: time, RAM or a version; other results; machines."""
+class Price(IntEnum):
+    """What a step costs: time at most; another version; RAM, or a number of the user's own that results hang on; other
+    results, and what is as dear; machines."""
 
-    SAME, RESULTS, MONEY = range(3)
+    NOTHING, VERSION, OF_ITS_OWN, RESULTS, MONEY = range(5)
 
 
 class Rank(IntEnum):
@@ -58,9 +59,6 @@ class Rank(IntEnum):
     FOUND, SET, UNSET, BESIDE = range(4)
 
 
-NOTHING, VERSION, OF_ITS_OWN, DEAR, MACHINES_PRICE = range(5)
-"""Prices within a cost: time at most; another version; RAM, or a number of the user's own that results hang on; other
-results, and what is as dear; machines."""
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
 RARE: frozenset[Phase] = frozenset({"data", "model_load", "checkpoint", "validation"})
@@ -88,14 +86,13 @@ class Precedence(NamedTuple):
 
     stage: int
     behind: int
-    cost: int
+    price: int
     rank: int
     finding: int
     """Its place among what removes the failing line, the facts or the cause found, or helped in a case that died alike;
     else the largest."""
     short: bool
     """By the count it leaves the shortage, or other results: what closes it for nothing but time or RAM goes first."""
-    price: int
     general: bool
     """Not for this phase alone."""
     saving: int
@@ -136,8 +133,6 @@ class Grounds(Struct, frozen=True):
     """What the cause says held the card; a pass that only scores keeps neither gradients nor moments."""
     back: str
     """The step that turns back the setting with which it began by the report; "": none is known."""
-    stated: Collection[str]
-    """Levers of which the launch has a setting."""
     open: bool
     """Nothing tells what held the card."""
     beyond: bool
@@ -150,26 +145,20 @@ class Grounds(Struct, frozen=True):
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
         if stage != TRY:
-            return Precedence(stage, Behind.NOT, Cost.SAME, Rank.FOUND, 0, False, 0, False, 0, 0, order)
-        rank, price = self._rank(step, remedy), self._price(step, remedy)
+            return Precedence(stage, Behind.NOT, Price.NOTHING, Rank.FOUND, 0, False, False, 0, 0, order)
+        rank = self._rank(step, remedy)
         return Precedence(
             stage,
             self._behind(step, remedy, rank),
-            self._cost(step, price),
+            self._price(step, remedy),
             rank,
             self.found.get(step.id, len(self.found)),
             not (self._enough(step) and step.results == "unchanged" and step.tier != "hardware"),
-            price,
             remedy is None or remedy.phases != (phase,),
             -self.saving(step) if self.missing else 0,
             -self.helped[step.id],
             self.own.get("version" if step.kind == "version" else step.id, len(self.own) + order),
         )
-
-    def _cost(self, step: PlanStep, price: int) -> Cost:
-        if price == MACHINES_PRICE:
-            return Cost.MONEY
-        return Cost.RESULTS if price == DEAR or (step.results == "changed" and not self._mild(step)) else Cost.SAME
 
     @property
     def of_states(self) -> bool:
@@ -284,24 +273,25 @@ class Grounds(Struct, frozen=True):
         near = remedy is None or kept or acts_on(remedy, self.held, self.cause, self.situation)
         if not near and not (self._enough(step) and step.results == "unchanged"):  # by the count: whatever it relieves
             return Rank.BESIDE
-        other = self.open and self.lever(step) not in self.stated  # of a guess each holder is as near
-        return Rank.SET if other or stated(step) else Rank.UNSET
+        return Rank.SET if stated(step) else Rank.UNSET
 
-    def _price(self, step: PlanStep, remedy: Remedy | None) -> int:
+    def _price(self, step: PlanStep, remedy: Remedy | None) -> Price:
         """What it costs; as much as results what is dear beside its like, gives little, or fills an unknown card."""
         on_card = step.host_saves if step.place == "host" else step.saves
         fills = self.situation.now.ledger.gpu_capacity is None and min(on_card.values(), default=0) < 0
         if step.tier == "hardware":
-            return MACHINES_PRICE
+            return Price.MONEY
         if step.kind == "version" and not self.cause.counted:
-            return NOTHING  # what no setting explains, a version may
+            return Price.NOTHING  # what no setting explains, a version may
         heavy = remedy is not None and remedy.heavy and step.id not in self.usual
         if fills or heavy or step.id in {*self.little, *self.doubted}:
-            return DEAR
+            return Price.RESULTS
         if step.results == "changed" and not self._mild(step):
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
-            return OF_ITS_OWN if number else DEAR
-        return VERSION if step.tier == "version" else OF_ITS_OWN if step.tier == "host_ram" else NOTHING
+            return Price.OF_ITS_OWN if number else Price.RESULTS
+        return (
+            Price.VERSION if step.tier == "version" else Price.OF_ITS_OWN if step.tier == "host_ram" else Price.NOTHING
+        )
 
     def _mild(self, step: PlanStep) -> bool:
         """Whether the results that it changes hold nobody back: more passes make them up, the cause itself is that they
@@ -335,7 +325,8 @@ def grounds(
     scoring = situation.phase == "log_prob" and situation.place == "gpu" and not _missing(situation)
     open_ = holder_unknown(situation, cause) and not scoring
     held = ("pass", "rows") if scoring else () if open_ else cause.holds
-    usual = [one for one in usual if not held or acts_on(one, held, cause, situation) or one.relieves == "other"]
+    if held[:1] == ("states",):  # no row is short enough
+        usual = [one for one in usual if not _is_of_pass(one)]
     missing = _missing(situation)
     phase_told = situation.phase != "unknown" or missing > 0
     worth = decisive if phase_told else most_saved
@@ -364,7 +355,6 @@ def grounds(
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
     own["version"] = next(versions, len(own))
     return Grounds(
-        stated={lever_of(remedies[step.id]) for step in steps if step.id in remedies and stated(step)},
         situation=situation,
         cause=cause,
         remedies=remedies,
@@ -402,6 +392,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     """
     placed = sorted(((why.place(step, order), step) for order, step in enumerate(steps)), key=lambda each: each[0])
     leaves_first = {one.id for one in why.remedies.values() if one.lever == "offload" and one.id in why.usual}
+    own_batch = any(why.lever(step) == "batch" and stated(step) for step in steps)
     kept: list[PlanStep] = []
     tried: list[PlanStep] = []
     taken: dict[str, str | None] = {}
@@ -416,7 +407,8 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         due = due and step.kind in ("machine", "job")
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
         lever = 0 if step.id in leaves_first else lever
-        return (place.stage, not due, place.behind, lever, place.cost, holder, place)
+        unset = own_batch and why.lever(step) == "batch" and not stated(step)  # the user's own number first
+        return (place.stage, not due, place.behind, lever, place.price, holder, unset, place)
 
     while placed:
         best = min(placed, key=next_of)
