@@ -288,7 +288,7 @@ class Grounds(Struct, frozen=True):
             return Price.RESULTS
         if step.results == "changed" and not self._mild(step):
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
-            return Price.OF_ITS_OWN if number else Price.RESULTS
+            return Price.OF_ITS_OWN if number and not self.missing else Price.RESULTS
         return (
             Price.VERSION if step.tier == "version" else Price.OF_ITS_OWN if step.tier == "host_ram" else Price.NOTHING
         )
@@ -408,7 +408,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
         lever = 0 if step.id in leaves_first else lever
         unset = own_batch and why.lever(step) == "batch" and not stated(step)  # the user's own number first
-        return (place.stage, not due, place.behind, lever, place.price, holder, unset, place)
+        return (place.stage, not due, place.behind, lever, place.price >= Price.RESULTS, holder, unset, place)
 
     while placed:
         best = min(placed, key=next_of)
