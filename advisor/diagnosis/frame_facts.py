@@ -67,9 +67,10 @@ TORCH_ASKS = regex(
 """Source lines in which torch itself takes memory; of a copy to the CPU they say nothing."""
 READS = regex(r"(?:^|/)torch/serialization\.py$")
 """torch's code that moves a module, and that reads a checkpoint."""
-TRAINS = regex(r"\binner_training_loop\b|\btrainer\.train\(|\btraining_step\b")
-"""Functions and source lines of the training loop of transformers' Trainer, and of those written after it: whatever was
-loaded was loaded before."""
+TRAINS = regex(
+    r"\binner_training_loop\b|\btrainer\.train\(|\btrain(?:ing)?_(?:one_)?(?:step|epoch|batch|iter)\b|\b_?loss_(?:fn|step)\b"
+)
+"""Functions and source lines of a training loop: whatever was loaded was loaded before."""
 ENGINES = ("vllm", "sglang")
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.diagnosis.allocation import OPEN
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.plan.applicable import in_a_later_version, needs_engine
@@ -144,13 +145,14 @@ class Grounds(Struct, frozen=True):
         """The key of a step that is the `order`-th candidate."""
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
-        if stage != TRY:
-            return Precedence(stage, Behind.NOT, Price.NOTHING, Rank.FOUND, 0, False, False, 0, 0, order)
         rank = self._rank(step, remedy)
+        if stage != TRY:
+            near = rank if stage == ON and rank == Rank.BESIDE else Rank.FOUND
+            return Precedence(stage, Behind.NOT, Price.NOTHING, near, 0, False, False, 0, 0, order)
         return Precedence(
             stage,
             self._behind(step, remedy, rank),
-            self._price(step, remedy),
+            self._price(step, remedy, rank),
             rank,
             self.found.get(step.id, len(self.found)),
             not (self._enough(step) and step.results == "unchanged" and step.tier != "hardware"),
@@ -226,10 +228,11 @@ class Grounds(Struct, frozen=True):
         kept = self.beyond and _is_of_pass(remedy)
         if step.spills or kept or (asleep and self.saving(step) <= 0) or (idle and not found):
             return Behind.ELSEWHERE
-        if found or step.kind in ("machine", "job") or self._enough(step):
+        given_up = rank == Rank.BESIDE and step.results == "changed"  # for what the cause does not name
+        if found or step.kind in ("machine", "job") or (self._enough(step) and not given_up):
             return Behind.NOT
         least = max(LITTLE * self.largest, HARDLY * (self.missing or self.dark))
-        if rank == Rank.BESIDE and not 0 < least <= self.saving(step):
+        if rank == Rank.BESIDE and (given_up or not 0 < least <= self.saving(step)):
             return Behind.ELSEWHERE
         if (
             remedy is not None
@@ -270,12 +273,11 @@ class Grounds(Struct, frozen=True):
         if step.id in self.found:
             return Rank.FOUND
         kept = remedy is not None and remedy.relieves == "engine" and self.situation.engine_kept
-        near = remedy is None or kept or acts_on(remedy, self.held, self.cause, self.situation)
-        if not near and not (self._enough(step) and step.results == "unchanged"):  # by the count: whatever it relieves
+        if remedy is not None and not kept and not acts_on(remedy, self.held, self.cause, self.situation):
             return Rank.BESIDE
         return Rank.SET if stated(step) else Rank.UNSET
 
-    def _price(self, step: PlanStep, remedy: Remedy | None) -> Price:
+    def _price(self, step: PlanStep, remedy: Remedy | None, rank: Rank) -> Price:
         """What it costs; as much as results what is dear beside its like, gives little, or fills an unknown card."""
         on_card = step.host_saves if step.place == "host" else step.saves
         fills = self.situation.now.ledger.gpu_capacity is None and min(on_card.values(), default=0) < 0
@@ -323,6 +325,7 @@ def grounds(
         one for one in remedies.values() if one.leads_when and all_hold(one.leads_when, situation.facts) is not None
     ]
     scoring = situation.phase == "log_prob" and situation.place == "gpu" and not _missing(situation)
+    scoring = scoring and cause.holds[:1] not in (("states",), ("engine",))
     open_ = holder_unknown(situation, cause) and not scoring
     held = ("pass", "rows") if scoring else () if open_ else cause.holds
     if held[:1] == ("states",):  # no row is short enough
@@ -402,7 +405,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     def next_of(each: tuple[Precedence, PlanStep]) -> tuple[object, ...]:
         place, step = each
         if place.stage != TRY:
-            return (place.stage, place.order)
+            return (place.stage, place.rank, place.order)
         due = why.situation.place == "host" and MACHINE_BY <= len(tried) + 1 < MACHINE_BY + MACHINES
         due = due and step.kind in ("machine", "job")
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
@@ -495,7 +498,7 @@ def holder_unknown(situation: Situation, cause: Cause) -> bool:
     seen = now.built.natives.framework is not None and (now.enough is not False or now.run.seen_whole)
     if situation.phase == "unknown" and not seen:
         return cause.counted
-    return cause.id in (*GUESSED, "not-in-the-settings") and now.enough is not False
+    return cause.id in OPEN and now.enough is not False
 
 
 def decisive(step: PlanStep) -> int:
