@@ -4,10 +4,12 @@ A step stands the earlier,
 
 1. the more it is for this run: what is behind (`Behind`) is told by its title alone, under "Further";
 2. where its kind of lever was not told yet;
-3. the less it costs: time, another version, RAM or a number of the user's own, other results, machines (`Price`);
-4. the nearer it acts to the cause (`Rank`): it removes what was found; it acts on what the cause says holds the memory,
-   and its setting stands in the launch; the same, not in the launch; it frees other memory there, by a computed worth;
-5. where the count says that it is enough, then by its saving and its place in the cause's own list.
+3. what costs other results, or machines, behind all that does not;
+4. where it removes what was found: what the failing line made, or what helped in a case that died alike;
+5. the less it costs: time, another version, RAM or a number of the user's own (`Price`);
+6. the nearer it acts to the cause (`Rank`): on what the cause says holds the memory, by a setting that stands in the
+   launch; the same, not in the launch; on other memory there, by a computed worth;
+7. where the count says that it is enough, then by its saving and its place in the cause's own list.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.allocation import OPEN
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.plan.applicable import in_a_later_version, needs_engine
 from advisor.plan.as_in_case import HELPED
+from advisor.plan.held import SHOWN, holder_unknown, states_beyond, weights_beyond
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED, LITTLE, LOGITS, acts_on, gives_hardly, lever_of
+from advisor.plan.select import GUESSED, LITTLE, acts_on, gives_hardly, lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.trigger import turned_back
 from advisor.run.natives import SAMPLES
@@ -57,7 +59,7 @@ class Price(IntEnum):
 class Rank(IntEnum):
     """How near a step acts to the cause."""
 
-    FOUND, SET, UNSET, BESIDE = range(4)
+    SET, UNSET, BESIDE = range(3)
 
 
 HARDLY = 0.05
@@ -72,14 +74,10 @@ OWN = 2
 """Remedies of a cause that no sum counts, before what is usual (judgement)."""
 MOST_DOCUMENTED = 2
 """Remedies of a case that come before the others: what else helps keeps its place."""
-NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
-"""Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
 TITLE = "\0"
 """Stands for a title among what is not told twice."""
 LONG_ROW = "long-sequence"
 """The cause that a cap on rows of text removes."""
-SHOWN = {"batch-too-big": "frame.attention", "logits-too-big": "frame.logits"}
-"""Cause → frames that show it by themselves: then nothing has to be guessed either."""
 
 
 class Precedence(NamedTuple):
@@ -87,11 +85,13 @@ class Precedence(NamedTuple):
 
     stage: int
     behind: int
-    price: int
-    rank: int
+    dear: bool
+    """It costs other results, or machines."""
     finding: int
     """Its place among what removes the failing line, the facts or the cause found, or helped in a case that died alike;
     else the largest."""
+    price: int
+    rank: int
     short: bool
     """By the count it leaves the shortage, or other results: what closes it for nothing but time or RAM goes first."""
     general: bool
@@ -145,16 +145,18 @@ class Grounds(Struct, frozen=True):
         """The key of a step that is the `order`-th candidate."""
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
-        rank = self._rank(step, remedy)
+        rank, finding = self._rank(step, remedy), self.found.get(step.id, len(self.found))
         if stage != TRY:
-            near = rank if stage == ON and rank == Rank.BESIDE else Rank.FOUND
-            return Precedence(stage, Behind.NOT, Price.NOTHING, near, 0, False, False, 0, 0, order)
+            beside = stage == ON and rank == Rank.BESIDE and step.id not in self.found
+            return Precedence(stage, Behind.NOT, beside, 0, Price.NOTHING, Rank.SET, False, False, 0, 0, order)
+        price = self._price(step, remedy)
         return Precedence(
             stage,
             self._behind(step, remedy, rank),
-            self._price(step, remedy, rank),
+            price >= Price.RESULTS,
+            finding,
+            price,
             rank,
-            self.found.get(step.id, len(self.found)),
             not (self._enough(step) and step.results == "unchanged" and step.tier != "hardware"),
             remedy is None or remedy.phases != (phase,),
             -self.saving(step) if self.missing else 0,
@@ -215,7 +217,7 @@ class Grounds(Struct, frozen=True):
         return ON if step.selected else PERHAPS if step.only_if else TRY
 
     def _behind(self, step: PlanStep, remedy: Remedy | None, rank: Rank) -> Behind:
-        found = rank == Rank.FOUND
+        found = step.id in self.found
         doubted = step.id in self.doubted and not step.documented
         if doubted or (remedy is not None and (remedy.last_resort or remedy.lever == "trial")):
             return Behind.UNPROVEN
@@ -228,11 +230,12 @@ class Grounds(Struct, frozen=True):
         kept = self.beyond and _is_of_pass(remedy)
         if step.spills or kept or (asleep and self.saving(step) <= 0) or (idle and not found):
             return Behind.ELSEWHERE
-        given_up = rank == Rank.BESIDE and step.results == "changed"  # for what the cause does not name
+        beside = rank == Rank.BESIDE and not found
+        given_up = beside and step.results == "changed"  # for what the cause does not name
         if found or step.kind in ("machine", "job") or (self._enough(step) and not given_up):
             return Behind.NOT
         least = max(LITTLE * self.largest, HARDLY * (self.missing or self.dark))
-        if rank == Rank.BESIDE and (given_up or not 0 < least <= self.saving(step)):
+        if beside and (given_up or not 0 < least <= self.saving(step)):
             return Behind.ELSEWHERE
         if (
             remedy is not None
@@ -270,14 +273,13 @@ class Grounds(Struct, frozen=True):
         return rare or newer or perhaps
 
     def _rank(self, step: PlanStep, remedy: Remedy | None) -> Rank:
-        if step.id in self.found:
-            return Rank.FOUND
         kept = remedy is not None and remedy.relieves == "engine" and self.situation.engine_kept
-        if remedy is not None and not kept and not acts_on(remedy, self.held, self.cause, self.situation):
+        near = kept or self.open or remedy is None or acts_on(remedy, self.held, self.cause, self.situation)
+        if not near:
             return Rank.BESIDE
         return Rank.SET if stated(step) else Rank.UNSET
 
-    def _price(self, step: PlanStep, remedy: Remedy | None, rank: Rank) -> Price:
+    def _price(self, step: PlanStep, remedy: Remedy | None) -> Price:
         """What it costs; as much as results what is dear beside its like, gives little, or fills an unknown card."""
         on_card = step.host_saves if step.place == "host" else step.saves
         fills = self.situation.now.ledger.gpu_capacity is None and min(on_card.values(), default=0) < 0
@@ -405,13 +407,13 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     def next_of(each: tuple[Precedence, PlanStep]) -> tuple[object, ...]:
         place, step = each
         if place.stage != TRY:
-            return (place.stage, place.rank, place.order)
+            return (place.stage, place.dear, place.order)
         due = why.situation.place == "host" and MACHINE_BY <= len(tried) + 1 < MACHINE_BY + MACHINES
         due = due and step.kind in ("machine", "job")
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
         lever = 0 if step.id in leaves_first else lever
         unset = own_batch and why.lever(step) == "batch" and not stated(step)  # the user's own number first
-        return (place.stage, not due, place.behind, lever, place.price >= Price.RESULTS, holder, unset, place)
+        return (place.stage, not due, place.behind, lever, place.dear, holder, unset, place)
 
     while placed:
         best = min(placed, key=next_of)
@@ -424,7 +426,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         tried += [step] if place.stage == TRY else []
         taken |= keys
         levers[why.lever(step)] += 1
-        holders[why.holder(step)] += place.rank != Rank.FOUND  # what was found stands beside a guess
+        holders[why.holder(step)] += step.id not in why.found  # what was found stands beside a guess
     return kept
 
 
@@ -433,24 +435,6 @@ def clash(moved: Mapping[str, str | None], taken: Mapping[str, str | None]) -> b
     keys = [key for key, new in moved.items() if new != TITLE]
     told = any(new == TITLE and key in taken for key, new in moved.items())
     return told or any(taken.get(key, moved[key]) != moved[key] for key in keys) or (bool(keys) and {*keys} <= {*taken})
-
-
-def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
-    """Whether the weights alone take a whole card and more (`also_states`: or all that is trained, by the parameters):
-    then no pass is small enough."""
-    counted = also_states and situation.now.built.natives.framework is not None  # a script of one's own may share them
-    in_full = also_states and situation.cause == "states-too-big"  # nothing but the parameters led there
-    names = ("weights.least_share", *(("states.least_share",) if counted else ()))
-    names += ("states.if_full_share",) if in_full else ()
-    known = (situation.facts.get(name) for name in names)
-    return any(one is not None and isinstance(one.value, float) and one.value >= 1 for one in known)
-
-
-def states_beyond(situation: Situation) -> bool:
-    """Whether weights, gradients and optimizer alone are counted to take a whole card and more."""
-    share = situation.facts.get("ledger.states_share")
-    named = situation.cause == "states-too-big" and situation.now.ledger.gpu_capacity is not None
-    return named and share is not None and isinstance(share.value, float) and share.value >= 1
 
 
 def _is_of_pass(remedy: Remedy | None) -> bool:
@@ -479,26 +463,6 @@ def documented_alike(situation: Situation) -> tuple[str, tuple[str, ...]]:
     named = [remedies[name] for name in case.remedies if name in remedies] if case is not None else []
     cheap = [one.id for one in named if one.tier != "hardware" and not (one.heavy or one.last_resort)]
     return (case.id, tuple(cheap[:MOST_DOCUMENTED])) if case is not None else ("", ())
-
-
-def holder_unknown(situation: Situation, cause: Cause) -> bool:
-    """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
-    if situation.place != "gpu" or cause.memory != "gpu" or situation.led:
-        return False
-    made = situation.facts.get("frame.cause")
-    shown = (*NAMED, SHOWN.get(cause.id, ""))
-    counted = situation.facts.get("attribution.likely")
-    if counted is not None and cause.id == LOGITS and counted.value == "logits":
-        return False
-    if (made is not None and made.value == cause.id) or any(
-        name in situation.facts and situation.facts[name].value is True for name in shown
-    ):
-        return False
-    now = situation.now
-    seen = now.built.natives.framework is not None and (now.enough is not False or now.run.seen_whole)
-    if situation.phase == "unknown" and not seen:
-        return cause.counted
-    return cause.id in OPEN and now.enough is not False
 
 
 def decisive(step: PlanStep) -> int:
