@@ -141,12 +141,8 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
     least = int((per + optimizer / (ways if stage >= 1 else 1)) * run.model.parameters)
     of = _summed(run.model.parameters, weights + gradients + optimizer, reference)
     told = {"size": show_bytes(least), "count": ways, "stage": stage, "card": show_bytes(card), "of": of}
-    if ways == 1:
-        because = say("the states alone ({of}) are {size}; a card has {card}", **told)
-    elif shared is None:
-        because = say(
-            "even shared over all {count} GPUs, the states alone ({of}) are {size} on each; a card has {card}", **told
-        )
+    if ways == 1 or shared is None:
+        because = _evenly(least, ways, card, of)
     elif 0 < stage < 3:
         because = say(
             "ZeRO stage {stage}: the states alone are at least {size} on each of {count} GPUs; a card has {card}",
@@ -159,6 +155,15 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
         larger = 2 * card if assumed else 0  # the other card of that name has no more
         return {**({"states.if_full_share": fact} if least >= larger else {}), **alone}
     return {"states.least_share": fact, "states.unshared": Fact(shared is not None and stage < 3, "script", because)}
+
+
+def _evenly(least: int, ways: int, card: int, of: str) -> str:
+    told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card), "of": of}
+    if ways == 1:
+        return say("the states alone ({of}) are {size}; a card has {card}", **told)
+    return say(
+        "even shared over all {count} GPUs, the states alone ({of}) are {size} on each; a card has {card}", **told
+    )
 
 
 def _summed(parameters: float, each: float, reference: int = 0) -> str:
@@ -271,14 +276,7 @@ def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:
         return {}
     least = STATES_IN_FULL * run.model.parameters // ways
     of = _summed(run.model.parameters, STATES_IN_FULL)
-    told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card), "of": of}
-    because = (
-        say("the states alone ({of}) are {size}; a card has {card}", **told)
-        if ways == 1
-        else say(
-            "even shared over all {count} GPUs, the states alone ({of}) are {size} on each; a card has {card}", **told
-        )
-    )
+    because = _evenly(least, ways, card, of)
     return {"states.least_share": Fact(round(least / card, 3), "log", because)}
 
 

@@ -26,10 +26,10 @@ from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.plan.applicable import in_a_later_version, needs_engine
 from advisor.plan.as_in_case import HELPED
-from advisor.plan.held import SHOWN, holder_unknown, states_beyond, weights_beyond
+from advisor.plan.held import holder_unknown, states_beyond, weights_beyond
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED, LITTLE, acts_on, gives_hardly, lever_of
+from advisor.plan.select import LITTLE, acts_on, gives_hardly, lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.trigger import turned_back
 from advisor.run.natives import SAMPLES
@@ -340,17 +340,14 @@ def grounds(
     if held[:1] == ("states",) and not situation.uncounted:
         least = LITTLE * largest
         little |= {step.id for step in steps if _is_of_pass(remedies.get(step.id)) and 0 < worth(step) < least}
-    # where a pass is too big, no other method comes before what costs no results
-    of_pass = cause.id in SHOWN or bool({"pass", "rows"} & {*held})
-    of_pass = of_pass or (cause.id in GUESSED and situation.now.built.natives.framework is None)
     seen = situation.facts.get("images")
     of_text = cause.id == LONG_ROW and not (seen is not None and seen.value is True)
     shown = [one.id for one in usual if one.relieves != "rows" or of_text or _endless(one, situation)]
-    shown = [name for name in shown if not (of_pass and _another_method(remedies[name])) and name not in little]
+    near = {one.id for one in usual if not held or one.id in cause.leads or acts_on(one, held, cause, situation)}
+    shown = [name for name in shown if name in near and name not in little]
     own = {name: place for place, name in enumerate(cause.remedies)}
     kernel = {name for name in shown if remedies[name].lever == "kernel"}  # it computes the same in less room
-    dear = {name for name in shown if remedies[name].results == "changed" and "idle_cards" in situation.facts}
-    shown.sort(key=lambda name: (name in dear, name not in kernel, own.get(name, len(own))))
+    shown.sort(key=lambda name: (name not in kernel, own.get(name, len(own))))
     if not cause.counted and cause.memory == "gpu":  # what no sum counts, its own list knows best
         shown = [name for name in shown if name in cause.remedies]
     alike = [name for name in documented_alike(situation)[1] if name not in little]
@@ -440,11 +437,6 @@ def clash(moved: Mapping[str, str | None], taken: Mapping[str, str | None]) -> b
 def _is_of_pass(remedy: Remedy | None) -> bool:
     """Whether it makes a pass, or its rows, smaller."""
     return remedy is not None and remedy.relieves in ("pass", "rows")
-
-
-def _another_method(remedy: Remedy) -> bool:
-    """Whether it trains something else, so that less lies on the card."""
-    return remedy.relieves == "states" and remedy.results == "changed"
 
 
 def _endless(remedy: Remedy, situation: Situation) -> bool:
