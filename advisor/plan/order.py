@@ -330,16 +330,11 @@ def grounds(
     scoring = scoring and cause.holds[:1] not in (("states",), ("engine",))
     open_ = holder_unknown(situation, cause) and not scoring
     held = ("pass", "rows") if scoring else () if open_ else cause.holds
-    if held[:1] == ("states",):  # no row is short enough
-        usual = [one for one in usual if not _is_of_pass(one)]
     missing = _missing(situation)
     phase_told = situation.phase != "unknown" or missing > 0
     worth = decisive if phase_told else most_saved
     largest = max((worth(step) for step in steps if step.results == "unchanged"), default=0)
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
-    if held[:1] == ("states",) and not situation.uncounted:
-        least = LITTLE * largest
-        little |= {step.id for step in steps if _is_of_pass(remedies.get(step.id)) and 0 < worth(step) < least}
     seen = situation.facts.get("images")
     of_text = cause.id == LONG_ROW and not (seen is not None and seen.value is True)
     shown = [one.id for one in usual if one.relieves != "rows" or of_text or _endless(one, situation)]

@@ -64,7 +64,9 @@ def test_the_order_of_a_plan(arranged: Arranged) -> None:
     ordinary = [why.lever(step) for step, place in tried if place.behind == Behind.NOT]
     head = levers[:SHOWN]
     assert len(head) == len(set(head)) or set(ordinary) <= set(head), "one of each kind, where there are others"
-    assert all(place.behind < Behind.ELSEWHERE for _, place in tried[: min(SHOWN, len(ordinary))]), "no step of another phase"
+    assert all(place.behind < Behind.ELSEWHERE for _, place in tried[: min(SHOWN, len(ordinary))]), (
+        "no step of another phase"
+    )
     for at, (step, place) in enumerate(tried):
         cheaper = [one for one, other in tried[at + 1 :] if why.lever(one) == why.lever(step) and other < place]
         assert not [one for one in cheaper if one.results == "unchanged" and step.results == "changed"], step.id
