@@ -6,7 +6,7 @@ A step stands the earlier,
 2. where its kind of lever was not told yet;
 3. what costs other results, or machines, behind all that does not;
 4. where it removes what was found: what the failing line made, or what helped in a case that died alike;
-5. the less it costs: time, another version, RAM or a number of the user's own (`Price`);
+5. the less it costs: time, another version, RAM or a number of the user's own (`Toll`);
 6. the nearer it acts to the cause (`Rank`): on what the cause says holds the memory, by a setting that stands in the
    launch; the same, not in the launch; on other memory there, by a computed worth;
 7. where the count says that it is enough, then by its saving and its place in the cause's own list.
@@ -49,7 +49,7 @@ class Behind(IntEnum):
     NOT, UNSURE, LITTLE, ELSEWHERE, UNPROVEN = range(5)
 
 
-class Price(IntEnum):
+class Toll(IntEnum):
     """What a step costs: time at most; another version; RAM, or a number of the user's own that results hang on; other
     results, and what is as dear; machines."""
 
@@ -148,12 +148,12 @@ class Grounds(Struct, frozen=True):
         rank, finding = self._rank(step, remedy), self.found.get(step.id, len(self.found))
         if stage != TRY:
             beside = stage == ON and rank == Rank.BESIDE and step.id not in self.found
-            return Precedence(stage, Behind.NOT, beside, 0, Price.NOTHING, Rank.SET, False, False, 0, 0, order)
+            return Precedence(stage, Behind.NOT, beside, 0, Toll.NOTHING, Rank.SET, False, False, 0, 0, order)
         price = self._price(step, remedy)
         return Precedence(
             stage,
             self._behind(step, remedy, rank),
-            price >= Price.RESULTS,
+            price >= Toll.RESULTS,
             finding,
             price,
             rank,
@@ -279,22 +279,22 @@ class Grounds(Struct, frozen=True):
             return Rank.BESIDE
         return Rank.SET if stated(step) else Rank.UNSET
 
-    def _price(self, step: PlanStep, remedy: Remedy | None) -> Price:
+    def _price(self, step: PlanStep, remedy: Remedy | None) -> Toll:
         """What it costs; as much as results what is dear beside its like, gives little, or fills an unknown card."""
         on_card = step.host_saves if step.place == "host" else step.saves
         fills = self.situation.now.ledger.gpu_capacity is None and min(on_card.values(), default=0) < 0
         if step.tier == "hardware":
-            return Price.MONEY
+            return Toll.MONEY
         if step.kind == "version" and not self.cause.counted:
-            return Price.NOTHING  # what no setting explains, a version may
+            return Toll.NOTHING  # what no setting explains, a version may
         heavy = remedy is not None and remedy.heavy and step.id not in self.usual
         if fills or heavy or step.id in {*self.little, *self.doubted}:
-            return Price.RESULTS
+            return Toll.RESULTS
         if step.results == "changed" and not self._mild(step):
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
-            return Price.OF_ITS_OWN if number and not self.missing else Price.RESULTS
+            return Toll.OF_ITS_OWN if number and not self.missing else Toll.RESULTS
         return (
-            Price.VERSION if step.tier == "version" else Price.OF_ITS_OWN if step.tier == "host_ram" else Price.NOTHING
+            Toll.VERSION if step.tier == "version" else Toll.OF_ITS_OWN if step.tier == "host_ram" else Toll.NOTHING
         )
 
     def _mild(self, step: PlanStep) -> bool:
