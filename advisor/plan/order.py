@@ -293,9 +293,7 @@ class Grounds(Struct, frozen=True):
         if step.results == "changed" and not self._mild(step):
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
             return Toll.OF_ITS_OWN if number and not self.missing else Toll.RESULTS
-        return (
-            Toll.VERSION if step.tier == "version" else Toll.OF_ITS_OWN if step.tier == "host_ram" else Toll.NOTHING
-        )
+        return Toll.VERSION if step.tier == "version" else Toll.OF_ITS_OWN if step.tier == "host_ram" else Toll.NOTHING
 
     def _mild(self, step: PlanStep) -> bool:
         """Whether the results that it changes hold nobody back: more passes make them up, the cause itself is that they
