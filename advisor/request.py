@@ -70,6 +70,8 @@ class SessionRequest(Struct, frozen=True):
     margin: float = 0.08
     """Fraction of every capacity to be left free."""
     answers: Mapping[str, str] | None = None
+    framework_named: str = ""
+    """What the user calls a framework that no dialect describes."""
     accept: str = "recommended"
     """recommended, same-results, or step ids separated by commas."""
     knowledge: tuple[Path, ...] = ()

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.crash.log_facts import with_page
-from advisor.diagnosis.open_questions import FRAMEWORKS, as_spelled, without_foreign_versions
+from advisor.diagnosis.open_questions import FRAMEWORKS, as_spelled, framework_named, without_foreign_versions
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
 from advisor.plan.own_number import Fitting, fitting_numbers, with_number
@@ -63,7 +63,9 @@ def open_session(
     """
     tell = notice or silent
     knowledge = open_knowledge(asked.knowledge)
-    asked = replace(asked, answers=as_spelled(knowledge.tree, asked.answers or {}))
+    given = asked.answers or {}
+    spelled = as_spelled(knowledge.tree, given)
+    asked = replace(asked, answers=spelled, framework_named=framework_named(given, spelled) or asked.framework_named)
     script = None
     if asked.script is not None:
         tell(say("reading {file}", file=asked.script.name))

@@ -226,7 +226,7 @@ def state_of(
     speak_of_cards(vendor)
     knowledge = replace(knowledge, tree=tree_of(vendor, knowledge.tree))
     recognised = with_answered_version(
-        _answered_dialect(recognised, answers, knowledge, machine, launch, crash), answers
+        _answered_dialect(recognised, answers, knowledge, machine, launch, crash, asked.framework_named), answers
     )
     recognised = replace(recognised, framework=dialect_of(vendor, recognised.framework))
     ran_with = _ran_with(asked, recognised, answers, machine, knowledge, crash)
@@ -396,12 +396,14 @@ def _answered_dialect(
     machine: Machine,
     launch: Launch | None,
     crash: Crash,
+    named: str,
 ) -> Recognised:
     """The dialect with which the run is read: what the user answered counts where the launch bears no marks."""
     keys = {*crash.settings, *(native(setting.key) for setting in (launch.settings if launch is not None else ()))}
     libraries = {**crash.traced, **crash.libraries, **machine.libraries}
     paths = [frame.file for frame in crash.frames]
-    return with_answered_framework(recognised, answers, knowledge.frameworks, keys, libraries, paths, crash.dated)
+    given = (knowledge.frameworks, keys, libraries, paths, crash.dated, named, knowledge.signatures.projects)
+    return with_answered_framework(recognised, answers, *given)
 
 
 def _said_place(crash: Crash, answers: Mapping[str, str]) -> Place | None:

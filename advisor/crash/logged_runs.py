@@ -293,6 +293,8 @@ _REPORTS = regex(r"\{['\"]loss['\"]: ")
 """transformers trainer.py (log) prints the loss between two counts of the training's bar."""
 _LONG = regex(r"\[\d{1,4}:\d\d:\d\d<")
 """tqdm prints hours where more than one has passed: of one bar alone that is the training (judgement)."""
+_MANY = 500
+"""Counts of a bar without a title that nothing else explains, and that did not come to its end (judgement)."""
 _NEAR = 3
 """Lines between a loss and the bar beside it."""
 
@@ -302,7 +304,7 @@ def training_bar(lines: Iterable[LogLine]) -> int | None:
     total: str | None = None
     begun, reported = False, -_NEAR - 1
     last: tuple[int, str, str] | None = None
-    long = False
+    alone = False
     done: dict[str, int] = {}
     for number, line in enumerate(lines):
         if printed := _TOTAL.search(line.text):
@@ -316,10 +318,11 @@ def training_bar(lines: Iterable[LogLine]) -> int | None:
         if (bar := _BAR.match(glued_bar(line) or line.text)) is None:
             continue
         last = (number, bar["done"], bar["total"])
-        long = _LONG.search(line.text, bar.end()) is not None
+        many = int(bar["done"]) < int(bar["total"]) >= _MANY
+        alone = many or _LONG.search(line.text, bar.end()) is not None
         if total is None and (begun or number - reported <= _NEAR):
             total = bar["total"]
         done[bar["total"]] = int(bar["done"])
-    if total is None and long and len(done) == 1:
+    if total is None and alone and len(done) == 1:
         return next(iter(done.values()))
     return done.get(total) if total is not None else None

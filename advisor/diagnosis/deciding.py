@@ -21,6 +21,8 @@ ELSEWHERE: dict[bool, tuple[Phase, ...]] = {
     True: ("weight_sync", "rollout_generate", "validation", "checkpoint", "model_load"),
 }
 """Whether steps were done → where a run of an unknown phase most often died beside the training step (judgement)."""
+DUE: dict[str, Phase] = {"save.due": "checkpoint", "eval.due": "validation"}
+"""Facts → what comes after some steps: before one was done, only where it is due."""
 OF_ENGINES: tuple[Phase, ...] = ("rollout_init", "weight_sync", "rollout_generate")
 """Open in a run alone that is known to roll out."""
 
@@ -83,7 +85,9 @@ def open_phase(
     usual = ("actor_update", *(one for one in ELSEWHERE[stepped] if rolls is True or one not in OF_ENGINES))
     order = [one for choice in step.choices for one in PHASES if one == choice.id] if step.guess else usual
     here = next((one for one in (step.answer, "actor_update", *named) if one in named and named[one].id == taken), "")
-    order = [one for one in order if evaluates or one != "validation"]
+    due = {phase for name, phase in DUE.items() if name in facts and facts[name].value is True}
+    due |= {"validation"} if stepped else set()
+    order = [one for one in order if one not in DUE.values() or (one in due and (evaluates or one != "validation"))]
     other = next((one for one in order if one in named and named[one].id != taken), None)
     guess = next((one for one in PHASES if one == here), None)
     return OpenPhase(guess, other, named[other], step.guess) if guess is not None and other is not None else None

@@ -67,12 +67,16 @@ TORCH_ASKS = regex(
 """Source lines in which torch itself takes memory; of a copy to the CPU they say nothing."""
 READS = regex(r"(?:^|/)torch/serialization\.py$")
 """torch's code that moves a module, and that reads a checkpoint."""
+TRAINS = regex(
+    r"\binner_training_loop\b|\btrainer\.train\(|\btrain(?:ing)?_(?:one_)?(?:step|epoch|batch|iter)\b|\b_?loss_(?:fn|step)\b"
+)
+"""Functions and source lines of a training loop: whatever was loaded was loaded before."""
 ENGINES = ("vllm", "sglang")
 
 
 def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
     """frame.attention, .collects, .pass, .matmul, .pins, .makes_states, .gather(s_all), .bucket, .wakes, .loads,
-    .data_parallel, .to_card, .torch_load, .logits, .engine(_weights).
+    .data_parallel, .to_card, .torch_load, .trains, .logits, .engine(_weights).
 
     `frames`: not empty.
     """
@@ -100,6 +104,7 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
         ),
         "frame.packs": next((one for one in reversed(frames) if PACKS.search(_path(one))), None),
         "frame.torch_load": next((frame for frame in reversed(frames) if _reads(frame)), None),
+        "frame.trains": next((one for one in frames if TRAINS.search(f"{one.function} {one.text}")), None),
         "frame.loads": next((frame for frame in reversed(frames) if LOADS.match(frame.function)), None),
     }.items():
         if found is not None:

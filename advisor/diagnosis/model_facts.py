@@ -32,6 +32,7 @@ _NAMES_THE_RUN = regex(
     r"(?:adapter|peft|tuner|tuning|output|run|exp|experiment|project|job|save|ckpt|checkpoint|log|config)(?:_|$)"
 )
 """Settings by whose value people name a run."""
+_OPTION = regex(r"(?<=\s)--?([A-Za-z][\w-]{1,40})[ =](\S{1,200})")
 _LOADS = regex(r"\.from_pretrained\((?![^()]*(?:dtype|load_in_|quantization_config|kw\w*\b|args\b))[^()]*\)")
 """A call that names neither a type nor a packing, as a source line shows it whole."""
 _KEEPS_TYPE = ">=5"
@@ -76,7 +77,9 @@ def adapters_shown(run: Run, program: str, text: str, frames: Sequence[Frame], t
         return {"lora": Fact(True, "log", wrapped)}
     if run.framework != "unknown" or told is not None:
         return {}
-    named = (one.text for one in run.settings if _NAMES_THE_RUN.search(last_part(one.key)))
+    given = [(last_part(one.key), one.text) for one in run.settings]
+    given = given or [(one[1], one[2]) for one in _OPTION.finditer(text)]  # of a command that is no known launch
+    named = (value for key, value in given if _NAMES_THE_RUN.search(key))
     if _MAY_MAKE.search(text) is None and (made := _MAKES_ADAPTERS.search(text)) is not None:
         return {"lora": Fact(True, "script", made[0])}
     found = next((name for name in (program, *named, *(one.file for one in frames)) if _OF_ADAPTERS.search(name)), "")

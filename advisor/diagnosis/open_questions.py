@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, Diagnosis, QuestionStep
 from advisor.diagnosis.tree import AnswerError, not_an_answer
-from advisor.knowledge.schema import Era, Framework, Question, Sharding, Tree
+from advisor.hostile import clean_line
+from advisor.knowledge.schema import Era, Framework, Project, Question, Sharding, Tree
 from advisor.language import say
 from advisor.run.dialect import Recognised, told_era
 from advisor.run.model_read import letters
@@ -21,6 +22,7 @@ REGRESSION = "regression"
 """Question of the tree, of which one answer asks for the version that the framework had."""
 FRAMEWORKS = ("framework", "framework_host")
 """Questions whose answer is a framework: asked on the way of GPU memory, and of host RAM."""
+OTHER = "other"
 _NEAR = 0.85
 """How alike two words are of which one is a slip of the other."""
 AFTER = ("framework", "framework_host", "memory")
@@ -36,13 +38,19 @@ def as_spelled(tree: Tree, answers: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def framework_named(given: Mapping[str, str], spelled: Mapping[str, str]) -> str:
+    """What the user calls a framework of which no dialect is known; "" where they name none."""
+    words = (given[name] for name in FRAMEWORKS if spelled.get(name) == OTHER and given[name].lower() != OTHER)
+    return next(words, "")
+
+
 def _as_spelled(question: Question, given: str) -> str:
     if given in question.answers or given == UNKNOWN:
         return given
     known = {letters(word): key for key, answer in question.answers.items() for word in (answer.title, key)}
     found = known.get(letters(given))
     if found is None and question.id in FRAMEWORKS and not get_close_matches(letters(given), known, cutoff=_NEAR):
-        return "other"
+        return OTHER
     return found or given
 
 
@@ -54,16 +62,21 @@ def with_answered_framework(
     libraries: Mapping[str, str],
     paths: Sequence[str],
     dated: str,
+    named: str = "",
+    projects: Sequence[Project] = (),
 ) -> Recognised:
-    """The dialect that the user named, where the launch bears no marks of one.
+    """The dialect that the user named, where the launch bears no marks of one; a name of which no dialect is known is
+    that of a project, whose settings are its own.
 
     A launch's own marks are proof and stay, unless they are those of a library that serves others, which a framework
     built on it has, too; lines of a log are not: packages share them, and forks print them. Those of a fork alone are.
-    `keys`: native settings of launch and log; `paths`: files of the traceback;
-    `dated`: the log's last day.
+    `keys`: native settings of launch and log; `paths`: files of the traceback; `dated`: the log's last day; `named`:
+    what the user calls a framework that no dialect describes.
     """
     word = next((answers[name] for name in FRAMEWORKS if answers.get(name) not in (None, UNKNOWN)), None)
     framework = next((each for each in frameworks if each.framework == word), None)
+    if named and framework is None and recognised.framework is None:
+        return replace(recognised, project=recognised.project or _project(named, projects))
     if framework is None or (recognised.told_by == "script" and not _may_be_built_on(recognised, framework)):
         return recognised
     if recognised.told_by == "log" and _is_fork_of(recognised.framework, framework):
@@ -71,6 +84,12 @@ def with_answered_framework(
     version = libraries.get(framework.package)
     era, era_told_by = told_era(framework, version, set(keys), libraries, paths, dated=dated)
     return Recognised(framework, era, say("your answer"), version, "user", era_told_by, dated=dated)
+
+
+def _project(word: str, projects: Sequence[Project]) -> Project:
+    """The project of that name, or of one that begins so ("megatron"); else one that is not known."""
+    known = (one for one in projects if one.name.lower().startswith(word.lower()))
+    return next(known, Project(clean_line(word, 60), own_loop=True))
 
 
 def _may_be_built_on(recognised: Recognised, said: Framework) -> bool:

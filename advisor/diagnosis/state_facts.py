@@ -119,9 +119,14 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
     """The part of a card that full training takes at the very least: where nothing says how its states are shared out,
     evenly over all GPUs."""
     card = machine.gpu_bytes or (largest_card() if run.unsharded else 0)
-    ways = 1 if replicated else _sharing_gpus(run, machine, whole)
-    if run.model is None or not card or not ways:
+    ways = 1 if replicated else _sharing_gpus(run, machine)
+    if run.model is None or not card:
         return {}
+    assumed = any(gpu.problem for gpu in machine.usable)
+    untold = not whole and shared is None and ways != 1 and not (assumed or run.recipe.answers == "generated")
+    alone = _unshared(run, card, ways) if untold else {}
+    if not ways:
+        return alone
     if shared is not None and (shared.optimizer_on_host or shared.weights_on_host):
         return {}
     each = bytes_of(run, trainer_of(run))  # by the optimizer and the precision that the settings name
@@ -135,12 +140,8 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
     least = int((per + optimizer / (ways if stage >= 1 else 1)) * run.model.parameters)
     of = _summed(run.model.parameters, weights + gradients + optimizer, reference)
     told = {"size": show_bytes(least), "count": ways, "stage": stage, "card": show_bytes(card), "of": of}
-    if ways == 1:
-        because = say("the states alone ({of}) are {size}; a card has {card}", **told)
-    elif shared is None:
-        because = say(
-            "even shared over all {count} GPUs, the states alone ({of}) are {size} on each; a card has {card}", **told
-        )
+    if ways == 1 or shared is None:
+        because = _evenly(least, ways, card, of)
     elif 0 < stage < 3:
         because = say(
             "ZeRO stage {stage}: the states alone are at least {size} on each of {count} GPUs; a card has {card}",
@@ -150,12 +151,18 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
         because = say("the states alone ({of}) are at least {size} on each of {count} GPUs; a card has {card}", **told)
     fact = Fact(round(least / card, 3), "script", because)
     if not whole:
-        assumed = any(gpu.problem for gpu in machine.usable)
         larger = 2 * card if assumed else 0  # the other card of that name has no more
-        untold = shared is None and ways > 1 and not (assumed or run.settings or run.recipe.answers == "generated")
-        alone = _unshared(run, card, ways) if untold else {}
         return {**({"states.if_full_share": fact} if least >= larger else {}), **alone}
     return {"states.least_share": fact, "states.unshared": Fact(shared is not None and stage < 3, "script", because)}
+
+
+def _evenly(least: int, ways: int, card: int, of: str) -> str:
+    told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card), "of": of}
+    if ways == 1:
+        return say("the states alone ({of}) are {size}; a card has {card}", **told)
+    return say(
+        "even shared over all {count} GPUs, the states alone ({of}) are {size} on each; a card has {card}", **told
+    )
 
 
 def _summed(parameters: float, each: float, reference: int = 0) -> str:
@@ -173,33 +180,40 @@ def _reference_bytes(run: Run) -> int:
 
 def _unshared(run: Run, card: int, ways: int) -> dict[str, Fact]:
     """states.if_unshared_share: what full training takes of each card where every card holds all of it, as in plain
-    data parallelism."""
+    data parallelism. `ways`: cards that may share it; 0 where nobody knows."""
     if run.model is None:
         return {}
     reference = _reference_bytes(run)
     size = (STATES_IN_FULL + reference) * run.model.parameters
-    told = {"size": show_bytes(size), "part": show_bytes(size // ways), "count": ways, "card": show_bytes(card)}
-    because = say(
-        "{of} are {size} on each card unless something shares them out (plain DDP does not), and {part} shared over "
-        "{count}; a card has {card}",
-        of=_summed(run.model.parameters, STATES_IN_FULL + reference, reference),
-        **told,
+    told = {"size": show_bytes(size), "part": show_bytes(size // max(1, ways)), "count": ways, "card": show_bytes(card)}
+    told["of"] = _summed(run.model.parameters, STATES_IN_FULL + reference, reference)
+    because = (
+        say(
+            "{of} are {size} on each card unless something shares them out (plain DDP does not), and {part} shared "
+            "over {count}; a card has {card}",
+            **told,
+        )
+        if ways
+        else say(
+            "{of} are {size} on each card unless something shares them out (plain DDP does not); a card has {card}",
+            **told,
+        )
     )
     return {"states.if_unshared_share": Fact(round(size / card, 3), "script", because)}
 
 
-def _sharing_gpus(run: Run, machine: Machine, whole: bool) -> int:
+def _sharing_gpus(run: Run, machine: Machine) -> int:
     """Cards that share the states at the most: those of the launch; where nothing shows one, all that are told. 0 where
     nobody knows."""
     if run.topology.known:
         return max(1, run.topology.actor_gpus * run.topology.process_gpus)
-    return 0 if whole or machine.more_gpus else len(machine.usable) * (machine.nodes or 1)
+    return 0 if machine.more_gpus else len(machine.usable) * (machine.nodes or 1)
 
 
 def most_in_full(run: Run, machine: Machine) -> int:
     """Parameters whose states all cards together hold, where these and their size are told; else 0."""
     told = machine.gpu_bytes and not any(gpu.problem for gpu in machine.usable)
-    return (machine.gpu_bytes or 0) * _sharing_gpus(run, machine, whole=False) // STATES_IN_FULL if told else 0
+    return (machine.gpu_bytes or 0) * _sharing_gpus(run, machine) // STATES_IN_FULL if told else 0
 
 
 def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
@@ -261,14 +275,7 @@ def full_by_words(run: Run, machine: Machine) -> dict[str, Fact]:
         return {}
     least = STATES_IN_FULL * run.model.parameters // ways
     of = _summed(run.model.parameters, STATES_IN_FULL)
-    told = {"size": show_bytes(least), "count": ways, "card": show_bytes(card), "of": of}
-    because = (
-        say("the states alone ({of}) are {size}; a card has {card}", **told)
-        if ways == 1
-        else say(
-            "even shared over all {count} GPUs, the states alone ({of}) are {size} on each; a card has {card}", **told
-        )
-    )
+    because = _evenly(least, ways, card, of)
     return {"states.least_share": Fact(round(least / card, 3), "log", because)}
 
 

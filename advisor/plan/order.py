@@ -1,20 +1,35 @@
-"""Orders the steps of a plan by one key, and lets each kind of lever speak once before one speaks twice."""
+"""Orders the steps of a plan by one rank.
+
+A step stands the earlier,
+
+1. the more it is for this run: what is behind (`Behind`) is told by its title alone, under "Further";
+2. where its kind of lever was not told yet;
+3. what costs other results, or machines, behind all that does not;
+4. where it removes what was found: what the failing line made, or what helped in a case that died alike;
+5. the less it costs: time, another version, RAM or a number of the user's own (`Toll`);
+6. the nearer it acts to the cause (`Rank`): on what the cause says holds the memory, by a setting that stands in the
+   launch; the same, not in the launch; on other memory there, by a computed worth;
+7. where the count says that it is enough, then by its saving and its place in the cause's own list.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.diagnosis.conditions import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.plan.applicable import in_a_later_version, needs_engine
 from advisor.plan.as_in_case import HELPED
+from advisor.plan.held import holder_unknown, states_beyond, weights_beyond
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import GUESSED, LITTLE, LOGITS, gives_hardly, holder_of, lever_of, touches
+from advisor.plan.select import LITTLE, acts_on, gives_hardly, lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.trigger import turned_back
 from advisor.run.natives import SAMPLES
@@ -24,13 +39,29 @@ from advisor.words import Phase
 LOOK, BACK, ON, TRY, PERHAPS = range(5)
 """Stages: what is looked at or gone back to before a setting is changed; where no sum decides, what turns back the
 setting with which it began; what is switched on; the rest; what is right only if a witness is found."""
-ORDINARY, UNSURE, LITTLE_GIVEN, ELSEWHERE, UNPROVEN = range(5)
-"""How far behind: not at all; the key, the version that has it, or what it moves was not seen; it gives hardly any of
-what is missing; it acts where the run did not die, or fills the other place; nothing of this crash points at it, or
-the user tried its like in vain."""
-NOTHING, VERSION, OF_ITS_OWN, RESULTS, MONEY = range(5)
-"""Prices: time at most; another version; RAM, or a number of the user's own that results hang on; other results, and
-what is as dear; machines."""
+
+
+class Behind(IntEnum):
+    """How far behind: not at all; the key, the version that has it, or what it moves was not seen; it gives hardly any
+    of what is missing; it acts where the run did not die, or on what the cause does not name, or fills the other place;
+    nothing of this crash points at it, or the user tried its like in vain."""
+
+    NOT, UNSURE, LITTLE, ELSEWHERE, UNPROVEN = range(5)
+
+
+class Toll(IntEnum):
+    """What a step costs: time at most; another version; RAM, or a number of the user's own that results hang on; other
+    results, and what is as dear; machines."""
+
+    NOTHING, VERSION, OF_ITS_OWN, RESULTS, MONEY = range(5)
+
+
+class Rank(IntEnum):
+    """How near a step acts to the cause."""
+
+    SET, UNSET, BESIDE = range(3)
+
+
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
 RARE: frozenset[Phase] = frozenset({"data", "model_load", "checkpoint", "validation"})
@@ -43,14 +74,10 @@ OWN = 2
 """Remedies of a cause that no sum counts, before what is usual (judgement)."""
 MOST_DOCUMENTED = 2
 """Remedies of a case that come before the others: what else helps keeps its place."""
-NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
-"""Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
 TITLE = "\0"
 """Stands for a title among what is not told twice."""
 LONG_ROW = "long-sequence"
 """The cause that a cap on rows of text removes."""
-SHOWN = {"batch-too-big": "frame.attention", "logits-too-big": "frame.logits"}
-"""Cause → frames that show it by themselves: then nothing has to be guessed either."""
 
 
 class Precedence(NamedTuple):
@@ -58,22 +85,17 @@ class Precedence(NamedTuple):
 
     stage: int
     behind: int
+    dear: bool
+    """It costs other results, or machines."""
     finding: int
-    """It removes what the failing line, the facts or the cause found (0, 1, … in their order), or helped in a case that
-    died alike; else the largest."""
-    aside: bool
-    """The cause names another holder, or other remedies: it is ordinary room in this phase."""
+    """Its place among what removes the failing line, the facts or the cause found, or helped in a case that died alike;
+    else the largest."""
+    price: int
+    rank: int
     short: bool
     """By the count it leaves the shortage, or other results: what closes it for nothing but time or RAM goes first."""
-    price: int
-    changed: bool
-    """It changes results, where the sums show what is missing: shorter rows come after what leaves them alone."""
-    alone: bool
-    """By the count it is not enough alone."""
     general: bool
     """Not for this phase alone."""
-    stated: bool
-    """Not in the user's own files: what they set comes before what they never wrote."""
     saving: int
     """Bytes, negative; 0 where the sums do not show what is missing, and so cannot say what is worth most."""
     reports: int
@@ -108,7 +130,7 @@ class Grounds(Struct, frozen=True):
     missing: int
     dark: int
     """Bytes of a card that nothing explains, whichever phase it was."""
-    holder_named: str
+    held: tuple[str, ...]
     """What the cause says held the card; a pass that only scores keeps neither gradients nor moments."""
     back: str
     """The step that turns back the setting with which it began by the report; "": none is known."""
@@ -123,20 +145,20 @@ class Grounds(Struct, frozen=True):
         """The key of a step that is the `order`-th candidate."""
         remedy, phase = self.remedies.get(step.id), self.situation.phase
         stage = self._stage(step)
+        rank, finding = self._rank(step, remedy), self.found.get(step.id, len(self.found))
         if stage != TRY:
-            return Precedence(stage, 0, 0, False, False, 0, False, False, False, False, 0, 0, order)
-        finding = self.found.get(step.id, len(self.found))
+            beside = stage == ON and rank == Rank.BESIDE and step.id not in self.found
+            return Precedence(stage, Behind.NOT, beside, 0, Toll.NOTHING, Rank.SET, False, False, 0, 0, order)
+        price = self._price(step, remedy)
         return Precedence(
             stage,
-            self._behind(step, remedy, found=finding < len(self.found)),
+            self._behind(step, remedy, rank),
+            price >= Toll.RESULTS,
             finding,
-            self._aside(step, remedy),
+            price,
+            rank,
             not (self._enough(step) and step.results == "unchanged" and step.tier != "hardware"),
-            self._price(step, remedy),
-            self.missing > 0 and step.results == "changed",
-            not self._enough(step),
             remedy is None or remedy.phases != (phase,),
-            not stated(step),
             -self.saving(step) if self.missing else 0,
             -self.helped[step.id],
             self.own.get("version" if step.kind == "version" else step.id, len(self.own) + order),
@@ -145,7 +167,7 @@ class Grounds(Struct, frozen=True):
     @property
     def of_states(self) -> bool:
         """By the count it is the states, of a card of any size: what a pass gives is held against what they give."""
-        return self.holder_named == "states" and self.largest > 0 and not self.situation.uncounted
+        return self.held[:1] == ("states",) and self.largest > 0 and not self.situation.uncounted
 
     def lever(self, step: PlanStep) -> str:
         """What kind of step it is; one that no remedy tells is a kind of its own."""
@@ -194,38 +216,44 @@ class Grounds(Struct, frozen=True):
             return BACK
         return ON if step.selected else PERHAPS if step.only_if else TRY
 
-    def _behind(self, step: PlanStep, remedy: Remedy | None, found: bool) -> int:
+    def _behind(self, step: PlanStep, remedy: Remedy | None, rank: Rank) -> Behind:
+        found = step.id in self.found
         doubted = step.id in self.doubted and not step.documented
         if doubted or (remedy is not None and (remedy.last_resort or remedy.lever == "trial")):
-            return UNPROVEN
+            return Behind.UNPROVEN
         if remedy is not None and lever_of(remedy) in self.situation.in_vain:
-            return UNPROVEN
+            return Behind.UNPROVEN
         if self.situation.fills_other(step.host_saves):
-            return UNPROVEN
+            return Behind.UNPROVEN
         asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
         idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0
         kept = self.beyond and _is_of_pass(remedy)
         if step.spills or kept or (asleep and self.saving(step) <= 0) or (idle and not found):
-            return ELSEWHERE
-        if found or step.kind in ("machine", "job") or self._enough(step):
-            return ORDINARY
+            return Behind.ELSEWHERE
+        beside = rank == Rank.BESIDE and not found
+        given_up = beside and step.results == "changed"  # for what the cause does not name
+        if found or step.kind in ("machine", "job") or (self._enough(step) and not given_up):
+            return Behind.NOT
+        least = max(LITTLE * self.largest, HARDLY * (self.missing or self.dark))
+        if beside and (given_up or not 0 < least <= self.saving(step)):
+            return Behind.ELSEWHERE
         if (
             remedy is not None
             and gives_hardly(remedy, self.situation)
             and self.saving(step) < HARDLY * self.missing + 1
         ):
-            return LITTLE_GIVEN
+            return Behind.LITTLE
         if self.of_states and step.kind == "version" and not step.documented:
-            return LITTLE_GIVEN  # what the count shows needs no fault of a library
+            return Behind.LITTLE  # what the count shows needs no fault of a library
         small = self.situation.facts.get("pass.small")
         short = small is not None and small.value is True and not self.missing
         counted = (self.missing > 0 or short or self.of_states) and not self.situation.rows_unknown
         sure = counted or not _is_of_pass(remedy)  # rows may be any length
         if short and remedy is not None and remedy.relieves == "rows":
-            return LITTLE_GIVEN
-        if sure and 0 < self.saving(step) < max(LITTLE * self.largest, HARDLY * (self.missing or self.dark)):
-            return LITTLE_GIVEN
-        return UNSURE if self._unsure(step, remedy) else ORDINARY
+            return Behind.LITTLE
+        if sure and 0 < self.saving(step) < least:
+            return Behind.LITTLE
+        return Behind.UNSURE if self._unsure(step, remedy) else Behind.NOT
 
     def _unsure(self, step: PlanStep, remedy: Remedy | None) -> bool:
         if remedy is None:
@@ -244,36 +272,37 @@ class Grounds(Struct, frozen=True):
         perhaps = needs_engine(remedy, self.situation) == "unseen" or self.situation.needs_more(remedy)
         return rare or newer or perhaps
 
-    def _aside(self, step: PlanStep, remedy: Remedy | None) -> bool:
-        enough = self._enough(step) and step.results == "unchanged"  # by the count: whatever it relieves
+    def _rank(self, step: PlanStep, remedy: Remedy | None) -> Rank:
         kept = remedy is not None and remedy.relieves == "engine" and self.situation.engine_kept
-        if remedy is None or remedy.id in self.usual or enough or kept:
-            return False
-        if self.holder_named in ("pass", "rows"):
-            return not touches(remedy, self.situation) or remedy.relieves not in ("pass", "rows")
-        return self.cause.id not in GUESSED and remedy.id not in self.cause.remedies
+        near = kept or self.open or remedy is None or acts_on(remedy, self.held, self.cause, self.situation)
+        if not near:
+            return Rank.BESIDE
+        return Rank.SET if stated(step) else Rank.UNSET
 
-    def _price(self, step: PlanStep, remedy: Remedy | None) -> int:
+    def _price(self, step: PlanStep, remedy: Remedy | None) -> Toll:
         """What it costs; as much as results what is dear beside its like, gives little, or fills an unknown card."""
         on_card = step.host_saves if step.place == "host" else step.saves
         fills = self.situation.now.ledger.gpu_capacity is None and min(on_card.values(), default=0) < 0
         if step.tier == "hardware":
-            return MONEY
+            return Toll.MONEY
         if step.kind == "version" and not self.cause.counted:
-            return NOTHING  # what no setting explains, a version may
+            return Toll.NOTHING  # what no setting explains, a version may
         heavy = remedy is not None and remedy.heavy and step.id not in self.usual
         if fills or heavy or step.id in {*self.little, *self.doubted}:
-            return RESULTS
-        batch = self.lever(step) == "batch"  # what a pass loses, more passes make up
-        rolls = self.situation.facts.get("rolls_out")
-        set_here = self.lever(step) == "length" and stated(step) and self.situation.now.run.framework == "unknown"
-        set_here = set_here and rolls is not None and rolls.value is True
-        own = remedy is not None and (set_here or self.of_rollouts(remedy))
-        mild = batch or step.id in (*self.cause.leads, *self.usual) or own
-        if step.results == "changed" and not mild:
+            return Toll.RESULTS
+        if step.results == "changed" and not self._mild(step):
             number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
-            return OF_ITS_OWN if number else RESULTS
-        return VERSION if step.tier == "version" else OF_ITS_OWN if step.tier == "host_ram" else NOTHING
+            return Toll.OF_ITS_OWN if number and not self.missing else Toll.RESULTS
+        return Toll.VERSION if step.tier == "version" else Toll.OF_ITS_OWN if step.tier == "host_ram" else Toll.NOTHING
+
+    def _mild(self, step: PlanStep) -> bool:
+        """Whether the results that it changes hold nobody back: more passes make them up, the cause itself is that they
+        were too much, or what code of the user's own generates is as long as they like."""
+        remedy, rolls = self.remedies.get(step.id), self.situation.facts.get("rolls_out")
+        of_own = rolls is not None and rolls.value is True and self.situation.now.run.framework == "unknown"
+        own = of_own and self.lever(step) == "length" and stated(step)
+        own = own or (remedy is not None and self.of_rollouts(remedy))
+        return own or self.lever(step) == "batch" or step.id in self.cause.leads
 
     def _enough(self, step: PlanStep) -> bool:
         return self.missing > 0 and self.saving(step) >= self.missing and not step.spills
@@ -295,28 +324,23 @@ def grounds(
     usual = [
         one for one in remedies.values() if one.leads_when and all_hold(one.leads_when, situation.facts) is not None
     ]
-    if holder_of(cause, situation) == "states":  # no row is short enough
-        usual = [one for one in usual if lever_of(one) != "length"]
-    short = (one.short for one in situation.now.fit.findings if one.place == situation.place)
-    missing = max(short, default=0) if situation.now.enough is False and not situation.uncounted else 0
+    scoring = situation.phase == "log_prob" and situation.place == "gpu" and not _missing(situation)
+    scoring = scoring and cause.holds[:1] not in (("states",), ("engine",))
+    open_ = holder_unknown(situation, cause) and not scoring
+    held = ("pass", "rows") if scoring else () if open_ else cause.holds
+    missing = _missing(situation)
     phase_told = situation.phase != "unknown" or missing > 0
     worth = decisive if phase_told else most_saved
     largest = max((worth(step) for step in steps if step.results == "unchanged"), default=0)
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
-    if holder_of(cause, situation) == "states" and not situation.uncounted:
-        least = LITTLE * largest
-        little |= {step.id for step in steps if _is_of_pass(remedies.get(step.id)) and 0 < worth(step) < least}
-    # where a pass is too big, no other method comes before what costs no results
-    of_pass = cause.id in SHOWN or holder_of(cause, situation) in ("pass", "rows")
-    of_pass = of_pass or (cause.id in GUESSED and situation.now.built.natives.framework is None)
     seen = situation.facts.get("images")
     of_text = cause.id == LONG_ROW and not (seen is not None and seen.value is True)
     shown = [one.id for one in usual if one.relieves != "rows" or of_text or _endless(one, situation)]
-    shown = [name for name in shown if not (of_pass and _another_method(remedies[name])) and name not in little]
+    near = {one.id for one in usual if not held or one.id in cause.leads or acts_on(one, held, cause, situation)}
+    shown = [name for name in shown if name in near and name not in little]
     own = {name: place for place, name in enumerate(cause.remedies)}
     kernel = {name for name in shown if remedies[name].lever == "kernel"}  # it computes the same in less room
-    dear = {name for name in shown if remedies[name].results == "changed" and "idle_cards" in situation.facts}
-    shown.sort(key=lambda name: (name in dear, name not in kernel, own.get(name, len(own))))
+    shown.sort(key=lambda name: (name not in kernel, own.get(name, len(own))))
     if not cause.counted and cause.memory == "gpu":  # what no sum counts, its own list knows best
         shown = [name for name in shown if name in cause.remedies]
     alike = [name for name in documented_alike(situation)[1] if name not in little]
@@ -325,7 +349,6 @@ def grounds(
     names = dict.fromkeys((back, *situation.led, *leading, *beside, *shown, *alike))
     versions = (place for name, place in own.items() if name in remedies and remedies[name].kind == "version")
     own["version"] = next(versions, len(own))
-    scoring = situation.phase == "log_prob" and not missing
     return Grounds(
         situation=situation,
         cause=cause,
@@ -342,15 +365,21 @@ def grounds(
         missing=missing,
         dark=sum(one.unexplained for one in situation.predictor.measured.corrections if one.place == situation.place),
         back=back,
-        holder_named="pass" if scoring else holder_of(cause, situation),
-        open=holder_unknown(situation, cause) and not scoring,
+        held=held,
+        open=open_,
         beyond=states_beyond(situation) or (not missing and weights_beyond(situation, also_states=True)),
         phase_told=phase_told,
     )
 
 
+def _missing(situation: Situation) -> int:
+    """Bytes that the place which ran out lacks by the count; 0 where that does not hold here."""
+    short = (one.short for one in situation.now.fit.findings if one.place == situation.place)
+    return max(short, default=0) if situation.now.enough is False and not situation.uncounted else 0
+
+
 def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
-    """The steps in order, none that moves a key which one before it moves.
+    """The steps in order, none that moves a key which one before it moves; those far behind are marked so.
 
     What is looked at and what is switched on stands first. Of the rest one is picked after the other: nobody reads far,
     so a kind of lever that stands there already waits for the others (where nothing tells what held the card, so does
@@ -358,7 +387,7 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     """
     placed = sorted(((why.place(step, order), step) for order, step in enumerate(steps)), key=lambda each: each[0])
     leaves_first = {one.id for one in why.remedies.values() if one.lever == "offload" and one.id in why.usual}
-    set_here = {why.lever(step) for step in steps if stated(step)}
+    own_batch = any(why.lever(step) == "batch" and stated(step) for step in steps)
     kept: list[PlanStep] = []
     tried: list[PlanStep] = []
     taken: dict[str, str | None] = {}
@@ -368,13 +397,13 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     def next_of(each: tuple[Precedence, PlanStep]) -> tuple[object, ...]:
         place, step = each
         if place.stage != TRY:
-            return (place.stage, place.order)
+            return (place.stage, place.dear, place.order)
         due = why.situation.place == "host" and MACHINE_BY <= len(tried) + 1 < MACHINE_BY + MACHINES
         due = due and step.kind in ("machine", "job")
         lever, holder = levers[why.lever(step)], holders[why.holder(step)]
         lever = 0 if step.id in leaves_first else lever
-        unset = why.lever(step) == "batch" and "batch" in set_here and not stated(step)  # the user's own number first
-        return (place.stage, not due, place.behind, lever, place.price >= RESULTS, holder, unset, place)
+        unset = own_batch and why.lever(step) == "batch" and not stated(step)  # the user's own number first
+        return (place.stage, not due, place.behind, lever, place.dear, holder, unset, place)
 
     while placed:
         best = min(placed, key=next_of)
@@ -383,11 +412,11 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
         keys = why.keys(step)
         if clash(keys, taken) and not step.selected:
             continue
-        kept.append(step)
+        kept.append(replace(step, further=True) if place.behind >= Behind.LITTLE else step)
         tried += [step] if place.stage == TRY else []
         taken |= keys
         levers[why.lever(step)] += 1
-        holders[why.holder(step)] += place.finding == len(why.found)  # what was found stands beside a guess
+        holders[why.holder(step)] += step.id not in why.found  # what was found stands beside a guess
     return kept
 
 
@@ -398,32 +427,9 @@ def clash(moved: Mapping[str, str | None], taken: Mapping[str, str | None]) -> b
     return told or any(taken.get(key, moved[key]) != moved[key] for key in keys) or (bool(keys) and {*keys} <= {*taken})
 
 
-def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
-    """Whether the weights alone take a whole card and more (`also_states`: or all that is trained, by the parameters):
-    then no pass is small enough."""
-    counted = also_states and situation.now.built.natives.framework is not None  # a script of one's own may share them
-    in_full = also_states and situation.cause == "states-too-big"  # nothing but the parameters led there
-    names = ("weights.least_share", *(("states.least_share",) if counted else ()))
-    names += ("states.if_full_share",) if in_full else ()
-    known = (situation.facts.get(name) for name in names)
-    return any(one is not None and isinstance(one.value, float) and one.value >= 1 for one in known)
-
-
-def states_beyond(situation: Situation) -> bool:
-    """Whether weights, gradients and optimizer alone are counted to take a whole card and more."""
-    share = situation.facts.get("ledger.states_share")
-    named = situation.cause == "states-too-big" and situation.now.ledger.gpu_capacity is not None
-    return named and share is not None and isinstance(share.value, float) and share.value >= 1
-
-
 def _is_of_pass(remedy: Remedy | None) -> bool:
     """Whether it makes a pass, or its rows, smaller."""
     return remedy is not None and remedy.relieves in ("pass", "rows")
-
-
-def _another_method(remedy: Remedy) -> bool:
-    """Whether it trains something else, so that less lies on the card."""
-    return remedy.relieves == "states" and remedy.results == "changed"
 
 
 def _endless(remedy: Remedy, situation: Situation) -> bool:
@@ -442,26 +448,6 @@ def documented_alike(situation: Situation) -> tuple[str, tuple[str, ...]]:
     named = [remedies[name] for name in case.remedies if name in remedies] if case is not None else []
     cheap = [one.id for one in named if one.tier != "hardware" and not (one.heavy or one.last_resort)]
     return (case.id, tuple(cheap[:MOST_DOCUMENTED])) if case is not None else ("", ())
-
-
-def holder_unknown(situation: Situation, cause: Cause) -> bool:
-    """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
-    if situation.place != "gpu" or cause.memory != "gpu" or situation.led:
-        return False
-    made = situation.facts.get("frame.cause")
-    shown = (*NAMED, SHOWN.get(cause.id, ""))
-    counted = situation.facts.get("attribution.likely")
-    if counted is not None and cause.id == LOGITS and counted.value == "logits":
-        return False
-    if (made is not None and made.value == cause.id) or any(
-        name in situation.facts and situation.facts[name].value is True for name in shown
-    ):
-        return False
-    now = situation.now
-    seen = now.built.natives.framework is not None and (now.enough is not False or now.run.seen_whole)
-    if situation.phase == "unknown" and not seen:
-        return cause.counted
-    return cause.id in (*GUESSED, "not-in-the-settings") and now.enough is not False
 
 
 def decisive(step: PlanStep) -> int:

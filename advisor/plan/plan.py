@@ -101,6 +101,8 @@ class PlanStep(Struct, frozen=True):
     """The phase that ran out, else the fullest."""
     host_limit: int = 0
     """Bytes of a node that the job may use once it is done; 0 where it moves no limit, or nobody knows to what."""
+    further: bool = False
+    """It does not act on the cause, or gives hardly anything: told by its title, behind the others."""
     own: str = ""
     """The number that the user wrote in place of the plan's."""
 

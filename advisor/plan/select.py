@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, islice
 
 from msgspec import Struct
@@ -156,6 +156,15 @@ def touches(remedy: Remedy, situation: Situation) -> bool:
     if situation.cause != LOGITS or remedy.relieves != "pass":
         return True
     return any(cause.id == LOGITS and remedy.id in cause.remedies for cause in situation.knowledge.tree.causes)
+
+
+def acts_on(remedy: Remedy, held: Collection[str], cause: Cause, situation: Situation) -> bool:
+    """Whether it makes smaller what the cause says was `held`; of what no holder is named for, the cause's own remedies
+    do, and where none is named at all."""
+    own = remedy.id in cause.remedies
+    if not held or remedy.relieves == "other":
+        return own or cause.id in GUESSED
+    return remedy.relieves in held and touches(remedy, situation)
 
 
 def _decisive(
@@ -323,21 +332,14 @@ def _nearest(proposals: Sequence[Proposal], situation: Situation, base: Override
     return picked
 
 
-def holder_of(cause: Cause, situation: Situation) -> str:
-    """What its remedies relieve first ("pass", "states", …): what the cause says held the card; "" of a guess."""
-    remedies = {remedy.id: remedy for remedy in situation.remedies}
-    return "" if cause.id in GUESSED else next((remedies[r].relieves for r in cause.remedies if r in remedies), "")
-
-
 def _best_known(proposals: Sequence[Proposal], situation: Situation, cause: Cause) -> list[Proposal]:
     """Where nothing can be computed: the first whose present value was read, or that a case of this kind shows to help.
 
     One at most; where neither phase nor cause is known, none but what a case shows. What relieves another holder than
     the cause's is none.
     """
-    holder = holder_of(cause, situation)
-    if holder not in ("", "other"):
-        proposals = [p for p in proposals if p.remedy.relieves in (holder, "other") or p.documented or p.cases]
+    if held := cause.holds if cause.id not in GUESSED else ():
+        proposals = [p for p in proposals if p.remedy.relieves in (*held, "other") or p.documented or p.cases]
     if situation.engine_asleep:
         proposals = [p for p in proposals if p.remedy.relieves != "engine"]
     quiet = [p for p in proposals if p.remedy.results == "unchanged" and not _is_default(p, situation)]

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.diagnosis.allocation import led
-from advisor.diagnosis.deciding import OpenPhase
+from advisor.diagnosis.deciding import DUE, OpenPhase
 from advisor.diagnosis.facts import Facts
 from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.parts import spoken_here
@@ -32,7 +32,6 @@ NO_BATCH: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync", "che
 """Phases in which no batch is on the card."""
 _FROZEN = (0.5, 2.0)
 """Bytes of a parameter that has neither gradient nor moments: in 4 bits, in 16."""
-_DUE: dict[str, Phase] = {"save.due": "checkpoint", "eval.due": "validation"}
 
 
 class Situation(Struct, frozen=True):
@@ -78,7 +77,7 @@ class Situation(Struct, frozen=True):
         no batch was on the card in a phase without one."""
         if self.phase in NO_BATCH and not remedy.phases and (remedy.relieves in ("pass", "rows") or remedy.by_trial):
             return False
-        missed = {phase for name, phase in _DUE.items() if (fact := self.facts.get(name)) and fact.value is False}
+        missed = {phase for name, phase in DUE.items() if (fact := self.facts.get(name)) and fact.value is False}
         return self.phase != "unknown" or not remedy.phases or not missed.issuperset(remedy.phases)
 
     def may_have_saved(self, remedy: Remedy) -> bool:

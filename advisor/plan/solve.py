@@ -26,11 +26,12 @@ from advisor.plan.applicable import (
 )
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, of_the_line, where_shared
+from advisor.plan.held import holder_unknown, states_beyond, weights_beyond
 from advisor.plan.host_holders import holders_of
 from advisor.plan.in_force import acting_step
 from advisor.plan.named_by_message import named_by_message
 from advisor.plan.options import by_default, options, unseen_number
-from advisor.plan.order import arranged, clash, documented_alike, grounds, holder_unknown, states_beyond, weights_beyond
+from advisor.plan.order import arranged, clash, documented_alike, grounds
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.provisional import provisional_steps

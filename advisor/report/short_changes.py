@@ -28,6 +28,8 @@ CLAUSES = 2
 """Of what is short, shown at most."""
 ON_HOST = 2
 """Other steps, shown at least of a plan for the host: what relieves most, and the machine."""
+FEWEST = 2
+"""Steps told in full where none acts on the cause."""
 PARAGRAPH = 180
 """Columns of a paragraph; the sentences beyond are for `--all`."""
 _COMMAND = regex(r"[`=]|--\w|\w_\w")
@@ -98,7 +100,8 @@ class ShownSteps(Struct, frozen=True):
         helping = [step for step in helping if not step.spills or step is largest] or helping
         helping = [step for step in helping if not (chosen and _no_way_out(step, state))]
         least = 1 if largest is None else ON_HOST
-        shown = helping[: max(least, most.alternatives + 1 - len(chosen))] if chosen else helping[: most.in_order]
+        near = [step for step in helping if not step.further or step is largest] or helping[:FEWEST]
+        shown = near[: max(least, most.alternatives + 1 - len(chosen)) if chosen else most.in_order]
         ahead = ahead[: max(1, most.alternatives)]
         further = tuple(step for step in helping if step not in shown)[: most.further]
         left = len(certain) - len(chosen) - len(ahead) - len(shown) - len(further)

@@ -44,10 +44,10 @@ BOTH = 2
 WORDS = 450
 """What somebody reads at night; a longer report says less of what comes second."""
 LENGTHS = (
-    Most(3, 3, 6, 3, 3, 2, 2, 5),
-    Most(3, 2, 6, 2, 3, 2, 1, 5),
-    Most(2, 1, 6, 1, 2, 1, 1, 4),
-    Most(1, 0, 5, 1, 2, 1, 1, 4),
+    Most(3, 3, 4, 3, 3, 2, 2, 5),
+    Most(3, 2, 4, 2, 3, 2, 1, 5),
+    Most(2, 1, 4, 1, 2, 1, 1, 4),
+    Most(1, 0, 4, 1, 2, 1, 1, 4),
 )
 """From the longest on; the last is taken however long it is."""
 _PROVES = ("cause", "victim", "hint", "pointer", "warning")

@@ -23,8 +23,11 @@ from advisor.script.launch import Launch
 MOST_NAMED = 6
 _ALIKE = 0.84
 """Ratio of difflib from which a key may be another one misspelt: one letter of seven."""
-_OPEN = ("hydra.*", "defaults", "defaults.*", "config", "config_file", "config-*", "cn", "cp", "cd")
-"""Keys of hydra, and options that name a config."""
+_OPEN = (
+    *("hydra.*", "defaults", "defaults.*", "config", "config_file", "config-*", "cn", "cp", "cd"),
+    *("deepspeed", "deepspeed_config"),
+)
+"""Keys of hydra, and options that name a config: deepspeed.add_config_arguments gives any parser its two."""
 _SECTIONS = frozenset(":@")
 """What stands in a launcher's file ("deepspeed:..."), and a group of hydra's that a launch chooses."""
 
@@ -179,7 +182,8 @@ def own_keys(launch: Launch, frameworks: Sequence[Framework]) -> dict[str, list[
 
 
 def by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework, list[str]] | None:
-    """The framework in whose words alone the launch is written, and the keys that prove it; None where none is."""
+    """The framework in whose words alone the launch is written, and the keys that prove it; None where none is. One
+    that stops at a strange option would not have begun a launch that has one: then it is another's."""
     owned = own_keys(launch, frameworks)
     package = max(owned, key=lambda name: len(owned[name]), default="")
     keys = owned.get(package, [])
@@ -188,7 +192,9 @@ def by_words(launch: Launch, frameworks: Sequence[Framework]) -> tuple[Framework
     shares = [(known_share(one, launch) or 0.0, one) for one in frameworks if one.package == package]
     # of a package and its forks that all know these words, it is the package's own
     share, framework = max(shares, key=lambda pair: (pair[0], pair[1].framework == package))
-    return (framework, keys) if share >= LEAST_SHARE else None
+    space = key_space(framework.framework)
+    least = 1.0 if framework.syntax == "argparse" and space is not None and space.refuses else LEAST_SHARE
+    return (framework, keys) if share >= least else None
 
 
 def by_named_keys(words: Sequence[str], frameworks: Sequence[Framework]) -> tuple[Framework, str] | None:

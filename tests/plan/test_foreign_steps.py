@@ -38,3 +38,18 @@ def test_fsdp_is_not_added_under_deepspeed(tmp_path: Path) -> None:
     keys = {change.key.lstrip("-") for step in state.plan.steps for change in step.changes}
     assert keys
     assert not [key for key in keys if key.startswith("fsdp")]
+
+
+def test_a_framework_without_a_dialect_is_told_no_words_of_another(tmp_path: Path) -> None:
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total of 79.15 GiB\n"
+    state = opened(tmp_path, oom, answers={"framework": "megatron"})
+    assert not any("TrainingArguments" in step.example for step in state.plan.steps)
+    assert next(step for step in state.plan.steps if step.id == "lower-actor-micro-batch").example.endswith(
+        "(Megatron)"
+    )
+
+
+def test_a_launch_that_a_parser_would_refuse_is_another_programs(tmp_path: Path) -> None:
+    words = "--model_name_or_path m --interleave_probs 0.5,0.5 --ignore_pad_token_for_loss --do_train --output_dir o"
+    script = f"python run_llmmt.py {words} --oscar_data_path /d --learning_rate 2e-5\n"
+    assert opened(tmp_path, "", script).run.framework == "unknown"

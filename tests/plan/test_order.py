@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.plan import solve
-from advisor.plan.order import ELSEWHERE, LOOK, ORDINARY, TRY, Grounds, clash
+from advisor.plan.order import LOOK, TRY, Behind, Grounds, clash
 from advisor.plan.plan import PlanStep
 from advisor.session import SessionRequest, open_session
 from tests.plan.planned import opened
@@ -61,10 +61,12 @@ def test_the_order_of_a_plan(arranged: Arranged) -> None:
     assert not any(clash(keys, taken) for at, keys in enumerate(moved) for taken in moved[:at]), "a key is told once"
     tried = [(step, place) for step, place in zip(steps, places, strict=True) if place.stage == TRY]
     levers = [why.lever(step) for step, _ in tried]
-    ordinary = [why.lever(step) for step, place in tried if place.behind == ORDINARY]
+    ordinary = [why.lever(step) for step, place in tried if place.behind == Behind.NOT]
     head = levers[:SHOWN]
     assert len(head) == len(set(head)) or set(ordinary) <= set(head), "one of each kind, where there are others"
-    assert all(place.behind < ELSEWHERE for _, place in tried[: min(SHOWN, len(ordinary))]), "no step of another phase"
+    assert all(place.behind < Behind.ELSEWHERE for _, place in tried[: min(SHOWN, len(ordinary))]), (
+        "no step of another phase"
+    )
     for at, (step, place) in enumerate(tried):
         cheaper = [one for one, other in tried[at + 1 :] if why.lever(one) == why.lever(step) and other < place]
         assert not [one for one in cheaper if one.results == "unchanged" and step.results == "changed"], step.id

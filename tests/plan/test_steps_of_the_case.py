@@ -72,7 +72,7 @@ def test_pinned_memory_needs_a_sign_of_it_or_nothing_known(tmp_path: Path) -> No
 def test_a_host_is_relieved_by_what_it_holds(tmp_path: Path) -> None:
     answers = {"memory": "host", "framework": "verl"}
     steps = names(opened(tmp_path, KILLED, model="Qwen/Qwen2.5-VL-7B-Instruct", answers=answers))
-    assert steps[:2] == ["look-outside-the-list", "lower-train-batch-host"]  # a look costs nothing; its pictures
+    assert steps[0] == "look-outside-the-list"  # it costs nothing
     assert {"optimizer-offload-off", "more-host-ram"} <= set(steps[:5])
     assert "higher-rollout-tp-host" not in steps[:5]
     assert not {"smaller-checkpoint", "load-once-tied"} & set(steps)

@@ -8,6 +8,8 @@ from advisor.knowledge.schema.base import Grade, Scalar, Strict
 from advisor.rules.expression import Expression
 from advisor.words import Memory, Phase, Platform, Results
 
+Relieved = Literal["pass", "rows", "states", "engine", "other"]
+
 
 class Answer(Strict, frozen=True):
     """One answer to a question."""
@@ -86,6 +88,9 @@ class Cause(Strict, frozen=True):
     """In which it happens, where the log shows none: what the plan then relieves."""
     counted: bool = True
     """False: it is none of what the ledger sums up, so a change that only lowers the sum is not aimed at it."""
+    holds: tuple[Relieved, ...] = ()
+    """What held the memory: remedies that relieve it act on the cause, others only make room beside it. (): the
+    cause's own remedies act on it."""
     remedies: tuple[str, ...] = ()
     """Remedy ids in order of preference."""
     room_helps: bool = True
@@ -217,7 +222,7 @@ class Remedy(Strict, frozen=True, kw_only=True):
     memory: Memory
     phases: tuple[Phase, ...] = ()
     """Phases it relieves; () = all of that memory."""
-    relieves: Literal["pass", "rows", "states", "engine", "other"] = "other"
+    relieves: Relieved = "other"
     """What it makes smaller: one pass of the batch, the rows of a step and their lengths, what lies on the card between
     passes, or the rollout engine."""
     lever: Literal[
