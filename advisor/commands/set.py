@@ -68,7 +68,8 @@ def run(parsed: argparse.Namespace) -> int:
             notes += (say("Both belong together: put {new} in the place of {file} before you run it.", **names),)
     if new == document.data:
         notes = (*notes, say("nothing is other in it: the launch has it already"))
-    assumed = script.launches[0].notes if script.documents[0].kind == "python" else ()  # which trainer, which variables
+    chosen = script.launches if index is None else [script.launches[index]]
+    assumed = [note for launch in chosen for note in launch.notes]  # which trainer, which files could not be read
     also = _also(script, after, given, index, document)
     for told in dict.fromkeys((*notes, *also, *assumed, *script.notes, *after.notes)):
         tell(told)

@@ -7,6 +7,7 @@ and what that does to the options afterwards, hydra's own config and sweeps, fil
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -202,8 +203,10 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
                 file=program.path.name,
             )
         package = framework.package if framework is not None else ""
-        later = None if recognised.own_program else changed_later(program.path, native(item.key), {package})
-        if later is not None and not (later.any_key and _in_file(before, launch, item.key)):  # it loads that file
+        config = _file_of(before, launch, item.key)
+        known = {package}
+        later = None if recognised.own_program else changed_later(program.path, native(item.key), known, config)
+        if later is not None:
             raise EditRefused(later.told(item.key))
     for fact in files:
         for item in settings:
@@ -296,10 +299,11 @@ def _options_of(launch: Launch) -> dict[str, float]:
     return {key: number for key, number in found.items() if number is not None}
 
 
-def _in_file(before: Launch, after: Launch, key: str) -> bool:
-    """Whether a change was made in a config file, not in the command."""
+def _file_of(before: Launch, after: Launch, key: str) -> str:
+    """The name of the config file in which a change was made; "" where it was made in the command."""
     setting = after.effective().get(key)
-    return before.argv == after.argv and setting is not None and setting.origin == "file"
+    of_file = before.argv == after.argv and setting is not None and setting.origin == "file"
+    return os.path.basename(setting.span.path) if of_file and setting is not None and setting.span is not None else ""
 
 
 def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:

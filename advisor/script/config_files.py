@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.bash.state import LauncherMatch, TracedCommand
 from advisor.bash.text import why_unknown
@@ -32,7 +33,10 @@ _YAML = (".yaml", ".yml")
 _KINDS: dict[str, DocumentKind] = {".json": "json", ".toml": "toml"}
 OPTIONS = ("--config", "--config_file")
 """Options that name a config file."""
-PREFIXES = {"deepspeed": "deepspeed:", "deepspeed_config": "deepspeed:", "fsdp_config": "fsdp:"}
+_ACCELERATES = "accelerate:deepspeed_config."
+PREFIXES = {
+    **dict.fromkeys(("deepspeed", "deepspeed_config", "deepspeed_config_file"), "deepspeed:"), "fsdp_config": "fsdp:",
+}  # fmt: skip
 """Option → what stands before the keys of the file that it names."""
 INLINED = 3
 """Lines `key: value` in a script that make a config of them (judgement)."""
@@ -141,9 +145,10 @@ def follow_linked(files: Files, base: Path, folder: str, out: Followed, own: Seq
     """Add what the DeepSpeed and FSDP files say that the config files followed so far name; `own` settings win."""
     taken = {_bare(setting.key) for setting in own}
     for setting in effective(out.settings):
-        if not setting.effective or ":" in setting.key or _bare(setting.key) in taken:
+        key = setting.key.removeprefix(_ACCELERATES)
+        if not setting.effective or ":" in key or _bare(key) in taken:
             continue
-        for named in _named({}, (setting,), ()):
+        for named in _named({}, (replace(setting, key=key),), ()):
             beside = Path(setting.span.path).parent if setting.span is not None else base
             near = base if files.candidates(named.name, base, folder) else beside
             if named.prefix:
@@ -158,6 +163,9 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
     accelerate = launcher.get("--config_file") or launcher.get("--config-file")
     if accelerate:
         yield _Named("--config_file", accelerate, "accelerate:")
+    for key, name in launcher.items():
+        if _bare(key) == "deepspeed_config_file":
+            yield _Named(key, name, PREFIXES[_bare(key)])
     values = {setting.key: setting.value for setting in own if isinstance(setting.value, str)}
     for setting in own:
         ending = setting.ending.lstrip("/")

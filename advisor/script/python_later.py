@@ -15,8 +15,10 @@ from msgspec import Struct, field
 
 from advisor.hostile import clean_line
 from advisor.language import say
+from advisor.regex import regex
 from advisor.script.document import Document, ScriptError
 from advisor.script.files import is_file, load
+from advisor.script.python_calls import COPIES, changes_of
 from advisor.script.python_file import parsed
 from advisor.script.python_options import LIBRARIES, NAMING, filled_classes, is_parsing
 from advisor.script.python_tree import called, calls, every, handed, imports, is_one, parameters, text
@@ -25,10 +27,8 @@ MOST_MODULES = 40
 """Files that are read of one program (judgement)."""
 _SAME = ("copy", "deepcopy", "vars", "asdict", "dict", "structured", "create", "to_container")
 """Functions that return what they are handed, or a copy of it."""
-_COPIES = ("replace", "evolve")
-_CHANGES = ("update", "setdefault", "merge_with", "clear", "__ior__")
-"""Methods that change many keys at once."""
 _OF_COMMAND = ("from_cli", "from_dotlist")
+_LOADS = regex(r"(?:json|toml|tomllib|tomli|yaml|OmegaConf)\.\w*load\w*\Z")
 
 
 class LaterChange(Struct, frozen=True):
@@ -60,26 +60,29 @@ class _Module(Struct):
     """Names that it imports of modules that are neither here nor of a library that is known."""
 
 
-def changed_later(file: Path, key: str, known: Collection[str] = ()) -> LaterChange | None:
+def changed_later(file: Path, key: str, known: Collection[str] = (), config: str = "") -> LaterChange | None:
     """The first place of a program or of the modules beside it that may change an option of the command, a place that
-    names it before others. `known`: packages of which it is known what they do.
+    names it before others; what may be another one by any key only beside a `config` (its name) that has the option.
+    `known`: packages of which it is known what they do.
     """
     modules = _modules(file, frozenset(known))
-    if not modules:
-        return None
-    *way, last = key.lstrip("-").replace("-", "_").split(".")
-    places: list[LaterChange] = []
-    for module, node, holders in _holders(modules):
-        inside = {".".join([holder, *way]) for holder in holders} if way else holders
-        places += [LaterChange(module.path, line, any_key) for line, any_key in _changes(node, inside, last)]
-        places += [LaterChange(module.path, line, True) for line in _merged(node, holders)]
-        if (handed := _handed_away(module, node, holders)) is not None:
-            places.append(LaterChange(module.path, handed[0], True, handed[1]))
-    for module in modules:
-        places += [
-            LaterChange(module.path, line) for line in (*_of_arguments(module.tree, last), *_argv(module.tree, last))
-        ]
+    places = [*_places(modules, key)]
+    if config:  # it may win over the command
+        places = [one for one in places if not one.any_key] + [*_places(modules, key, config)]
     return min(places, key=lambda place: (place.any_key, place.file, place.line), default=None)
+
+
+def _places(modules: Sequence[_Module], key: str, config: str = "") -> Iterator[LaterChange]:
+    *way, last = key.lstrip("-").replace("-", "_").split(".")
+    for module, node, holders in _holders(modules, config):
+        inside = {".".join([holder, *way]) for holder in holders} if way else holders
+        yield from (LaterChange(module.path, line, any_key) for line, any_key in _changes(node, inside, last))
+        yield from (LaterChange(module.path, line, True) for line in _merged(node, holders, config))
+        if not config and (handed := _handed_away(module, node, holders)) is not None:
+            yield LaterChange(module.path, handed[0], True, handed[1])
+    for module in modules if not config else ():
+        lines = (*_of_arguments(module.tree, last), *_argv(module.tree, last))
+        yield from (LaterChange(module.path, line) for line in lines)
 
 
 def _modules(file: Path, known: frozenset[str]) -> list[_Module]:
@@ -143,8 +146,8 @@ class _AsAttributes(ast.NodeTransformer):
 _HoldingScope = tuple[_Module, ast.AST, set[str]]
 
 
-def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
-    """Each file and function in which names hold the options, with those names."""
+def _holders(modules: Sequence[_Module], config: str) -> Iterator[_HoldingScope]:
+    """Each file and function in which names hold the options, or what a config file says, with those names."""
     functions: dict[str, list[tuple[_Module, ast.FunctionDef]]] = {}
     classes = filled_classes([module.tree for module in modules])
     for module in modules:
@@ -167,7 +170,7 @@ def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
     seen: set[tuple[int, frozenset[str]]] = set()
     while waiting and len(seen) < 20 * MOST_MODULES:
         module, node, given = waiting.pop(0)
-        holders = _aliases(node, given)
+        holders = _aliases(node, given, config)
         mark = (id(node), frozenset(holders))
         if not holders or mark in seen:
             continue
@@ -187,17 +190,11 @@ def _of_arguments(tree: ast.Module, key: str) -> Iterator[int]:
     imported = {name.partition(".")[0] for name, _ in imports(tree)}
     for node in every(tree, ast.FunctionDef) if imported & NAMING else ():
         if key in [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]:
-            for each, tests in _under(node, ()):
-                match each:
-                    case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)) if (
-                        name == key
-                    ):
-                        if not any(_only_where_unset(test, key) for test in tests):
-                            yield each.lineno
+            yield from _set_anew(node, key, node)
 
 
 def _argv(tree: ast.Module, key: str) -> Iterator[int]:
-    """Lines that put the option into the command themselves, or have a parser read other words than the command's."""
+    """Lines that put the option into the command themselves or sort words out, or have a parser read other words."""
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[target]) | ast.AugAssign(target=target) if "sys.argv" in ast.unparse(target):
@@ -210,28 +207,31 @@ def _argv(tree: ast.Module, key: str) -> Iterator[int]:
             ) if is_parsing(node):
                 yield node.lineno
                 continue
+            case ast.Call(args=[ast.ListComp(), *_]) if is_parsing(node):
+                pass
             case _:
                 continue
-        words = map(text, every(node, ast.Constant))
-        if any(word.lstrip("-").partition("=")[0].replace("-", "_") == key for word in words):
+        words = [word.replace("-", "_") for word in map(text, every(node, ast.Constant)) if word]
+        sorts_out = any(one.ifs for one in every(node, ast.comprehension))
+        if any(word.lstrip("_").partition("=")[0] == key for word in words) or (
+            sorts_out and (not words or any(word in f"__{key}=" for word in words))
+        ):
             yield node.lineno
 
 
-def _aliases(node: ast.AST, given: set[str]) -> set[str]:
-    """The names given, what parsers return, and what is set to either."""
+def _aliases(node: ast.AST, given: set[str], config: str) -> set[str]:
+    """The names given, what parsers return (of a config: what loads it), and what is set to either."""
     holders = set(given)
     sets = [each for each in every(node, ast.Assign) if len(each.targets) == 1]
     for _ in range(4):
         before = len(holders)
         for each in sets:
             value = each.value.value if isinstance(each.value, ast.Subscript) else each.value
-            held = _of_command(value, holders)
-            if isinstance(value, ast.Call) and called(value) in (*_SAME, *_COPIES):
+            held = _is_given(value, holders, config)
+            if isinstance(value, ast.Call) and called(value) in (*_SAME, *COPIES):
                 held = held or is_one(next(iter(value.args), None), holders)
             elif isinstance(value, ast.Call) and called(value) == "merge":
-                held = any(_of_command(one, holders) for one in value.args)
-            elif isinstance(value, ast.Call):
-                held = held or is_parsing(value)
+                held = any(_is_given(one, holders, config) for one in value.args)
             if held:
                 target = each.targets[0]
                 items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
@@ -241,40 +241,55 @@ def _aliases(node: ast.AST, given: set[str]) -> set[str]:
     return holders
 
 
-def _of_command(node: ast.AST, holders: set[str]) -> bool:
-    """Whether an expression is what the command gave."""
-    return is_one(node, holders) or (isinstance(node, ast.Call) and called(node) in _OF_COMMAND)
+def _is_given(node: ast.AST, holders: set[str], config: str) -> bool:
+    """Whether an expression is what the command gave, or what the config file says."""
+    if not isinstance(node, ast.Call) or is_one(node, holders):
+        return is_one(node, holders)
+    if not config:
+        return called(node) in _OF_COMMAND or is_parsing(node)
+    named = [one for one in map(text, every(node, ast.Constant)) if "." in one]
+    return _LOADS.match(ast.unparse(node.func)) is not None and (not named or named[-1].endswith(config))
 
 
 def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, bool]]:
     """Lines that may set an attribute of one of the holders to something else than the command gave, and whether they
-    may set any.
+    may set any; so, too, of a name that takes its value, and of what is handed on by the same name.
     """
-    for each, tests in _under(node, ()):
-        any_key = False
+    tests = {id(each): under for each, under in _under(node, ())}
+    for change in changes_of(node, holders):
+        kept = change.value is not None and _keeps(change.value, key)
+        kept = kept or any(_only_where_unset(test, key) for test in tests.get(id(change.node), ()))
+        if change.key in ("", key) and not kept:
+            yield change.node.lineno, not change.key
+    for each in ast.walk(node):
         match each:
-            case ast.Assign(targets=targets, value=value):
-                hit = any(_is_key(one, holders, key) for one in targets) and not _keeps(value, key)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                hit = _is_key(target, holders, key) and not _keeps(value, key)
-            case ast.AugAssign(target=target):
-                hit = _is_key(target, holders, key)
-            case ast.Call(args=[held, name, *_]) if called(each) in ("setattr", "__setattr__", "update"):
-                told = name.value if isinstance(name, ast.Constant) else None
-                hit, any_key = is_one(held, holders) and told in (None, key), told is None
-            case ast.Call(args=[held, *_], keywords=keywords) if called(each) in _COPIES:
-                hit = is_one(held, holders) and any(k.arg in (None, key) and not _keeps(k.value, key) for k in keywords)
-            case ast.Call(func=ast.Attribute(value=held, attr=method), args=args, keywords=keywords) if (
-                method in _CHANGES
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _takes(value, holders, key):
+                yield from ((line, False) for line in _set_anew(node, name, each))
+            case ast.keyword(arg=name, value=value) if name == key and not _keeps(value, key):
+                if any(_takes(one, holders, key) for one in every(value, ast.Attribute)):
+                    yield value.lineno, False
+
+
+def _takes(node: ast.expr, holders: set[str], key: str) -> bool:
+    """Whether an expression is the option that one of the holders has."""
+    held = (one for one in every(node, ast.Attribute) if one.attr == key)
+    return _keeps(node, key) and any(is_one(one.value, holders) for one in held)
+
+
+def _set_anew(tree: ast.AST, name: str, first: ast.stmt) -> Iterator[int]:
+    """Lines that set a name of the same function anew, but where it is unset."""
+    functions = every(tree, ast.FunctionDef)
+
+    def around(node: ast.stmt) -> list[int]:
+        return [one.lineno for one in functions if one.lineno <= node.lineno <= (one.end_lineno or 0)]
+
+    for each, tests in _under(tree, ()):
+        match each:
+            case ast.Assign(targets=[ast.Name(id=target)]) | ast.AugAssign(target=ast.Name(id=target)) if (
+                target == name and each is not first and around(each) == around(first)
             ):
-                named = [name for one in args if isinstance(one, ast.Dict) for name in one.keys]
-                whole = [k.arg for k in keywords] + [k.value if isinstance(k, ast.Constant) else None for k in named]
-                whole += [None] * (not all(isinstance(one, ast.Dict) for one in args))
-                hit, any_key = is_one(held, holders) and any(one in (None, key) for one in whole), key not in whole
-            case _:
-                hit = False
-        if hit and not any(_only_where_unset(test, key) for test in tests):
-            yield each.lineno, any_key  # type: ignore[attr-defined]
+                if not any(_only_where_unset(test, name) for test in tests):
+                    yield each.lineno
 
 
 def _under(node: ast.AST, tests: tuple[ast.expr, ...]) -> Iterator[tuple[ast.AST, tuple[ast.expr, ...]]]:
@@ -283,10 +298,6 @@ def _under(node: ast.AST, tests: tuple[ast.expr, ...]) -> Iterator[tuple[ast.AST
         inside = (*tests, node.test) if isinstance(node, ast.If) and child in node.body else tests
         yield child, inside
         yield from _under(child, inside)
-
-
-def _is_key(target: ast.expr, holders: set[str], key: str) -> bool:
-    return isinstance(target, ast.Attribute) and target.attr == key and is_one(target.value, holders)
 
 
 def _reads(node: ast.expr, key: str) -> bool:
@@ -322,11 +333,11 @@ def _only_where_unset(test: ast.expr, key: str) -> bool:
     return False
 
 
-def _merged(node: ast.AST, holders: set[str]) -> Iterator[int]:
-    """Lines that merge something else over what the command gave."""
+def _merged(node: ast.AST, holders: set[str], config: str) -> Iterator[int]:
+    """Lines that merge something else over what the command, or the config, gave."""
     for call in calls(node, "merge"):
-        of_command = [_of_command(one, holders) for one in call.args]
-        if any(of_command) and not of_command[-1]:
+        given = [_is_given(one, holders, config) for one in call.args]
+        if any(given) and not given[-1]:
             yield call.lineno
 
 
