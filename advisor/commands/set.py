@@ -145,16 +145,14 @@ def rewritten(
     from msgspec.structs import replace
 
     from advisor.run.arrival import (
-        agreeing,
+        arriving,
         as_its_program_spells,
         in_its_file,
         is_switch,
         refuse_idle,
-        refuse_unlike,
         refuse_unread,
     )
-    from advisor.script.document import EditRefused, EditRequest
-    from advisor.script.edit import rewrite
+    from advisor.script.document import EditRequest
     from advisor.script.reader import read_again
 
     name = clean_line(str(script.documents[0].path))
@@ -181,20 +179,10 @@ def rewritten(
         new = [one for one in wanted if not _is_so(now.launches[each], one)]
         now = replace(now, documents=(*now.documents, *_named(now, each, new)))
         before = now
-        for override in (False, True):  # a word of its own wins over files that are named behind the first
-            done = rewrite(before, each, new, alone=not everywhere, override=override)
-            now = read_again(before, done) if done else before
-            if along := agreeing(before, now, each, new, recognised[each], knowledge.config_files):
-                new += along
-                now = read_again(before, rewrite(before, each, new, alone=not everywhere, override=override))
-            try:
-                refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
-                break
-            except EditRefused:
-                if override or not before.launches[each].argv:
-                    raise
+        done, asked = arriving(each, recognised[each], knowledge.config_files, before, new, alone=not everywhere)
+        now = read_again(before, done) if done else before
         notes += [one.note for one in now.launches[each].not_found if one not in script.launches[each].not_found]
-        keys = [one.key for one in new if one.kind == "setting"]
+        keys = [one.key for one in asked if one.kind == "setting"]
         notes += refuse_idle(before, now, each, keys, recognised[each], knowledge.models)
     return replace(now, notes=(*now.notes, *notes))
 

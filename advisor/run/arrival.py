@@ -27,6 +27,7 @@ from advisor.run.natives import default_of, native
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.script.config_files import read_config, unreadable
 from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting, refused
+from advisor.script.edit import rewrite
 from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
@@ -275,23 +276,32 @@ def refuse_idle(
     return tuple(idle)
 
 
-def why_unread(
+def arriving(
     index: int,
     recognised: Recognised,
     files: Sequence[ConfigFile],
     script: Script,
     wanted: Sequence[EditRequest],
-    rewrites: Sequence[Rewrite],
-) -> str:
-    """Why the program would not get a change, in a sentence; "" where nothing speaks against it."""
-    launch = script.launches[index]
-    if program_of(script, index) is None and not any(_beside(script, launch, fact) for fact in files if fact.agrees):
-        return ""
-    try:
-        refuse_unlike(script, read_again(script, rewrites), index, wanted, recognised, files)
-    except EditRefused as refusal:
-        return str(refusal)
-    return ""
+    *,
+    alone: bool = False,
+) -> tuple[tuple[Rewrite, ...], Sequence[EditRequest]]:
+    """The documents with the changes in one launch and in what must agree with them, and all that was changed. Raises
+    EditRefused where its program would not get one.
+    """
+    for override in (False, True):  # a word of its own wins over files that are named behind the first
+        done, asked = rewrite(script, index, wanted, alone=alone, override=override), wanted
+        after = read_again(script, done) if done else script
+        if along := agreeing(script, after, index, wanted, recognised, files):
+            asked = [*wanted, *along]
+            done = rewrite(script, index, asked, alone=alone, override=override)
+            after = read_again(script, done)
+        try:
+            refuse_unlike(script, after, index, asked, recognised, files)
+            break
+        except EditRefused:
+            if override or not script.launches[index].argv:
+                raise
+    return done, asked
 
 
 def _options_of(launch: Launch) -> dict[str, float]:

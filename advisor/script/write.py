@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -47,6 +48,26 @@ def write_file(
     written = {"link": name, "file": clean_line(str(target))}
     linked = (say("{link} is a link; {file} was written.", **written),) if target != path else ()
     return (*linked, *told.sentences())
+
+
+def write_all(files: Sequence[tuple[Path, bytes, Path | None]], *, force: bool) -> tuple[str, ...]:
+    """Write several files (path, bytes, `like`) as `write_file` does, or none: where one cannot be written, what stood
+    in the place of those before it comes back."""
+    notes: list[str] = []
+    with ExitStack() as undo:
+        for path, data, like in files:
+            before = path.read_bytes() if path.exists() else None
+            notes += write_file(path, data, force=force, like=like)
+            undo.callback(_put_back, path, before)
+        undo.pop_all()
+    return tuple(notes)
+
+
+def _put_back(path: Path, data: bytes | None) -> None:
+    if data is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_file(path, data, force=True)
 
 
 class _New(NamedTuple):
