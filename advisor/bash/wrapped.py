@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from advisor.bash.state import CommandWord, Wrapped
-from advisor.bash.text import Piece, ShellValue, cut, joined, known, unknown
+from advisor.bash.text import Piece, ShellValue, cut, joined, unknown
 from advisor.language import say
 
+_HOLE = "\ufffd".encode()
 FILLERS = (b"xargs", b"parallel")
 """Commands that put what they read among the arguments of another."""
 
@@ -48,18 +49,14 @@ def wrapped_environment(
 
 
 def of_the_job(wrapped: Wrapped, fields: Sequence[CommandWord]) -> dict[bytes, ShellValue]:
-    """The variables that `ray job submit --runtime-env-json` gives the shell of the job."""
+    """The variables that `ray job submit --runtime-env-json` gives the job; values that are not known stay out."""
     pieces = () if wrapped.runtime is None else fields[wrapped.runtime].pieces
-    if not known(pieces):
-        return {}
+    text = b"".join(_HOLE if piece.reason else piece.text for piece in pieces).removeprefix(b"--runtime-env-json=")
     try:
-        parsed = json.loads(joined(pieces).removeprefix(b"--runtime-env-json=") or b"null", strict=False)
+        parsed = json.loads(text.replace(b"\0", _HOLE) or b"null", strict=False)
     except (ValueError, RecursionError):
         return {}
     given = parsed.get("env_vars") if isinstance(parsed, dict) else None
     pairs = given.items() if isinstance(given, dict) else ()
-    return {
-        name.encode(errors="replace"): (Piece(value.encode(errors="replace")),)
-        for name, value in pairs
-        if isinstance(value, str)
-    }
+    told = {str(name).encode(errors="replace"): str(value).encode(errors="replace") for name, value in pairs}
+    return {name: (Piece(value),) for name, value in told.items() if _HOLE not in value}

@@ -15,6 +15,7 @@ from advisor.hostile import clean_line
 from advisor.language import listed, say, sentences
 from advisor.regex import regex
 
+_DEFAULT = regex(rb"\$\{(\w+):?[-=][\"']?\Z")
 _ELEMENT = regex(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
@@ -106,6 +107,14 @@ def _also(
         there = after.launches[launch.index].effective()
         for own, one in [(own, one) for own, one in launch.effective().items() if _name(own) in asked and own in there]:
             stood, stands = one.span, there[own].span
+            document = next((each for each in after.documents if stands and str(each.path) == stands.path), None)
+            if (
+                document
+                and stands
+                and (given := _DEFAULT.search(document.data[max(stands.start - 99, 0) : stands.start]))
+            ):
+                names = {"key": clean_line(own), "name": given[1].decode()}
+                yield say("{key} is the default of ${name}: a value given to the script wins over it", **names)
             if not one.resolved and one.reason and there[own].resolved:
                 yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=one.reason)
             if one.resolved and stood and stands and stood.start != stands.start:

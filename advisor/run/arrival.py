@@ -7,6 +7,7 @@ and what that does to the options afterwards, hydra's own config and sweeps, fil
 from __future__ import annotations
 
 import ast
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -473,12 +474,8 @@ def _beside(script: Script, launch: Launch, fact: ConfigFile) -> Mapping[str, Se
 def _product(launch: Launch, rule: Agreement, framework: Framework | None, era: str) -> float | None:
     """The product of the trainer's settings; None where one is not known."""
     numbers = [*_numbers(launch, rule, framework, era)]
-    out = 1.0
-    for number in numbers:
-        if number is None:
-            return None
-        out *= number
-    return out
+    known = [number for number in numbers if number is not None]
+    return math.prod(known) if len(known) == len(numbers) else None
 
 
 def _numbers(launch: Launch, rule: Agreement, framework: Framework | None, era: str) -> Iterator[float | None]:

@@ -92,7 +92,7 @@ def follow(
     """
     out = Followed()
     for named in _named(launcher, own, positional):
-        if may_be_written(command, named.name):
+        if may_be_written(command, named.name, base):
             out.notes += (say(WRITTEN_BEFORE, file=clean_line(named.name)),)
         written = find_written(command.files, named.name, command.folder)
         if written is None:
@@ -135,10 +135,22 @@ def _by_options(launcher: Mapping[str, str], unread: Sequence[str]) -> dict[str,
 WRITTEN_BEFORE = mark("A command before the launch may write {file}: what it holds then is not known.")
 
 
-def may_be_written(command: TracedCommand, name: str) -> bool:
-    """Whether a command before this one may have written the file of that name."""
-    path = posixpath.join(command.folder, name.encode("utf-8", "surrogateescape"))
-    return posixpath.normpath(path) in command.changed
+_MOST_PROGRAMS = 20
+_SAVES = regex(rb"""['"][wa]b?['"]|dump\(|write_(?:text|bytes)\(|\bsave\(|>""")
+
+
+def may_be_written(command: TracedCommand, name: str, base: Path) -> bool:
+    """Whether a command before this one may have written the file of that name: by its words, or by what the program
+    that it runs holds, beside the script (`base`)."""
+    file = name.encode("utf-8", "surrogateescape")
+    if posixpath.normpath(posixpath.join(command.folder, file)) in command.changed:
+        return True
+    for program in [each for each in command.changed if each.endswith((b".py", b".sh"))][:_MOST_PROGRAMS]:
+        with suppress(OSError), (base / program.decode("utf-8", "surrogateescape")).open("rb") as text:
+            read = text.read(_MOST_READ)
+            if posixpath.basename(file) in read and _SAVES.search(read):
+                return True
+    return False
 
 
 def follow_linked(files: Files, base: Path, folder: str, out: Followed, own: Sequence[Setting] = ()) -> None:

@@ -59,6 +59,8 @@ class Setup(Struct):
     """Whether several configs are made, and nothing tells which of them the run gets."""
     given: ast.expr | None = None
     """What the trainer gets as its config, where it is none of `configs`; followed to where that is made."""
+    apart: bool = False
+    """Whether that is made without any of `configs`."""
 
 
 def spell_out(tree: ast.Module) -> None:
@@ -252,10 +254,9 @@ def changes_inside(tree: ast.Module, setup: Setup, holders: Collection[str]) -> 
         taken = {name for name, value in given if id(value) in own or is_one(value, holders)}
         yield from _changes_in(function, taken)
     yield from (AttributeChange("", call) for call in setup.configs if len(call.args) > 1)  # which fields get them?
-    for call in calls(tree, *COPIES):
-        if call.args and is_one(call.args[0], holders):  # of two trainers one gets the copy
-            keys = [""] if len(setup.trained) > 1 else [keyword.arg or "" for keyword in call.keywords]
-            yield from (AttributeChange(key, call) for key in keys)
+    for call in calls(tree, *COPIES) if len(setup.trained) > 1 else ():
+        if call.args and is_one(call.args[0], holders):  # one of the trainers gets the copy
+            yield AttributeChange("", call)
     made = family(tree, {called(call) for call in setup.configs})
     for node in every(tree, ast.ClassDef):
         if node in made:
@@ -286,6 +287,9 @@ def config_names(tree: ast.Module, setup: Setup) -> set[str]:
     for loop in (node for node in every(tree, ast.For) if isinstance(node.target, ast.Name)):
         for item in loop.iter.elts if isinstance(loop.iter, (ast.List, ast.Tuple)) else ():
             bound.values.setdefault(ast.unparse(loop.target), []).append(item)
+    for node in every(tree, ast.ClassDef):
+        for name in {one.id for each in node.body for one in getattr(each, "targets", ()) if isinstance(one, ast.Name)}:
+            bound.values |= {f"{owner}.{name}": bound.values[name] for owner in ("self", "cls", node.name)}
     made = {(name, call) for name, values in bound.values.items() for value in values for call in bound.reached(value)}
     return {name for name, call in made if id(call) in own} | {
         f"{name}.args" for name, call in made if setup.trainer and called(call) == setup.trainer
@@ -314,6 +318,20 @@ def _of_another(call: ast.Call, others: list[set[int]], tree: ast.Module) -> boo
     trainer = name.removesuffix("Config") + TRAINER if name.endswith("Config") else TRAINER
     names = {node.id for node in every(tree, ast.Name)}
     return name.endswith("TrainingArguments") or trainer in names
+
+
+def _leads_to(made: ast.AST, configs: list[ast.Call], bound: _Bound, tree: ast.Module) -> bool:
+    """Whether one of the configs, or its name, stands in an expression or in the functions that it calls."""
+    own = {id(call) for call in configs}
+    names = {name for name, values in bound.values.items() if any(id(value) in own for value in values)}
+    functions = {node.name: node for node in every(tree, ast.FunctionDef)}
+    waiting: list[ast.AST] = [made]
+    while waiting:
+        node = waiting.pop()
+        if any(id(one) in own or is_one(one, names) for one in ast.walk(node)):
+            return True
+        waiting += [function for call in calls(node) if (function := functions.pop(called(call), None)) is not None]
+    return False
 
 
 def _runs_after(before: ast.Call, trainer: ast.Call, values: NameValues) -> bool:
@@ -360,6 +378,7 @@ def find_setup(tree: ast.Module, values: NameValues, chosen: int | None = None) 
         taken = any(id(call) in own for call in out.configs)
         handed = [keyword.value for keyword in trainer.keywords if keyword.arg in _OWN]
         out.given = bound.made(handed[0]) if handed and not own else None
+        out.apart = isinstance(out.given, ast.Call) and not _leads_to(out.given, out.configs, bound, tree)
     names = [called(call) for call in out.configs]
     out.rivals = ambiguous or (not taken and bool(names) and names.count(names[-1]) > 1)
     load = _model_load(made, trainers, bound)

@@ -15,16 +15,6 @@ _COMPARES: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
 _ENDS = ("exit", "_exit", "quit", "error", "fail")
 
 
-def demands(tree: ast.Module, key: str) -> int | None:
-    """The line that stops the run unless an attribute, or what is computed of it, is one fixed number."""
-    names = _set_once(tree)
-    for line, test, _ in _tests(tree):
-        of_one = isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.NotEq))
-        if of_one and key in _read(test, names) and not any(isinstance(one, ast.Mod) for one in ast.walk(test)):
-            return line
-    return None
-
-
 def stopped_by(tree: ast.Module, key: str, before: Mapping[str, float], after: Mapping[str, float]) -> int | None:
     """The line that stops a program with the options `after` and did not with those `before`; of a line that asks for
     one fixed number and cannot be computed here, too.

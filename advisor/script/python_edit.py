@@ -11,7 +11,7 @@ from advisor.hostile import clean_line
 from advisor.language import listed
 from advisor.regex import regex
 from advisor.script.document import ANEW, Changes, EditRequest, Value, comment_text, encoded, refused
-from advisor.script.python_demands import demands
+from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import FieldSource, PythonReading, parsed, text_of
 from advisor.script.python_tree import called, calls, every
 
@@ -47,10 +47,22 @@ class PythonEditor:
             raise refused(
                 "{key} may be changed by line {line} while the file runs: change it there.", wanted.key, line=line
             )
+        if self.reading.apart:
+            self.in_what_is_given(wanted)
         self.in_one_config(wanted)
-        if (line := demands(parsed(self.data), wanted.key)) is not None:
+        if (line := stopped_by(parsed(self.data), wanted.key, {}, {})) is not None:
             raise refused(
                 "Line {line} stops the run where {key} is another: change both by hand.", wanted.key, line=line
+            )
+
+    def in_what_is_given(self, wanted: EditRequest) -> None:
+        """Raises EditRefused where the trainer gets a config that is not read."""
+        if (given := self.reading.given) is not None and "." not in wanted.key:
+            raise refused(
+                "The trainer gets {made} (line {line}), of which {key} cannot be read: set it there.",
+                wanted.key,
+                line=given.lineno,
+                made=clean_line(ast.unparse(given), 60),
             )
 
     def in_one_config(self, wanted: EditRequest) -> None:
@@ -80,9 +92,8 @@ class PythonEditor:
         for other in computed:
             if any(node.attr == key for node in every(other.own, ast.Attribute)):
                 raise refused("{key} also decides {others}.", key, others=other.key)
-        if isinstance(source.own, ast.NamedExpr):
-            others = source.own.target.id
-            raise refused("{key} also decides {others}.", key, others=others)
+        for named in every(source.own, ast.NamedExpr):
+            raise refused("{key} also decides {others}.", key, others=named.target.id)
 
     def change(self, source: FieldSource, wanted: EditRequest, value: Value) -> None:
         """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""
@@ -115,14 +126,8 @@ class PythonEditor:
             self.add_keyword(holder, wanted, encoded(name) + b"=", encoded(shown), b"")
         elif isinstance(own := self.reading.holder, ast.Call) and own.keywords and part.endswith("_kwargs"):
             self.add_entry(own, part, name, wanted, encoded(shown))
-        elif (given := self.reading.given) is not None and not dot:
-            raise refused(
-                "The trainer gets {made} (line {line}), of which {key} cannot be read: set it there.",
-                wanted.key,
-                line=given.lineno,
-                made=clean_line(ast.unparse(given), 60),
-            )
         else:
+            self.in_what_is_given(wanted)
             raise refused("The file has no config class that {key} could be added to.", wanted.key)
 
     def add_entry(self, call: ast.Call, part: str, name: str, wanted: EditRequest, shown: bytes) -> None:

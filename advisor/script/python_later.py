@@ -195,6 +195,7 @@ def _of_arguments(tree: ast.Module, key: str) -> Iterator[int]:
 
 def _argv(tree: ast.Module, key: str) -> Iterator[int]:
     """Lines that put the option into the command themselves or sort words out, or have a parser read other words."""
+    made = {ast.unparse(one.targets[0]): one.value for one in every(tree, ast.Assign)}
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[target]) | ast.AugAssign(target=target) if "sys.argv" in ast.unparse(target):
@@ -202,9 +203,8 @@ def _argv(tree: ast.Module, key: str) -> Iterator[int]:
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=held))) if ast.unparse(held) == "sys.argv":
                 pass
             case (
-                ast.Call(args=[ast.List(elts=[_, *_]), *_])
-                | ast.Call(keywords=[ast.keyword(arg="args", value=ast.List(elts=[_, *_]))])
-            ) if is_parsing(node):
+                ast.Call(args=[ast.expr() as given, *_]) | ast.Call(keywords=[ast.keyword(arg="args", value=given)])
+            ) if is_parsing(node) and isinstance(made.get(ast.unparse(given), given), ast.List):
                 yield node.lineno
                 continue
             case ast.Call(args=[ast.ListComp(), *_]) if is_parsing(node):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 from advisor.bash.state import FindCommand, LauncherMatch, ShellTrace, TracedCommand
 from advisor.bash.text import ByteRange, ShellValue, joined, known, line_at, line_starts, why_unknown
 from advisor.bash.trace import trace
+from advisor.bash.wrapped import of_the_job
 from advisor.hostile import clean
 from advisor.language import mark, say
 from advisor.regex import regex
@@ -372,30 +372,15 @@ def _processes(draft: ShellLaunch) -> int | None:
     return None if counted or outside or _spreads(draft) else draft.found.processes
 
 
-def runtime_environment(draft: ShellLaunch) -> dict[str, str]:
-    """What `--runtime-env-json` gives the workers; values that are not known stay out."""
-    if draft.found.wrapped.runtime is None:
-        return {}
-    text = shown(draft.command.fields[draft.found.wrapped.runtime])
-    text = text.removeprefix("--runtime-env-json=")
-    try:
-        parsed = json.loads(text.replace("\0", "\ufffd"), strict=False)
-    except (ValueError, RecursionError):
-        return {}
-    variables = parsed.get("env_vars") if isinstance(parsed, dict) else None
-    if not isinstance(variables, dict):
-        return {}
-    return {clean(str(k)): clean(str(v)) for k, v in variables.items() if "\ufffd" not in str(v)}
-
-
 def environment(draft: ShellLaunch) -> dict[str, str]:
     """Exported variables, the command's own prefix, and Ray's runtime environment on top."""
     out: dict[str, str] = {}
-    for name, pieces in draft.command.environment.items():
+    job = of_the_job(draft.found.wrapped, draft.command.fields)
+    for name, pieces in {**draft.command.environment, **job}.items():
         text = _text(pieces)
         if text is not None:
             out[clean(name.decode("utf-8", "replace"))] = text
-    return {**out, **runtime_environment(draft)}
+    return out
 
 
 def _exports(reading: ShellReading, draft: ShellLaunch) -> tuple[Setting, ...]:
