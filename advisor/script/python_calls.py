@@ -320,7 +320,7 @@ def _of_another(call: ast.Call, others: list[set[int]], tree: ast.Module) -> boo
     return name.endswith("TrainingArguments") or trainer in names
 
 
-def _leads_to(made: ast.AST, configs: list[ast.Call], bound: _Bound, tree: ast.Module) -> bool:
+def _leads_to(made: ast.expr, configs: list[ast.Call], bound: _Bound, tree: ast.Module) -> bool:
     """Whether one of the configs, or its name, stands in an expression or in the functions that it calls."""
     own = {id(call) for call in configs}
     names = {name for name, values in bound.values.items() if any(id(value) in own for value in values)}
@@ -378,7 +378,8 @@ def find_setup(tree: ast.Module, values: NameValues, chosen: int | None = None) 
         taken = any(id(call) in own for call in out.configs)
         handed = [keyword.value for keyword in trainer.keywords if keyword.arg in _OWN]
         out.given = bound.made(handed[0]) if handed and not own else None
-        out.apart = isinstance(out.given, ast.Call) and not _leads_to(out.given, out.configs, bound, tree)
+        if isinstance(out.given, ast.Call) and called(out.given) not in derived:
+            out.apart = bool(out.configs) and not _leads_to(out.given, out.configs, bound, tree)
     names = [called(call) for call in out.configs]
     out.rivals = ambiguous or (not taken and bool(names) and names.count(names[-1]) > 1)
     load = _model_load(made, trainers, bound)
