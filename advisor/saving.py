@@ -49,19 +49,9 @@ class Starter(Struct, frozen=True):
     by_hand: str = ""
     """What to change in the launch script by hand first, where no word of it can be changed exactly."""
 
-    @property
-    def written(self) -> Path | None:
-        return self.path if self.made is not None else None
-
     def beside(self, destination: Path) -> Path | None:
         """Where it goes, if that is a file of its own."""
-        return self.written if self.path != destination else None
-
-
-def _others(patch: Patch, destination: Path, named: NewName) -> dict[Path, Path]:
-    """The files that change, and where each goes."""
-    paths = [one.document.path for one in patch.rewrites]
-    return {path: named(path) if number else destination for number, path in enumerate(paths)}
+        return self.path if self.made is not None and self.path != destination else None
 
 
 def starter_of(state: State, patch: Patch, destination: Path, named: NewName = fits_name) -> Starter | None:
@@ -69,17 +59,15 @@ def starter_of(state: State, patch: Patch, destination: Path, named: NewName = f
     changes, where it has any. None where what changes is what is started, alone."""
     started = state.asked.script
     own = next((one for one in patch.rewrites if started and same_file(started, one.document.path)), None)
-    files = _others(patch, destination, named)
-    if own is not None:
-        del files[own.document.path]
-    if started is None or state.script is None or not files:
+    new_of = {one.document.path: new for new, one in new_files(patch, destination, None, named).items() if one != own}
+    if started is None or state.script is None or not new_of:
         return None
     launch = state.script.starter.index if state.script.starter is not None else state.launch_index
     path, names = named(started) if own is None else destination, {"script": clean_line(started.name)}
     try:
         first = read_script(started)
         script, made = read_again(first, (own,)) if own is not None else first, None
-        for changed, new in files.items():
+        for changed, new in new_of.items():
             names |= {"file": clean_line(changed.name), "new": clean_line(new.name)}
             made = name_instead(script, launch, changed, new)
             script = read_again(script, (made.rewrite,))
@@ -128,8 +116,7 @@ def new_files(
     patch: Patch, destination: Path, starter: Starter | None = None, named: NewName = fits_name
 ) -> dict[Path, Rewrite]:
     """All that is written of a patch but the report, and what goes into each file; a launch script of its own last."""
-    files = _others(patch, destination, named)
-    new = {files[one.document.path]: one for one in patch.rewrites}
+    new = {named(one.document.path) if number else destination: one for number, one in enumerate(patch.rewrites)}
     return {**new, starter.path: starter.made.rewrite} if starter is not None and starter.made is not None else new
 
 
@@ -159,4 +146,6 @@ def next_command(script: Path | None) -> str:
 
 def command_for(destination: Path, starter: Starter | None) -> str:
     """The command that starts the patched run; "" where the launch script has to be changed by hand first."""
-    return next_command(destination if starter is None else starter.written)
+    return (
+        "" if starter is not None and starter.made is None else next_command(starter.path if starter else destination)
+    )

@@ -107,13 +107,9 @@ def _also(
         there = after.launches[launch.index].effective()
         for own, one in [(own, one) for own, one in launch.effective().items() if _name(own) in asked and own in there]:
             stood, stands = one.span, there[own].span
-            document = next((each for each in after.documents if stands and str(each.path) == stands.path), None)
-            if (
-                document
-                and stands
-                and (given := _DEFAULT.search(document.data[max(stands.start - 99, 0) : stands.start]))
-            ):
-                names = {"key": clean_line(own), "name": given[1].decode()}
+            data = next((each.data for each in after.documents if stands and str(each.path) == stands.path), b"")
+            if default := _DEFAULT.search(data[: stands.start] if stands else b""):
+                names = {"key": clean_line(own), "name": default[1].decode()}
                 yield say("{key} is the default of ${name}: a value given to the script wins over it", **names)
             if not one.resolved and one.reason and there[own].resolved:
                 yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=one.reason)

@@ -35,7 +35,7 @@ from advisor.script.launch import Launch, Script
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
-from advisor.script.python_parser import refuses, spellings, takes_no_value
+from advisor.script.python_parser import real, refuses, spellings, takes_no_value
 from advisor.script.python_tree import every
 from advisor.script.reader import FOLLOWED, module_file, read_again
 
@@ -204,11 +204,8 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
                 line=line,
                 file=program.path.name,
             )
-        package = framework.package if framework is not None else ""
-        config = _file_of(before, launch, item.key)
-        known = {package}
-        later = None if recognised.own_program else changed_later(program.path, native(item.key), known, config)
-        if later is not None:
+        known, config = {framework.package if framework is not None else ""}, _file_of(before, launch, item.key)
+        if not recognised.own_program and (later := changed_later(program.path, native(item.key), known, config)):
             raise EditRefused(later.told(item.key))
     for fact in files:
         for item in settings:
@@ -487,9 +484,5 @@ def _numbers(launch: Launch, rule: Agreement, framework: Framework | None, era: 
 
 def _number(value: object) -> float | None:
     """A text as a number, a truth value as 0 or 1; None where it is neither."""
-    words = {"true": 1.0, "false": 0.0}
     text = str(value).strip().lower()
-    try:
-        return words[text] if text in words else float(text.replace("_", ""))
-    except ValueError:
-        return None
+    return {"true": 1.0, "false": 0.0}.get(text, real(text.replace("_", "")))

@@ -15,12 +15,12 @@ from msgspec import Struct, field
 
 from advisor.hostile import clean_line
 from advisor.language import say
-from advisor.regex import regex
 from advisor.script.document import Document, ScriptError
 from advisor.script.files import is_file, load
 from advisor.script.python_calls import COPIES, changes_of
 from advisor.script.python_file import parsed
 from advisor.script.python_options import LIBRARIES, NAMING, filled_classes, is_parsing
+from advisor.script.python_spread import LOADS
 from advisor.script.python_tree import called, calls, every, handed, imports, is_one, parameters, text
 
 MOST_MODULES = 40
@@ -28,7 +28,6 @@ MOST_MODULES = 40
 _SAME = ("copy", "deepcopy", "vars", "asdict", "dict", "structured", "create", "to_container")
 """Functions that return what they are handed, or a copy of it."""
 _OF_COMMAND = ("from_cli", "from_dotlist")
-_LOADS = regex(r"(?:json|toml|tomllib|tomli|yaml|OmegaConf)\.\w*load\w*\Z")
 
 
 class LaterChange(Struct, frozen=True):
@@ -61,9 +60,8 @@ class _Module(Struct):
 
 
 def changed_later(file: Path, key: str, known: Collection[str] = (), config: str = "") -> LaterChange | None:
-    """The first place of a program or of the modules beside it that may change an option of the command, a place that
-    names it before others; what may be another one by any key only beside a `config` (its name) that has the option.
-    `known`: packages of which it is known what they do.
+    """The first place of a program or of the modules beside it that may change an option of the command, or of the
+    `config` (its name) that has it, a place that names it before others. `known`: packages that change none.
     """
     modules = _modules(file, frozenset(known))
     places = [*_places(modules, key)]
@@ -227,12 +225,8 @@ def _aliases(node: ast.AST, given: set[str], config: str) -> set[str]:
         before = len(holders)
         for each in sets:
             value = each.value.value if isinstance(each.value, ast.Subscript) else each.value
-            held = _is_given(value, holders, config)
-            if isinstance(value, ast.Call) and called(value) in (*_SAME, *COPIES):
-                held = held or is_one(next(iter(value.args), None), holders)
-            elif isinstance(value, ast.Call) and called(value) == "merge":
-                held = any(_is_given(one, holders, config) for one in value.args)
-            if held:
+            through = value.args if isinstance(value, ast.Call) and called(value) in (*_SAME, *COPIES, "merge") else ()
+            if any(_is_given(one, holders, config) for one in (value, *through)):
                 target = each.targets[0]
                 items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
                 holders |= {ast.unparse(item) for item in items if isinstance(item, (ast.Name, ast.Attribute))}
@@ -248,7 +242,7 @@ def _is_given(node: ast.AST, holders: set[str], config: str) -> bool:
     if not config:
         return called(node) in _OF_COMMAND or is_parsing(node)
     named = [one for one in map(text, every(node, ast.Constant)) if "." in one]
-    return _LOADS.match(ast.unparse(node.func)) is not None and (not named or named[-1].endswith(config))
+    return LOADS.match(ast.unparse(node.func)) is not None and (not named or named[-1].endswith(config))
 
 
 def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, bool]]:

@@ -77,8 +77,8 @@ def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...]
             pass
         case ast.Call() if called(kind) in ("IntRange", "FloatRange"):
             ends = [*kind.args, *(k.value for k in kind.keywords if k.arg in ("min", "max"))]
-            low, high = [*(_real(ast.unparse(one)) for one in ends), None, None][:2]
-            numbers = [number for number in map(_real, texts) if number is not None]
+            low, high = [*(real(ast.unparse(one)) for one in ends), None, None][:2]
+            numbers = [number for number in map(real, texts) if number is not None]
             if any((low is not None and n < low) or (high is not None and n > high) for n in numbers):
                 return say("{key} takes one of {choices}.", key=key, choices=f"{low} … {high}")
     listing = choices.elts if isinstance(choices, (ast.List, ast.Tuple, ast.Set)) else []
@@ -176,7 +176,8 @@ def _behind_a_word(words: Sequence[str | None], mine: Sequence[int]) -> bool:
     return any(program < other < at for at in mine for other in loose)
 
 
-def _real(text: str) -> float | None:
+def real(text: str) -> float | None:
+    """A text as a number; None where it is none."""
     try:
         return float(text)
     except ValueError:

@@ -58,16 +58,12 @@ def write_all(files: Sequence[tuple[Path, bytes, Path | None]], *, force: bool) 
         for path, data, like in files:
             before = path.read_bytes() if path.exists() else None
             notes += write_file(path, data, force=force, like=like)
-            undo.callback(_put_back, path, before)
+            if before is None:
+                undo.callback(path.unlink, missing_ok=True)
+            else:
+                undo.callback(write_file, path, before, force=True)
         undo.pop_all()
     return tuple(notes)
-
-
-def _put_back(path: Path, data: bytes | None) -> None:
-    if data is None:
-        path.unlink(missing_ok=True)
-    else:
-        write_file(path, data, force=True)
 
 
 class _New(NamedTuple):
