@@ -40,7 +40,8 @@ def wrapped_environment(
 ) -> tuple[dict[bytes, ShellValue], frozenset[bytes]]:
     """What a command behind wrappers finds in its environment, and which of it they or its own prefix give it."""
     removed = {name.encode("utf-8", "surrogateescape") for name in wrapped.removed}
-    out = {} if wrapped.elsewhere else {name: value for name, value in environment.items() if name not in removed}
+    kept = {name.encode("utf-8", "surrogateescape") for name in wrapped.kept} if wrapped.elsewhere else environment
+    out = {name: value for name, value in environment.items() if name in kept and name not in removed}
     given: dict[bytes, ShellValue] = {}
     for one in wrapped.given:  # `NAME=value`
         name = fields[one.word].text[one.start : one.end].partition(b"=")[0]

@@ -19,6 +19,7 @@ from advisor.script.document import Document, ScriptError
 from advisor.script.files import is_file, load
 from advisor.script.python_calls import COPIES, changes_of
 from advisor.script.python_file import parsed
+from advisor.script.python_names import assignments
 from advisor.script.python_options import LIBRARIES, NAMING, filled_classes, is_parsing
 from advisor.script.python_spread import LOADS
 from advisor.script.python_tree import called, calls, every, handed, imports, is_one, parameters, text
@@ -27,6 +28,8 @@ MOST_MODULES = 40
 """Files that are read of one program (judgement)."""
 _SAME = ("copy", "deepcopy", "vars", "asdict", "dict", "structured", "create", "to_container")
 """Functions that return what they are handed, or a copy of it."""
+_COPIED = ("copy", "to_dict", "_asdict", "dict", "model_dump")
+"""Methods that return a copy of what they are of."""
 _OF_COMMAND = ("from_cli", "from_dotlist")
 
 
@@ -73,11 +76,12 @@ def changed_later(file: Path, key: str, known: Collection[str] = (), config: str
 def _places(modules: Sequence[_Module], key: str, config: str = "") -> Iterator[LaterChange]:
     *way, last = key.lstrip("-").replace("-", "_").split(".")
     for module, node, holders in _holders(modules, config):
-        inside = {".".join([holder, *way]) for holder in holders} if way else holders
+        inside = _aliases(node, {".".join([holder, *way]) for holder in holders}, config) if way else holders
         yield from (LaterChange(module.path, line, any_key) for line, any_key in _changes(node, inside, last))
         yield from (LaterChange(module.path, line, True) for line in _merged(node, holders, config))
         if not config and (handed := _handed_away(module, node, holders)) is not None:
             yield LaterChange(module.path, handed[0], True, handed[1])
+    yield from _made_of(modules, last)
     for module in modules if not config else ():
         lines = (*_of_arguments(module.tree, last), *_argv(module.tree, last))
         yield from (LaterChange(module.path, line) for line in lines)
@@ -188,7 +192,11 @@ def _of_arguments(tree: ast.Module, key: str) -> Iterator[int]:
     imported = {name.partition(".")[0] for name, _ in imports(tree)}
     for node in every(tree, ast.FunctionDef) if imported & NAMING else ():
         if key in [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]:
-            yield from _set_anew(node, key, node)
+            for each, tests in _under(node, ()):
+                if any(name == key for name, _ in _set(each)) and not any(
+                    _only_where_unset(test, key) for test in tests
+                ):
+                    yield each.lineno  # type: ignore[attr-defined]
 
 
 def _argv(tree: ast.Module, key: str) -> Iterator[int]:
@@ -225,7 +233,9 @@ def _aliases(node: ast.AST, given: set[str], config: str) -> set[str]:
         before = len(holders)
         for each in sets:
             value = each.value.value if isinstance(each.value, ast.Subscript) else each.value
-            through = value.args if isinstance(value, ast.Call) and called(value) in (*_SAME, *COPIES, "merge") else ()
+            through = value.args if isinstance(value, ast.Call) and called(value) in (*_SAME, *COPIES, "merge") else []
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and called(value) in _COPIED:
+                through = [*through, value.func.value]
             if any(_is_given(one, holders, config) for one in (value, *through)):
                 target = each.targets[0]
                 items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
@@ -247,7 +257,7 @@ def _is_given(node: ast.AST, holders: set[str], config: str) -> bool:
 
 def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, bool]]:
     """Lines that may set an attribute of one of the holders to something else than the command gave, and whether they
-    may set any; so, too, of a name that takes its value, and of what is handed on by the same name.
+    may set any.
     """
     tests = {id(each): under for each, under in _under(node, ())}
     for change in changes_of(node, holders):
@@ -255,35 +265,88 @@ def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, 
         kept = kept or any(_only_where_unset(test, key) for test in tests.get(id(change.node), ()))
         if change.key in ("", key) and not kept:
             yield change.node.lineno, not change.key
-    for each in ast.walk(node):
-        match each:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _takes(value, holders, key):
-                yield from ((line, False) for line in _set_anew(node, name, each))
-            case ast.keyword(arg=name, value=value) if name == key and not _keeps(value, key):
-                if any(_takes(one, holders, key) for one in every(value, ast.Attribute)):
-                    yield value.lineno, False
 
 
-def _takes(node: ast.expr, holders: set[str], key: str) -> bool:
-    """Whether an expression is the option that one of the holders has."""
-    held = (one for one in every(node, ast.Attribute) if one.attr == key)
-    return _keeps(node, key) and any(is_one(one.value, holders) for one in held)
+class _Flow:
+    """What the names of some files stand for: all that they are set to in their function, or in the file."""
 
+    def __init__(self, trees: Sequence[ast.Module], key: str) -> None:
+        self.key = key
+        self.scopes: dict[int, list[ast.AST]] = {}
+        self.sets: dict[tuple[int, str], list[ast.expr]] = {}
+        self.functions: dict[str, ast.FunctionDef | ast.Lambda] = {}
+        for tree in trees:
+            self._read(tree, [tree])
+        for call in [each for tree in trees for each in calls(tree)]:
+            if (function := self.functions.get(called(call))) is not None:
+                for name, value in handed(call, [each.arg for each in function.args.args]):
+                    self.sets.setdefault((id(function), name), []).append(value)
 
-def _set_anew(tree: ast.AST, name: str, first: ast.stmt) -> Iterator[int]:
-    """Lines that set a name of the same function anew, but where it is unset."""
-    functions = every(tree, ast.FunctionDef)
+    def _read(self, tree: ast.AST, scopes: list[ast.AST]) -> None:
+        for node, tests in _under(tree, ()):
+            if id(node) not in self.scopes:
+                self.scopes[id(node)] = scopes
+                for name, value in _set(node):
+                    if not any(_only_where_unset(test, name) for test in tests):
+                        self.sets.setdefault((id(scopes[-1]), name), []).append(value)
+                    if isinstance(value, ast.Lambda):
+                        self.functions[name] = value
+                if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                    self.functions |= {node.name: node} if isinstance(node, ast.FunctionDef) else {}
+                    self._read(node, [*scopes, node])
 
-    def around(node: ast.stmt) -> list[int]:
-        return [one.lineno for one in functions if one.lineno <= node.lineno <= (one.end_lineno or 0)]
+    def stands_for(self, node: ast.Name) -> list[ast.expr]:
+        scopes = reversed(self.scopes.get(id(node), []))
+        return next((found for scope in scopes if (found := self.sets.get((id(scope), node.id)))), [])
 
-    for each, tests in _under(tree, ()):
-        match each:
-            case ast.Assign(targets=[ast.Name(id=target)]) | ast.AugAssign(target=ast.Name(id=target)) if (
-                target == name and each is not first and around(each) == around(first)
+    def is_it(self, node: ast.expr, depth: int = 0) -> bool:
+        """Whether an expression is the option, whatever way it came there."""
+        match node:
+            case ast.Name() if depth < _DEEPEST and (values := self.stands_for(node)):
+                return all(self.is_it(value, depth + 1) for value in values)
+            case ast.BoolOp(op=ast.Or(), values=[inner, *_]) | ast.NamedExpr(value=inner):
+                return self.is_it(inner, depth)
+            case ast.Call(func=ast.Name(id="int" | "float" | "str" | "bool"), args=[inner]):
+                return self.is_it(inner, depth)
+            case ast.Call(func=ast.Attribute(attr="get"), args=[name, *_]):
+                return text(name) == self.key
+        return _keeps(node, self.key)
+
+    def rests_on_it(self, node: ast.AST, depth: int = 0) -> bool:
+        """Whether an expression is computed of the option."""
+        for one in ast.walk(node) if depth < _DEEPEST else ():
+            inner: list[ast.expr] = self.stands_for(one) if isinstance(one, ast.Name) else []
+            name = one.attr if isinstance(one, ast.Attribute) else one.id if isinstance(one, ast.Name) else ""
+            if (function := self.functions.get(name)) is not None:
+                body = [function.body] if isinstance(function, ast.Lambda) else every(function, ast.Return)
+                inner = [*inner, *(value for each in body if (value := getattr(each, "value", each)) is not None)]
+            if (isinstance(one, ast.expr) and _reads(one, self.key)) or any(
+                self.rests_on_it(each, depth + 1) for each in inner
             ):
-                if not any(_only_where_unset(test, name) for test in tests):
-                    yield each.lineno
+                return True
+        return False
+
+
+_DEEPEST = 5
+
+
+def _set(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names that a statement sets, and to what."""
+    match node:
+        case ast.stmt():
+            yield from assignments(node)
+        case ast.NamedExpr(target=ast.Name(id=name), value=value):
+            yield name, value
+
+
+def _made_of(modules: Sequence[_Module], key: str) -> Iterator[LaterChange]:
+    """Where a call is handed something computed of the option by the option's name, and none gets the option itself."""
+    flow = _Flow([module.tree for module in modules], key)
+    handed_on = [(module, each) for module in modules for each in every(module.tree, ast.keyword) if each.arg == key]
+    if not any(flow.is_it(each.value) for _, each in handed_on):
+        for module, each in handed_on:
+            if flow.rests_on_it(each.value):
+                yield LaterChange(module.path, each.value.lineno)
 
 
 def _under(node: ast.AST, tests: tuple[ast.expr, ...]) -> Iterator[tuple[ast.AST, tuple[ast.expr, ...]]]:

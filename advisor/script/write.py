@@ -56,7 +56,7 @@ def write_all(files: Sequence[tuple[Path, bytes, Path | None]], *, force: bool) 
     notes: list[str] = []
     with ExitStack() as undo:
         for path, data, like in files:
-            before = path.read_bytes() if path.exists() else None
+            before = path.read_bytes() if path.is_file() else None
             notes += write_file(path, data, force=force, like=like)
             if before is None:
                 undo.callback(path.unlink, missing_ok=True)
