@@ -24,7 +24,6 @@ from advisor.script.write import refuse_changed, refuse_existing, write_all, wri
 from advisor.state import State
 
 NewName = Callable[[Path], Path]
-"""What the copy of a file is called."""
 
 
 def destination_of(patch: Patch, output: str | None, here: bool) -> Path:
@@ -82,8 +81,6 @@ class Written(Struct, frozen=True):
 
     report: Path
     notes: tuple[str, ...] = ()
-    more: tuple[Path, ...] = ()
-    """Files beside the script that were written, too."""
 
 
 def save(
@@ -109,7 +106,7 @@ def save(
     written = sorted(new, key=lambda path: path == last)
     files = [(path, new[path].new, new[path].document.path) for path in written]
     notes = write_all([(report, markdown_report(state, destination.name).encode(), None), *files], force=force)
-    return Written(report, notes, tuple(path for path in written if path not in (destination, last)))
+    return Written(report, notes)
 
 
 def new_files(

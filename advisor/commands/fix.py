@@ -76,8 +76,8 @@ def run(parsed: argparse.Namespace) -> int:
     starter = starter_of(state, patch, destination)
     if starter is not None and starter.by_hand:
         tell(say("by hand: {change}", change=starter.by_hand))
+    new = new_files(patch, destination, starter)
     if parsed.diff:
-        new = new_files(patch, destination, starter)
         emit(diff_report([*new.values()], [*map(str, new)]), parsed.ascii)
         return Exit.DONE
     written = usable(lambda: save(state, patch, destination, parsed.force, starter))
@@ -87,7 +87,7 @@ def run(parsed: argparse.Namespace) -> int:
     emit("".join(f"{change}\n" for change in changes), parsed.ascii)
     file, proof = clean_line(str(destination)), listed(patch.proof)
     tell(say("written {file} ({proof})", file=file, proof=proof) if proof else say("written {file}", file=file))
-    for more in (*written.more, *([launch] if launch is not None else [])):
+    for more in [*new][1:]:
         tell(say("written {file}", file=clean_line(str(more))))
     if patch.along:
         tell(say("what follows from it: {keys}", keys=listed(map(clean_line, patch.along))))

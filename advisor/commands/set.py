@@ -149,14 +149,7 @@ def rewritten(
     """
     from msgspec.structs import replace
 
-    from advisor.run.arrival import (
-        arriving,
-        as_its_program_spells,
-        in_its_file,
-        is_switch,
-        refuse_idle,
-        refuse_unread,
-    )
+    from advisor.run.arrival import arriving, as_its_program_spells, in_its_file, is_switch, refuse_idle, refuse_unread
     from advisor.script.document import EditRequest
     from advisor.script.reader import read_again
 

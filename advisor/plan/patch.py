@@ -62,7 +62,7 @@ def make_patch(
     if not wanted:
         return Patch((), (), "", by_hand)
     try:
-        rewrites, asked = _made(script, launch_index, wanted, making)
+        rewrites, asked = making(script, wanted) if making else (rewrite(script, launch_index, wanted), wanted)
     except EditRefused as refusal:
         return Patch((), (), str(refusal), by_hand)
     checks = check(script, launch_index, asked, rewrites)
@@ -71,12 +71,6 @@ def make_patch(
         return Patch((), (), say("the patch was not proven: {failed}", failed=clauses(failed)), by_hand)
     along = tuple(f"{one.key}={one.value}" for one in asked[len(wanted) :])
     return Patch(rewrites, tuple(c.what for c in checks if c.held), "", by_hand, along)
-
-
-def _made(
-    script: Script, launch_index: int, wanted: Sequence[EditRequest], making: Making | None
-) -> tuple[tuple[Rewrite, ...], Sequence[EditRequest]]:
-    return making(script, wanted) if making is not None else (rewrite(script, launch_index, wanted), wanted)
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -219,7 +213,7 @@ def _try(
 ) -> tuple[Rewrite, ...] | str:
     """The rewrites, or the sentence of the refusal."""
     try:
-        return _made(script, launch_index, wanted, making)[0] if wanted else ()
+        return making(script, wanted)[0] if making and wanted else rewrite(script, launch_index, wanted)
     except EditRefused as refusal:
         return str(refusal)
 

@@ -204,7 +204,9 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
                 line=line,
                 file=program.path.name,
             )
-        known, config = {framework.package if framework is not None else ""}, _file_of(before, launch, item.key)
+        known, now = {framework.package if framework is not None else ""}, launch.effective().get(item.key)
+        in_file = before.argv == launch.argv and now is not None and now.origin == "file" and now.span is not None
+        config = os.path.basename(now.span.path) if in_file and now and now.span else ""
         if not recognised.own_program and (later := changed_later(program.path, native(item.key), known, config)):
             raise EditRefused(later.told(item.key))
     for fact in files:
@@ -305,13 +307,6 @@ def arriving(
 def _options_of(launch: Launch) -> dict[str, float]:
     found = {native(key).replace("-", "_"): _number(setting.text) for key, setting in launch.effective().items()}
     return {key: number for key, number in found.items() if number is not None}
-
-
-def _file_of(before: Launch, after: Launch, key: str) -> str:
-    """The name of the config file in which a change was made; "" where it was made in the command."""
-    setting = after.effective().get(key)
-    of_file = before.argv == after.argv and setting is not None and setting.origin == "file"
-    return os.path.basename(setting.span.path) if of_file and setting is not None and setting.span is not None else ""
 
 
 def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:

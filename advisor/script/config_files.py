@@ -172,12 +172,9 @@ def _bare(key: str) -> str:
 
 
 def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequence[str]) -> Iterator[_Named]:
-    accelerate = launcher.get("--config_file") or launcher.get("--config-file")
-    if accelerate:
-        yield _Named("--config_file", accelerate, "accelerate:")
-    for key, name in launcher.items():
-        if _bare(key) == "deepspeed_config_file":
-            yield _Named(key, name, PREFIXES[_bare(key)])
+    for option, name in ((_bare(key), name) for key, name in launcher.items() if name):
+        if prefix := {"config_file": "accelerate:", **PREFIXES}.get(option):
+            yield _Named(f"--{option}", name, prefix)
     values = {setting.key: setting.value for setting in own if isinstance(setting.value, str)}
     for setting in own:
         ending = setting.ending.lstrip("/")

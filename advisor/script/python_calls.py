@@ -59,8 +59,6 @@ class Setup(Struct):
     """Whether several configs are made, and nothing tells which of them the run gets."""
     given: ast.expr | None = None
     """What the trainer gets as its config, where it is none of `configs`; followed to where that is made."""
-    apart: bool = False
-    """Whether that is made without any of `configs`."""
 
 
 def spell_out(tree: ast.Module) -> None:
@@ -180,9 +178,9 @@ def _set_by(node: ast.AST, holders: Collection[str]) -> Iterator[tuple[str, ast.
     match node:
         case ast.Assign(value=ast.Dict() as made) | ast.keyword(arg=None, value=ast.Dict() as made):
             spread = [n for n, key in enumerate(made.keys) if key is None]
-            first = next((n for n in spread if _is_held(made.values[n], holders)), len(spread))
+            first = next((n for n in spread if is_held(made.values[n], holders)), len(spread))
             yield from (("", None) for n in spread if n > first)
-        case ast.Assign(value=ast.Attribute(value=held, attr=method)) if method in _CHANGES and _is_held(held, holders):
+        case ast.Assign(value=ast.Attribute(value=held, attr=method)) if method in _CHANGES and is_held(held, holders):
             yield "", None  # change = vars(config).update
     match node:
         case ast.Assign(targets=targets, value=value):
@@ -192,18 +190,18 @@ def _set_by(node: ast.AST, holders: Collection[str]) -> Iterator[tuple[str, ast.
         case ast.AugAssign(target=target, value=value):
             if (key := _key_of(target, holders)) is not None:
                 yield key, None
-            elif _is_held(target, holders):  # config |= {…}
+            elif is_held(target, holders):  # config |= {…}
                 yield from _entries_of([value])
-        case ast.Call(args=[held, name, *_]) if called(node) in _SETS and _is_held(held, holders):
+        case ast.Call(args=[held, name, *_]) if called(node) in _SETS and is_held(held, holders):
             yield text(name), None
-        case ast.Call(args=[held, *_], keywords=keywords) if called(node) in COPIES and _is_held(held, holders):
+        case ast.Call(args=[held, *_], keywords=keywords) if called(node) in COPIES and is_held(held, holders):
             yield from ((each.arg or "", each.value) for each in keywords)
-        case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _CHANGES and _is_held(held, holders):
+        case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _CHANGES and is_held(held, holders):
             yield from _entries_of([*node.args[:1], *node.keywords]) if node.args or node.keywords else [("", None)]
-        case ast.BinOp(left=held, op=ast.BitOr(), right=value) if _is_held(held, holders):
+        case ast.BinOp(left=held, op=ast.BitOr(), right=value) if is_held(held, holders):
             yield from _entries_of([value])
         case ast.Dict(keys=[*keys], values=[*values]):  # {**vars(config), "key": value}
-            spread = [n for n, name in enumerate(keys) if name is None and _is_held(values[n], holders)]
+            spread = [n for n, name in enumerate(keys) if name is None and is_held(values[n], holders)]
             behind = list(zip(keys, values, strict=True))[spread[0] + 1 :] if spread else []
             yield from ((text(name), value) for name, value in behind if name is not None)
 
@@ -222,7 +220,7 @@ def _key_of(target: ast.expr, holders: Collection[str]) -> str | None:
     match target:
         case ast.Attribute(value=held, attr=key) if is_one(held, holders):
             return key
-        case ast.Subscript(value=held, slice=name) if _is_held(held, holders):
+        case ast.Subscript(value=held, slice=name) if is_held(held, holders):
             return text(name) if text(name) or not isinstance(name, (ast.Constant, ast.Slice)) else None
     return None
 
@@ -232,13 +230,15 @@ _CHANGES = ("update", "setdefault", "pop", "clear", "popitem", "__setitem__", "_
 """Methods that change a dictionary."""
 
 
-def _is_held(node: ast.expr, holders: Collection[str]) -> bool:
+def is_held(node: ast.expr, holders: Collection[str]) -> bool:
     """Whether an expression is one of the holders, or the dictionary of its attributes: `vars(config)`."""
     match node:
         case ast.Call(args=[holder]) if called(node) in ("vars", "asdict"):
             return is_one(holder, holders)
-        case ast.Attribute(value=holder, attr="__dict__") | ast.Call(func=ast.Attribute(value=holder, attr="to_dict")):
+        case ast.Attribute(value=holder, attr="__dict__"):
             return is_one(holder, holders)
+        case ast.Call(func=ast.Attribute(value=holder, attr="copy" | "dict" | "to_dict" | "_asdict" | "model_dump")):
+            return is_held(holder, holders)
     return is_one(node, holders)
 
 
@@ -378,8 +378,9 @@ def find_setup(tree: ast.Module, values: NameValues, chosen: int | None = None) 
         taken = any(id(call) in own for call in out.configs)
         handed = [keyword.value for keyword in trainer.keywords if keyword.arg in _OWN]
         out.given = bound.made(handed[0]) if handed and not own else None
-        if isinstance(out.given, ast.Call) and called(out.given) not in derived:
-            out.apart = bool(out.configs) and not _leads_to(out.given, out.configs, bound, tree)
+        elsewhere = isinstance(out.given, ast.Call) and called(out.given) not in derived
+        if elsewhere and out.given is not None and not _leads_to(out.given, out.configs, bound, tree):
+            out.configs = []
     names = [called(call) for call in out.configs]
     out.rivals = ambiguous or (not taken and bool(names) and names.count(names[-1]) > 1)
     load = _model_load(made, trainers, bound)

@@ -47,22 +47,10 @@ class PythonEditor:
             raise refused(
                 "{key} may be changed by line {line} while the file runs: change it there.", wanted.key, line=line
             )
-        if self.reading.apart:
-            self.in_what_is_given(wanted)
         self.in_one_config(wanted)
         if (line := stopped_by(parsed(self.data), wanted.key, {}, {})) is not None:
             raise refused(
                 "Line {line} stops the run where {key} is another: change both by hand.", wanted.key, line=line
-            )
-
-    def in_what_is_given(self, wanted: EditRequest) -> None:
-        """Raises EditRefused where the trainer gets a config that is not read."""
-        if (given := self.reading.given) is not None and "." not in wanted.key:
-            raise refused(
-                "The trainer gets {made} (line {line}), of which {key} cannot be read: set it there.",
-                wanted.key,
-                line=given.lineno,
-                made=clean_line(ast.unparse(given), 60),
             )
 
     def in_one_config(self, wanted: EditRequest) -> None:
@@ -126,8 +114,14 @@ class PythonEditor:
             self.add_keyword(holder, wanted, encoded(name) + b"=", encoded(shown), b"")
         elif isinstance(own := self.reading.holder, ast.Call) and own.keywords and part.endswith("_kwargs"):
             self.add_entry(own, part, name, wanted, encoded(shown))
+        elif (given := self.reading.given) is not None and not dot:
+            raise refused(
+                "The trainer gets {made} (line {line}), of which {key} cannot be read: set it there.",
+                wanted.key,
+                line=given.lineno,
+                made=clean_line(ast.unparse(given), 60),
+            )
         else:
-            self.in_what_is_given(wanted)
             raise refused("The file has no config class that {key} could be added to.", wanted.key)
 
     def add_entry(self, call: ast.Call, part: str, name: str, wanted: EditRequest, shown: bytes) -> None:

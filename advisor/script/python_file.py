@@ -72,8 +72,6 @@ class PythonReading(Struct):
     holder: ast.ClassDef | ast.Call | None = None
     given: ast.expr | None = None
     """What the trainer gets as its config, where that is made in a way that is not read."""
-    apart: bool = False
-    """Whether it is none of the configs that are read."""
     parts: dict[str, ast.Call] = field(default_factory=dict)
     """Calls beside the run's own config, by what their settings' keys begin with: "LoraConfig"."""
     spread: dict[int, str] = field(default_factory=dict)
@@ -178,7 +176,7 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
     setup = find_setup(tree, values, reading.document.trainer)
     made = {called(call) for call in setup.configs}
     candidates = [node for node in classes.values() if _is_config(node, made)]
-    reading.given, reading.apart = setup.given, setup.apart
+    reading.given = setup.given
     if candidates:
         holder = max(candidates, key=lambda node: (sum(1 for _ in _fields(node)), node.lineno))
         _read_class(reading, holder, classes, names)

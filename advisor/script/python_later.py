@@ -17,10 +17,11 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import Document, ScriptError
 from advisor.script.files import is_file, load
-from advisor.script.python_calls import COPIES, changes_of
+from advisor.script.python_calls import COPIES, changes_of, is_held
 from advisor.script.python_file import parsed
 from advisor.script.python_names import assignments
 from advisor.script.python_options import LIBRARIES, NAMING, filled_classes, is_parsing
+from advisor.script.python_parser import options_of
 from advisor.script.python_spread import LOADS
 from advisor.script.python_tree import called, calls, every, handed, imports, is_one, parameters, text
 
@@ -28,8 +29,6 @@ MOST_MODULES = 40
 """Files that are read of one program (judgement)."""
 _SAME = ("copy", "deepcopy", "vars", "asdict", "dict", "structured", "create", "to_container")
 """Functions that return what they are handed, or a copy of it."""
-_COPIED = ("copy", "to_dict", "_asdict", "dict", "model_dump")
-"""Methods that return a copy of what they are of."""
 _OF_COMMAND = ("from_cli", "from_dotlist")
 
 
@@ -76,15 +75,15 @@ def changed_later(file: Path, key: str, known: Collection[str] = (), config: str
 def _places(modules: Sequence[_Module], key: str, config: str = "") -> Iterator[LaterChange]:
     *way, last = key.lstrip("-").replace("-", "_").split(".")
     for module, node, holders in _holders(modules, config):
-        inside = _aliases(node, {".".join([holder, *way]) for holder in holders}, config) if way else holders
+        parts = ["".join(f".{part}" for part in way), "".join(f"[{part!r}]" for part in way)]
+        inside = _aliases(node, {f"{holder}{part}" for holder in holders for part in parts}, config) if way else holders
         yield from (LaterChange(module.path, line, any_key) for line, any_key in _changes(node, inside, last))
         yield from (LaterChange(module.path, line, True) for line in _merged(node, holders, config))
         if not config and (handed := _handed_away(module, node, holders)) is not None:
             yield LaterChange(module.path, handed[0], True, handed[1])
     yield from _made_of(modules, last)
     for module in modules if not config else ():
-        lines = (*_of_arguments(module.tree, last), *_argv(module.tree, last))
-        yield from (LaterChange(module.path, line) for line in lines)
+        yield from (LaterChange(module.path, line) for line in _argv(module.tree, last))
 
 
 def _modules(file: Path, known: frozenset[str]) -> list[_Module]:
@@ -97,7 +96,7 @@ def _modules(file: Path, known: frozenset[str]) -> list[_Module]:
             continue
         try:
             document: Document = load(path, "python")
-            tree = _AsAttributes().visit(parsed(document.data))
+            tree = parsed(document.data)
         except (ScriptError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         found[path] = module = _Module(path, tree)
@@ -121,28 +120,6 @@ def _files(folder: Path, name: str, own: str) -> Iterator[Path]:
     base = folder.joinpath(*bare.split(".")) if bare else folder
     yield from (base.with_suffix(".py"), base / "__init__.py") if bare else ()
     yield from (base / f"{own}.py",) if own.isidentifier() else ()
-
-
-class _AsAttributes(ast.NodeTransformer):
-    """`x["k"]`, `vars(x)` and `x.__dict__` spelled as attributes of x."""
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        self.generic_visit(node)
-        match node.slice:
-            case ast.Constant(value=str(name)) if name.isidentifier():
-                return ast.copy_location(ast.Attribute(node.value, name, node.ctx), node)
-        return node
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        match node:
-            case ast.Call(func=ast.Name(id="vars"), args=[held]):
-                return held
-        return node
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        self.generic_visit(node)
-        return node.value if node.attr == "__dict__" else node
 
 
 _HoldingScope = tuple[_Module, ast.AST, set[str]]
@@ -182,21 +159,9 @@ def _holders(modules: Sequence[_Module], config: str) -> Iterator[_HoldingScope]
             for other, function in functions.get(called(call), ()):
                 named = parameters(function)
                 named = named[1:] if named[:1] in (["self"], ["cls"]) else named
-                taken = {name for name, value in handed(call, named) if is_one(value, holders)}
+                taken = {name for name, value in handed(call, named) if is_held(value, holders)}
                 if taken:
                     waiting.append((other, function, taken))
-
-
-def _of_arguments(tree: ast.Module, key: str) -> Iterator[int]:
-    """Lines of a function whose arguments are the program's options (click, fire, typer) that set one of them anew."""
-    imported = {name.partition(".")[0] for name, _ in imports(tree)}
-    for node in every(tree, ast.FunctionDef) if imported & NAMING else ():
-        if key in [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]:
-            for each, tests in _under(node, ()):
-                if any(name == key for name, _ in _set(each)) and not any(
-                    _only_where_unset(test, key) for test in tests
-                ):
-                    yield each.lineno  # type: ignore[attr-defined]
 
 
 def _argv(tree: ast.Module, key: str) -> Iterator[int]:
@@ -230,25 +195,20 @@ def _aliases(node: ast.AST, given: set[str], config: str) -> set[str]:
     holders = set(given)
     sets = [each for each in every(node, ast.Assign) if len(each.targets) == 1]
     for _ in range(4):
-        before = len(holders)
         for each in sets:
             value = each.value.value if isinstance(each.value, ast.Subscript) else each.value
             through = value.args if isinstance(value, ast.Call) and called(value) in (*_SAME, *COPIES, "merge") else []
-            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and called(value) in _COPIED:
-                through = [*through, value.func.value]
             if any(_is_given(one, holders, config) for one in (value, *through)):
                 target = each.targets[0]
                 items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
                 holders |= {ast.unparse(item) for item in items if isinstance(item, (ast.Name, ast.Attribute))}
-        if len(holders) == before:
-            break
     return holders
 
 
-def _is_given(node: ast.AST, holders: set[str], config: str) -> bool:
+def _is_given(node: ast.expr, holders: set[str], config: str) -> bool:
     """Whether an expression is what the command gave, or what the config file says."""
-    if not isinstance(node, ast.Call) or is_one(node, holders):
-        return is_one(node, holders)
+    if not isinstance(node, ast.Call) or is_held(node, holders):
+        return is_held(node, holders)
     if not config:
         return called(node) in _OF_COMMAND or is_parsing(node)
     named = [one for one in map(text, every(node, ast.Constant)) if "." in one]
@@ -267,7 +227,7 @@ def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, 
             yield change.node.lineno, not change.key
 
 
-class _Flow:
+class _OptionFlow:
     """What the names of some files stand for: all that they are set to in their function, or in the file."""
 
     def __init__(self, trees: Sequence[ast.Module], key: str) -> None:
@@ -286,7 +246,7 @@ class _Flow:
         for node, tests in _under(tree, ()):
             if id(node) not in self.scopes:
                 self.scopes[id(node)] = scopes
-                for name, value in _set(node):
+                for name, value in assignments(node):
                     if not any(_only_where_unset(test, name) for test in tests):
                         self.sets.setdefault((id(scopes[-1]), name), []).append(value)
                     if isinstance(value, ast.Lambda):
@@ -315,11 +275,11 @@ class _Flow:
     def rests_on_it(self, node: ast.AST, depth: int = 0) -> bool:
         """Whether an expression is computed of the option."""
         for one in ast.walk(node) if depth < _DEEPEST else ():
-            inner: list[ast.expr] = self.stands_for(one) if isinstance(one, ast.Name) else []
+            inner = [*self.stands_for(one)] if isinstance(one, ast.Name) else list[ast.expr]()
             name = one.attr if isinstance(one, ast.Attribute) else one.id if isinstance(one, ast.Name) else ""
             if (function := self.functions.get(name)) is not None:
-                body = [function.body] if isinstance(function, ast.Lambda) else every(function, ast.Return)
-                inner = [*inner, *(value for each in body if (value := getattr(each, "value", each)) is not None)]
+                given = (each.value for each in every(function, ast.Return))
+                inner += [function.body] if isinstance(function, ast.Lambda) else filter(None, given)
             if (isinstance(one, ast.expr) and _reads(one, self.key)) or any(
                 self.rests_on_it(each, depth + 1) for each in inner
             ):
@@ -330,23 +290,24 @@ class _Flow:
 _DEEPEST = 5
 
 
-def _set(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Names that a statement sets, and to what."""
-    match node:
-        case ast.stmt():
-            yield from assignments(node)
-        case ast.NamedExpr(target=ast.Name(id=name), value=value):
-            yield name, value
-
-
 def _made_of(modules: Sequence[_Module], key: str) -> Iterator[LaterChange]:
-    """Where a call is handed something computed of the option by the option's name, and none gets the option itself."""
-    flow = _Flow([module.tree for module in modules], key)
-    handed_on = [(module, each) for module in modules for each in every(module.tree, ast.keyword) if each.arg == key]
-    if not any(flow.is_it(each.value) for _, each in handed_on):
-        for module, each in handed_on:
-            if flow.rests_on_it(each.value):
-                yield LaterChange(module.path, each.value.lineno)
+    """Where a call is handed something computed of the option by the option's name, and none gets the option itself;
+    where what reads it, or a function whose argument it is (click, fire, typer), makes another one of it.
+    """
+    flow, handed_on = _OptionFlow([module.tree for module in modules], key), list[tuple[Path, ast.expr]]()
+    for made in modules:
+        handed_on += [(made.path, each.value) for each in every(made.tree, ast.keyword) if each.arg == key]
+        named = {name.partition(".")[0] for name, _ in imports(made.tree)} & NAMING
+        for function in every(made.tree, ast.FunctionDef) if named else ():
+            if key in [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]:
+                yield from (LaterChange(made.path, one.lineno) for one in flow.sets.get((id(function), key), ()))
+        for option in options_of(made.tree, {}):
+            kind = option.told("type") if key in (option.dest, *option.names) else None
+            reads = flow.functions.get(getattr(kind, "id", "")) or kind
+            if reads is not None and (every(reads, ast.BinOp) or calls(reads, "max", "min")):
+                yield LaterChange(made.path, reads.lineno)
+    if not any(flow.is_it(value) for _, value in handed_on):
+        yield from (LaterChange(path, value.lineno) for path, value in handed_on if flow.rests_on_it(value))
 
 
 def _under(node: ast.AST, tests: tuple[ast.expr, ...]) -> Iterator[tuple[ast.AST, tuple[ast.expr, ...]]]:
@@ -361,8 +322,8 @@ def _reads(node: ast.expr, key: str) -> bool:
     match node:
         case ast.Attribute(attr=attr) | ast.Name(id=attr):
             return attr == key
-        case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=name), *_]):
-            return bool(name == key)
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) | ast.Subscript(slice=name):
+            return text(name) == key
     return False
 
 
@@ -408,6 +369,6 @@ def _handed_away(module: _Module, node: ast.AST, holders: set[str]) -> tuple[int
                 continue
         kept = isinstance(each, ast.Expr) or (isinstance(each, ast.Assign) and is_one(each.targets[0], holders))
         name = ast.unparse(call.func)
-        if kept and name.partition(".")[0] in module.absent and any(is_one(one, holders) for one in call.args):
+        if kept and name.partition(".")[0] in module.absent and any(is_held(one, holders) for one in call.args):
             return each.lineno, name
     return None

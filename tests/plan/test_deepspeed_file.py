@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_numbers_that_must_agree_are_written_together_and_the_script_names_the_n
     main(["fix", str(script), "--log", str(log), *steps])
     new = json.loads((tmp_path / "ds.fits.json").read_text())
     words = (tmp_path / "run.fits.sh").read_text().split()
-    given = dict(zip(words, words[1:], strict=False))
+    given = dict(pairwise(words))
     micro, steps_of_it = new["train_micro_batch_size_per_gpu"], new["gradient_accumulation_steps"]
     assert micro < 8
     assert given["--deepspeed"] == "ds.fits.json"

@@ -15,17 +15,25 @@ from advisor.script.write import write_all
 PARSER = "import argparse, json, os, sys, yaml\np = argparse.ArgumentParser()\np.add_argument('--batch', type=int)\n"
 READ = f"{PARSER}a = p.parse_args()\n"
 CHANGES = {
-    "a name of its own that is raised": f"{READ}n = a.batch\nif n < 4:\n    n = 4\ntrain(n)\n",
+    "a name of its own that is raised": f"{READ}n = a.batch\nif n < 4:\n    n = 4\ntrain(batch=n)\n",
     "a smallest number where it is handed on": f"{READ}train(batch=max(a.batch, 4))\n",
     "an entry of a copy": f"{READ}kw = dict(vars(a))\nkw['batch'] //= 2\n",
     "laid over": f"{READ}train(**{{**vars(a), 'batch': 4}})\n",
     "words sorted out": f"import sys\nsys.argv = [w for w in sys.argv if not w.startswith('--ba')]\n{READ}",
     "other words": f"{PARSER}words = ['--batch', '4']\na = p.parse_args(words)\n",
     "no words": f"{READ}a = p.parse_args([])\n",
+    "unpacked and halved": f"{READ}n, m = a.batch, 1\nn = n // 2\ntrain(batch=n)\n",
+    "a branch": f"{READ}n = a.batch if a.batch > 4 else 4\ntrain(batch=n)\n",
+    "a function's argument": f"{READ}def make(n):\n    n = max(n, 4)\n    train(batch=n)\nmake(a.batch)\n",
+    "what reads it": PARSER.replace("int)", "lambda s: max(4, int(s)))") + "a = p.parse_args()\n",
+    "a property": f"{READ}class V:\n    @property\n    def n(self):\n        return a.batch * 2\ntrain(batch=V().n)\n",
+    "a copy that is returned": f"{READ}def f(ns):\n    d = vars(ns).copy()\n    d['batch'] = 4\n    return d\nf(a)\n",
 }
 KEEPS = {
     "a name of its own": f"{READ}n = a.batch\nif n is None:\n    n = 4\ntrain(n)\n",
     "a name of another function": f"{READ}n = a.batch\ndef f(x):\n    n = x.size\n    return n\n",
+    "through a function": f"{READ}def make(n):\n    train(batch=n)\nmake(a.batch)\n",
+    "twice as many elsewhere": f"{READ}load(batch=2 * a.batch)\ntrain(batch=a.batch)\n",
     "another entry": f"{READ}train(**{{**vars(a), 'seed': 4}})\n",
     "torchrun's own words sorted out": f"import sys\nsys.argv = [w for w in sys.argv if 'local_rank' not in w]\n{READ}",
 }
@@ -36,7 +44,7 @@ OF_A_CONFIG = {
     "halved": f"{LOADS}c['batch'] = c['batch'] // 2\n",
 }
 KEEPS_IT = {
-    "laid over the options": f"{READ}c = yaml.safe_load(open(a.config))\nfor k, v in c.items():\n    setattr(a, k, v)\n",
+    "laid over the options": f"{READ}for k, v in yaml.safe_load(open(a.config)).items():\n    setattr(a, k, v)\n",
     "entries of other data": f"{LOADS}d = json.load(open('data.json'))\nfor k in d:\n    d[k] = 1\n",
 }
 HEAD = "from trl import GRPOConfig, GRPOTrainer\n"
