@@ -25,6 +25,7 @@ from advisor.script.python_parser import options_of
 from advisor.script.python_spread import LOADS
 from advisor.script.python_tree import called, calls, every, handed, imports, is_one, parameters, text
 
+_DEEPEST = 5
 MOST_MODULES = 40
 """Files that are read of one program (judgement)."""
 _SAME = ("copy", "deepcopy", "vars", "asdict", "dict", "structured", "create", "to_container")
@@ -263,7 +264,7 @@ class _OptionFlow:
         """Whether an expression is the option, whatever way it came there."""
         match node:
             case ast.Name() if depth < _DEEPEST and (values := self.stands_for(node)):
-                return all(self.is_it(value, depth + 1) for value in values)
+                return len(values) < _DEEPEST and all(self.is_it(value, depth + 1) for value in values)
             case ast.BoolOp(op=ast.Or(), values=[inner, *_]) | ast.NamedExpr(value=inner):
                 return self.is_it(inner, depth)
             case ast.Call(func=ast.Name(id="int" | "float" | "str" | "bool"), args=[inner]):
@@ -272,22 +273,22 @@ class _OptionFlow:
                 return text(name) == self.key
         return _keeps(node, self.key)
 
-    def rests_on_it(self, node: ast.AST, depth: int = 0) -> bool:
+    def rests_on_it(self, node: ast.expr) -> bool:
         """Whether an expression is computed of the option."""
-        for one in ast.walk(node) if depth < _DEEPEST else ():
-            inner = [*self.stands_for(one)] if isinstance(one, ast.Name) else list[ast.expr]()
-            name = one.attr if isinstance(one, ast.Attribute) else one.id if isinstance(one, ast.Name) else ""
-            if (function := self.functions.get(name)) is not None:
-                given = (each.value for each in every(function, ast.Return))
-                inner += [function.body] if isinstance(function, ast.Lambda) else filter(None, given)
-            if (isinstance(one, ast.expr) and _reads(one, self.key)) or any(
-                self.rests_on_it(each, depth + 1) for each in inner
-            ):
-                return True
+        waiting, seen = [node], set[int]()
+        while waiting:
+            for one in every(waiting.pop(), ast.expr):
+                if _reads(one, self.key):
+                    return True
+                inner = self.stands_for(one) if isinstance(one, ast.Name) else []
+                function = self.functions.get(getattr(one, "attr", getattr(one, "id", "")))
+                if function is not None and id(function) not in seen:
+                    seen.add(id(function))
+                    given = [each.value for each in every(function, ast.Return) if each.value is not None]
+                    inner = [*inner, *([function.body] if isinstance(function, ast.Lambda) else given)]
+                waiting += [each for each in inner if id(each) not in seen]
+                seen |= {id(each) for each in inner}
         return False
-
-
-_DEEPEST = 5
 
 
 def _made_of(modules: Sequence[_Module], key: str) -> Iterator[LaterChange]:
