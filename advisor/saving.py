@@ -4,74 +4,76 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.demo import is_bundled
-from advisor.exits import Refusal
 from advisor.hostile import clean_line
-from advisor.language import listed, say
+from advisor.language import say
 from advisor.plan.patch import Patch, fits_name, report_name, same_file
 from advisor.regex import regex
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused, Rewrite, ScriptError
-from advisor.script.reader import read_script
+from advisor.script.reader import read_again, read_script
 from advisor.script.renamed import Renamed, name_instead
-from advisor.script.write import refuse_changed, refuse_existing, write_file
+from advisor.script.write import refuse_changed, refuse_existing, write_all, write_file
 from advisor.state import State
+
+NewName = Callable[[Path], Path]
 
 
 def destination_of(patch: Patch, output: str | None, here: bool) -> Path:
-    """Where the patched file goes: as asked, else NAME.fits.EXT beside the file that changes, or `here`.
+    """Where the patched file goes, the launch script where that is one of several: as asked, else NAME.fits.EXT beside
+    the file that changes, or `here`.
 
     Never into the program's own folder, where the demo lies.
     """
     if output:
         return Path(output)
-    changed = only_rewrite(patch.rewrites).document.path
+    changed = patch.rewrites[0].document.path
     beside = fits_name(changed)
     return Path(beside.name) if here or is_bundled(changed) else beside
 
 
-def only_rewrite(rewrites: tuple[Rewrite, ...]) -> Rewrite:
-    """The one file that changes. Raises Refusal where several would: a copy of one would not load the others."""
-    first, *others = rewrites
-    if others:
-        names = listed(clean_line(str(rewrite.document.path), 200) for rewrite in rewrites)
-        raise Refusal(say("the changes are decided in several files ({files}); only one can be written", files=names))
-    return first
-
-
 class Starter(Struct, frozen=True):
-    """The launch script that starts another file, which is the one that changes: it has to name the new one."""
+    """The launch script that starts or reads other files which change: it has to name the new ones."""
 
     path: Path
-    """Where the script goes that names it."""
+    """Where the script goes that names them."""
     made: Renamed | None = None
     by_hand: str = ""
     """What to change in the launch script by hand first, where no word of it can be changed exactly."""
 
-    @property
-    def written(self) -> Path | None:
-        return self.path if self.made is not None else None
+    def beside(self, destination: Path) -> Path | None:
+        """Where it goes, if that is a file of its own."""
+        return self.path if self.made is not None and self.path != destination else None
 
 
-def starter_of(state: State, patch: Patch, destination: Path, beside: Path | None = None) -> Starter | None:
-    """The launch script with the name of the new file, to be written as `beside` (else NAME.fits.EXT); None where what
-    changes is what is started."""
-    started, changed = state.asked.script, only_rewrite(patch.rewrites).document.path
-    if started is None or state.script is None or same_file(started, changed):
+def starter_of(state: State, patch: Patch, destination: Path, named: NewName = fits_name) -> Starter | None:
+    """The launch script with the names of the new files, `destination` and those that `named` makes; with its own
+    changes, where it has any. None where what changes is what is started, alone."""
+    started = state.asked.script
+    own = next((one for one in patch.rewrites if started and same_file(started, one.document.path)), None)
+    new_of = {one.document.path: new for new, one in new_files(patch, destination, None, named).items() if one != own}
+    if started is None or state.script is None or not new_of:
         return None
     launch = state.script.starter.index if state.script.starter is not None else state.launch_index
-    names = {"script": clean_line(started.name), "file": clean_line(changed.name), "new": clean_line(destination.name)}
-    path = beside or fits_name(started)
+    path, names = named(started) if own is None else destination, {"script": clean_line(started.name)}
     try:
-        return Starter(path, name_instead(read_script(started), launch, changed, destination))
+        first = read_script(started)
+        script, made = read_again(first, (own,)) if own is not None else first, None
+        for changed, new in new_of.items():
+            names |= {"file": clean_line(changed.name), "new": clean_line(new.name)}
+            made = name_instead(script, launch, changed, new)
+            script = read_again(script, (made.rewrite,))
     except (EditRefused, ScriptError) as refusal:
         told = say("{script} still reads {file}: name {new} there ({why})", why=str(refusal), **names)
         return Starter(path, by_hand=told)
+    return Starter(path, made and replace(made, rewrite=replace(made.rewrite, document=first.documents[0])))
 
 
 class Written(Struct, frozen=True):
@@ -81,25 +83,38 @@ class Written(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def save(state: State, patch: Patch, destination: Path, force: bool, starter: Starter | None = None) -> Written:
-    """Write the script, the launch script that names it (`starter`), and the Markdown report beside it.
+def save(
+    state: State,
+    patch: Patch,
+    destination: Path,
+    force: bool,
+    starter: Starter | None = None,
+    named: NewName = fits_name,
+) -> Written:
+    """Write what changes, the launch script that names it (`starter`) last, and the Markdown report beside it: all of
+    them or none.
 
     Raises FileExistsError before anything is written where one of them is there and `force` is False, and EditRefused
     where a file has changed since it was read.
     """
-    new = [(destination, only_rewrite(patch.rewrites))]
-    if starter is not None and starter.made is not None:
-        new.append((starter.path, starter.made.rewrite))
-    report = report_name(destination)
-    for path, rewrite in new:
+    new, report = new_files(patch, destination, starter, named), report_name(destination)
+    for path, rewrite in new.items():
         refuse_changed(rewrite.document)
         refuse_existing(path, force)
     refuse_existing(report, force)
-    notes: list[str] = []
-    for path, rewrite in new:
-        notes += write_file(path, rewrite.new, force=force, like=rewrite.document.path)
-    write_file(report, markdown_report(state, destination.name).encode(), force=force)
-    return Written(report, tuple(notes))
+    last = starter.path if starter is not None else destination  # nothing names a file that is not there yet
+    written = sorted(new, key=lambda path: path == last)
+    files = [(path, new[path].new, new[path].document.path) for path in written]
+    notes = write_all([(report, markdown_report(state, destination.name).encode(), None), *files], force=force)
+    return Written(report, notes)
+
+
+def new_files(
+    patch: Patch, destination: Path, starter: Starter | None = None, named: NewName = fits_name
+) -> dict[Path, Rewrite]:
+    """All that is written of a patch but the report, and what goes into each file; a launch script of its own last."""
+    new = {named(one.document.path) if number else destination: one for number, one in enumerate(patch.rewrites)}
+    return {**new, starter.path: starter.made.rewrite} if starter is not None and starter.made is not None else new
 
 
 def save_report(state: State, destination: Path, force: bool) -> Path:
@@ -128,4 +143,6 @@ def next_command(script: Path | None) -> str:
 
 def command_for(destination: Path, starter: Starter | None) -> str:
     """The command that starts the patched run; "" where the launch script has to be changed by hand first."""
-    return next_command(destination if starter is None else starter.written)
+    return (
+        "" if starter is not None and starter.made is None else next_command(starter.path if starter else destination)
+    )

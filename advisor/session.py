@@ -31,7 +31,7 @@ from advisor.request import (
 )
 from advisor.script.document import EditRequest, ScriptError
 from advisor.script.launch import Script
-from advisor.state import State, settled, state_of
+from advisor.state import State, making_of, settled, state_of
 
 __all__ = ["OnProgress", "SessionRequest", "State"]
 
@@ -203,7 +203,8 @@ def _no_step(name: str, known: Iterable[str]) -> str:
 
 def patch(state: State, more: Sequence[EditRequest] = ()) -> Patch:
     """The edits of the selected steps, and `more`, and their proof; writes nothing."""
-    return make_patch(state.plan, state.script, state.launch_index, more)
+    making = making_of(state.situation, state.launch_index) if state.situation is not None else None
+    return make_patch(state.plan, state.script, state.launch_index, more, making)
 
 
 def asked_otherwise(state: State, asked: SessionRequest) -> State:

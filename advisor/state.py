@@ -58,7 +58,7 @@ from advisor.memory.otherwise import otherwise
 from advisor.memory.predict import Predictor
 from advisor.memory.seen_sums import assumptions, fitting
 from advisor.plan.by_hand import elsewhere
-from advisor.plan.patch import placed
+from advisor.plan.patch import Making, placed
 from advisor.plan.plan import Plan
 from advisor.plan.situation import Situation
 from advisor.plan.solve import finish, make_plan
@@ -70,7 +70,7 @@ from advisor.request import (
     notes_on,
     prose_of,
 )
-from advisor.run.arrival import why_unread
+from advisor.run.arrival import arriving
 from advisor.run.bound import keys_of_knobs
 from advisor.run.build import RunInputs
 from advisor.run.dialect import Recognised
@@ -469,6 +469,10 @@ def settled(plan: Plan, situation: Situation, script: Script | None, index: int)
 def _placing(situation: Situation, script: Script | None, index: int) -> Callable[[Plan], Plan]:
     """What gives a plan its places in the script."""
     inputs = situation.predictor.inputs
-    unread = partial(why_unread, index, inputs.recognised, situation.knowledge.config_files)
-    because = no_place(inputs.recognised, inputs.launch)
-    return lambda plan: placed(plan, script, index, because, unread)
+    because, making = no_place(inputs.recognised, inputs.launch), making_of(situation, index)
+    return lambda plan: placed(plan, script, index, because, making)
+
+
+def making_of(situation: Situation, index: int) -> Making:
+    """What makes changes to a launch that its program gets, with what must agree."""
+    return partial(arriving, index, situation.predictor.inputs.recognised, situation.knowledge.config_files)

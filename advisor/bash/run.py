@@ -62,6 +62,8 @@ _PIECES_A_WORD = 16
 """Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
 _LAUNCH_COST = 3
 """How much more work a word of a launch is than another: it becomes a setting."""
+_VARIABLES = {b"--env-file", b"--runtime-env"}
+"""Options of wrappers (docker, apptainer, uv; ray) that name a file of variables for the command."""
 _READ_COMMANDS = {b"bash", b"sh", b"sbatch", b"ssh", b"docker", b"sudo", b"srun"}
 """Commands that take shell text on their standard input where they are given none otherwise."""
 _SET_UP_SHELLS = frozenset(
@@ -319,6 +321,8 @@ class Shell(Struct):
             self.uses += [Use(p, number, -1, "$" + name.decode("utf-8", "replace")) for p in sources(environment[name])]
         if found is not None and found.kind != "program":
             inside = self.shell_of_its_own({**environment, **of_the_job(found.wrapped, fields)}, state)
+            for option in {item.text.partition(b"=")[0] for item in fields[: found.arguments]} & _VARIABLES:
+                self.overwritten(inside, option.decode())
             if b"BASH_ENV" in environment:
                 self.follow(environment[b"BASH_ENV"], inside)
             self.inner(found, fields, inside)

@@ -256,6 +256,8 @@ class Wrapped(Struct):
 
     given: list[GivenVariable] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    """Names of variables that are handed on all the same (`docker run -e NAME`)."""
     elsewhere: bool = False
     """The command does not inherit the shell's variables."""
     runtime: int | None = None

@@ -11,8 +11,7 @@ from advisor.bash.state import CommandWord, Wrapped
 from advisor.bash.text import Piece, ShellValue, cut, joined, unknown
 from advisor.language import say
 
-_LOST = "\ufffd"
-"""What stands for a part that is not known."""
+_HOLE = "\ufffd".encode()
 FILLERS = (b"xargs", b"parallel")
 """Commands that put what they read among the arguments of another."""
 
@@ -41,7 +40,8 @@ def wrapped_environment(
 ) -> tuple[dict[bytes, ShellValue], frozenset[bytes]]:
     """What a command behind wrappers finds in its environment, and which of it they or its own prefix give it."""
     removed = {name.encode("utf-8", "surrogateescape") for name in wrapped.removed}
-    out = {} if wrapped.elsewhere else {name: value for name, value in environment.items() if name not in removed}
+    kept = {name.encode("utf-8", "surrogateescape") for name in wrapped.kept} if wrapped.elsewhere else environment
+    out = {name: value for name, value in environment.items() if name in kept and name not in removed}
     given: dict[bytes, ShellValue] = {}
     for one in wrapped.given:  # `NAME=value`
         name = fields[one.word].text[one.start : one.end].partition(b"=")[0]
@@ -50,18 +50,14 @@ def wrapped_environment(
 
 
 def of_the_job(wrapped: Wrapped, fields: Sequence[CommandWord]) -> dict[bytes, ShellValue]:
-    """The variables that `ray job submit --runtime-env-json` gives the shell of the job and Ray's workers; those of
-    which a part is not known stay out."""
+    """The variables that `ray job submit --runtime-env-json` gives the job; values that are not known stay out."""
     pieces = () if wrapped.runtime is None else fields[wrapped.runtime].pieces
-    text = b"".join(_LOST.encode() if piece.reason else piece.text for piece in pieces)
+    text = b"".join(_HOLE if piece.reason else piece.text for piece in pieces).removeprefix(b"--runtime-env-json=")
     try:
-        parsed = json.loads(text.removeprefix(b"--runtime-env-json=") or b"null", strict=False)
+        parsed = json.loads(text.replace(b"\0", _HOLE) or b"null", strict=False)
     except (ValueError, RecursionError):
         return {}
     given = parsed.get("env_vars") if isinstance(parsed, dict) else None
     pairs = given.items() if isinstance(given, dict) else ()
-    return {
-        name.encode(errors="replace"): (Piece(str(value).encode(errors="replace")),)
-        for name, value in pairs
-        if _LOST not in str(value)
-    }
+    told = {str(name).encode(errors="replace"): str(value).encode(errors="replace") for name, value in pairs}
+    return {name: (Piece(value),) for name, value in told.items() if _HOLE not in value}

@@ -39,7 +39,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.report.diff_report import diff_report
     from advisor.report.phrases import change_line
     from advisor.saved_fix import remember_fix
-    from advisor.saving import command_for, destination_of, only_rewrite, save, starter_of
+    from advisor.saving import command_for, destination_of, new_files, save, starter_of
 
     state = open_state(parsed, needs_script=True)
     if state.crash.verdict == "not_oom":
@@ -63,7 +63,12 @@ def run(parsed: argparse.Namespace) -> int:
     if state.plan.fit.verdict == "may_not_fit":
         tell(say("it may not fit with these changes alone (diagnose says why)"))
     if parsed.output == "-" and not parsed.diff:
-        emit_file(only_rewrite(patch.rewrites).new)
+        if len(patch.rewrites) > 1:
+            names = listed(clean_line(str(one.document.path), 200) for one in patch.rewrites)
+            raise Refusal(
+                say("the changes are decided in several files ({files}); only one can be written", files=names)
+            )
+        emit_file(patch.rewrites[0].new)
         for change in changes:
             tell(change)
         return Exit.DONE
@@ -71,20 +76,21 @@ def run(parsed: argparse.Namespace) -> int:
     starter = starter_of(state, patch, destination)
     if starter is not None and starter.by_hand:
         tell(say("by hand: {change}", change=starter.by_hand))
+    new = new_files(patch, destination, starter)
     if parsed.diff:
-        more = (starter.made.rewrite,) if starter is not None and starter.made is not None else ()
-        names = [str(destination), *([str(starter.path)] if starter is not None else [])]
-        emit(diff_report((*patch.rewrites, *more), names), parsed.ascii)
+        emit(diff_report([*new.values()], [*map(str, new)]), parsed.ascii)
         return Exit.DONE
     written = usable(lambda: save(state, patch, destination, parsed.force, starter))
-    launch = starter.written if starter is not None else None
+    launch = starter.beside(destination) if starter is not None else None
     if not parsed.demo:
         remember_fix(state, launch or destination)
     emit("".join(f"{change}\n" for change in changes), parsed.ascii)
     file, proof = clean_line(str(destination)), listed(patch.proof)
     tell(say("written {file} ({proof})", file=file, proof=proof) if proof else say("written {file}", file=file))
-    if launch is not None:
-        tell(say("written {file}", file=clean_line(str(launch))))
+    for more in [*new][1:]:
+        tell(say("written {file}", file=clean_line(str(more))))
+    if patch.along:
+        tell(say("what follows from it: {keys}", keys=listed(map(clean_line, patch.along))))
     tell(say("report  {file}", file=clean_line(str(written.report))))
     command = "" if parsed.demo else command_for(destination, starter)
     if command:

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ from advisor.redact import redact, redact_words
 from advisor.report.local_case import Proof, case_yaml, keep_case, local_case
 from advisor.report.phrases import change_line
 from advisor.run.resume import cost_of_a_death, resumption_of
-from advisor.saving import only_rewrite, save, starter_of
+from advisor.saving import save, starter_of
 from advisor.script.document import EditRefused
 from advisor.session import SessionRequest, State, open_session
 from advisor.units import show_bytes
@@ -199,10 +200,7 @@ def _after_lost(
 
 def _next(attempt: Attempt, chosen: Retry, record: Path, notifier: Notifier, tell: Tell) -> Attempt | NoRetry:
     """Write the script of the next attempt, and say what it changes."""
-    try:
-        document = only_rewrite(chosen.patch.rewrites).document
-    except Refusal as refusal:
-        return NoRetry(No.ELSEWHERE, str(refusal))
+    document = chosen.patch.rewrites[0].document
     argv = list(attempt.asked.argv)
     kept = document.path == record / COMMAND
     files = [document.path] if kept else [document.path, chosen.state.asked.script]  # or what starts the changed file
@@ -212,7 +210,7 @@ def _next(attempt: Attempt, chosen: Retry, record: Path, notifier: Notifier, tel
     if kept and redact(shlex.join(argv)) != shlex.join(argv):
         return NoRetry(No.SECRETS)
     try:
-        written = _save(chosen, document.path, attempt.number, Path(argv[place]) if place is not None else None)
+        written = _save(chosen, document.path, attempt.number)
     except Refusal as refusal:
         return NoRetry(No.ELSEWHERE, str(refusal))
     except (OSError, EditRefused) as error:
@@ -269,20 +267,19 @@ def _planned(state: State) -> dict[str, Any] | None:
     return {"place": place, "phase": fullest.phase, "bytes": fullest.expected} if fullest is not None else None
 
 
-def _save(chosen: Retry, path: Path, number: int, named: Path | None) -> Path:
+def _save(chosen: Retry, path: Path, number: int) -> Path:
     """Write script and report beside the original, under the first free name, and the launch script that the command
     names where that starts it. Returns what is to be started.
 
     Raises OSError, EditRefused; Refusal where no word of the launch script can be changed exactly.
     """
     for count in range(number, _MOST_COPIES):
-        destination, starter = _copy(path, count), None
-        if named is not None and not _is_file(str(named), path):
-            starter = starter_of(chosen.state, chosen.patch, destination, _copy(named, count))
+        destination, named = _copy(path, count), partial(_copy, count=count)
+        starter = starter_of(chosen.state, chosen.patch, destination, named)
         if starter is not None and starter.made is None:
             raise Refusal(starter.by_hand)
         with suppress(FileExistsError):
-            save(chosen.state, chosen.patch, destination, force=False, starter=starter)
+            save(chosen.state, chosen.patch, destination, False, starter, named)
             return destination if starter is None else starter.path
     raise FileExistsError(str(path))
 

@@ -15,6 +15,7 @@ from advisor.hostile import clean_line
 from advisor.language import listed, say, sentences
 from advisor.regex import regex
 
+_DEFAULT = regex(rb"\$\{(\w+):?[-=][\"']?\Z")
 _ELEMENT = regex(r"\[(\d+)\]")
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def run(parsed: argparse.Namespace) -> int:
             notes += (say("Both belong together: put {new} in the place of {file} before you run it.", **names),)
     if new == document.data:
         notes = (*notes, say("nothing is other in it: the launch has it already"))
-    assumed = script.launches[0].notes if script.documents[0].kind == "python" else ()  # which trainer, which variables
+    chosen = script.launches if index is None else [script.launches[index]]
+    assumed = [note for launch in chosen for note in launch.notes]  # which trainer, which files could not be read
     also = _also(script, after, given, index, document)
     for told in dict.fromkeys((*notes, *also, *assumed, *script.notes, *after.notes)):
         tell(told)
@@ -105,6 +107,10 @@ def _also(
         there = after.launches[launch.index].effective()
         for own, one in [(own, one) for own, one in launch.effective().items() if _name(own) in asked and own in there]:
             stood, stands = one.span, there[own].span
+            data = next((each.data for each in after.documents if stands and str(each.path) == stands.path), b"")
+            if default := _DEFAULT.search(data[: stands.start] if stands else b""):
+                names = {"key": clean_line(own), "name": default[1].decode()}
+                yield say("{key} is the default of ${name}: a value given to the script wins over it", **names)
             if not one.resolved and one.reason and there[own].resolved:
                 yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=one.reason)
             if one.resolved and stood and stands and stood.start != stands.start:
@@ -143,17 +149,8 @@ def rewritten(
     """
     from msgspec.structs import replace
 
-    from advisor.run.arrival import (
-        agreeing,
-        as_its_program_spells,
-        in_its_file,
-        is_switch,
-        refuse_idle,
-        refuse_unlike,
-        refuse_unread,
-    )
-    from advisor.script.document import EditRefused, EditRequest
-    from advisor.script.edit import rewrite
+    from advisor.run.arrival import arriving, as_its_program_spells, in_its_file, is_switch, refuse_idle, refuse_unread
+    from advisor.script.document import EditRequest
     from advisor.script.reader import read_again
 
     name = clean_line(str(script.documents[0].path))
@@ -180,20 +177,10 @@ def rewritten(
         new = [one for one in wanted if not _is_so(now.launches[each], one)]
         now = replace(now, documents=(*now.documents, *_named(now, each, new)))
         before = now
-        for override in (False, True):  # a word of its own wins over files that are named behind the first
-            done = rewrite(before, each, new, alone=not everywhere, override=override)
-            now = read_again(before, done) if done else before
-            if along := agreeing(before, now, each, new, recognised[each], knowledge.config_files):
-                new += along
-                now = read_again(before, rewrite(before, each, new, alone=not everywhere, override=override))
-            try:
-                refuse_unlike(before, now, each, new, recognised[each], knowledge.config_files)
-                break
-            except EditRefused:
-                if override or not before.launches[each].argv:
-                    raise
+        done, asked = arriving(each, recognised[each], knowledge.config_files, before, new, alone=not everywhere)
+        now = read_again(before, done) if done else before
         notes += [one.note for one in now.launches[each].not_found if one not in script.launches[each].not_found]
-        keys = [one.key for one in new if one.kind == "setting"]
+        keys = [one.key for one in asked if one.kind == "setting"]
         notes += refuse_idle(before, now, each, keys, recognised[each], knowledge.models)
     return replace(now, notes=(*now.notes, *notes))
 

@@ -37,6 +37,13 @@ class Patch(Struct, frozen=True):
     refused: str = ""
     by_hand: tuple[str, ...] = ()
     """Selected steps that no file carries (versions, machines): one sentence each."""
+    along: tuple[str, ...] = ()
+    """What changes with the steps, because it must agree: "deepspeed:train_micro_batch_size_per_gpu=2"."""
+
+
+Making = Callable[[Script, Sequence[EditRequest]], "tuple[tuple[Rewrite, ...], Sequence[EditRequest]]"]
+"""The documents with the changes, and with others that these bring along; raises EditRefused where the program would
+not get one."""
 
 
 def make_patch(
@@ -44,6 +51,7 @@ def make_patch(
     script: Script | None,
     launch_index: int,
     more: Sequence[EditRequest] = (),
+    making: Making | None = None,
 ) -> Patch:
     """Edits for all selected steps, and `more`. Never raises for an edit that cannot be made: `refused` says why."""
     by_hand = tuple(_by_hand(step) for step in plan.selected() if step.kind not in WRITABLE)
@@ -54,41 +62,15 @@ def make_patch(
     if not wanted:
         return Patch((), (), "", by_hand)
     try:
-        rewrites = rewrite(script, launch_index, wanted)
-        by_hand += _in_other_files(rewrites, script, wanted)
-        if len(rewrites) > 1:  # one file is written: a copy of the script would not load a copy of another file
-            touched = _main(rewrites, script).touched
-            wanted = [w for w in wanted if w.key in touched or bare(w.key) in touched]
-            rewrites = rewrite(script, launch_index, wanted)
+        rewrites, asked = making(script, wanted) if making else (rewrite(script, launch_index, wanted), wanted)
     except EditRefused as refusal:
         return Patch((), (), str(refusal), by_hand)
-    checks = check(script, launch_index, wanted, rewrites)
+    checks = check(script, launch_index, asked, rewrites)
     failed = [say("{what}: {detail}", what=c.what, detail=c.detail) for c in checks if c.held is False]
     if failed:
         return Patch((), (), say("the patch was not proven: {failed}", failed=clauses(failed)), by_hand)
-    return Patch(rewrites, tuple(c.what for c in checks if c.held), "", by_hand)
-
-
-def _main(rewrites: Sequence[Rewrite], script: Script) -> Rewrite:
-    """The rewrite of the launch script itself, else the first."""
-    return next((done for done in rewrites if done.document.path == script.documents[0].path), rewrites[0])
-
-
-def _in_other_files(rewrites: Sequence[Rewrite], script: Script, wanted: Sequence[EditRequest]) -> tuple[str, ...]:
-    """What is left to the user where the launch reads other files: edit them too."""
-    main = _main(rewrites, script) if rewrites else None
-    values = {bare(w.key): " ".join(w.value) if isinstance(w.value, tuple) else w.value for w in wanted}
-    return tuple(
-        say(
-            "{key} is decided at {where}, a file that other launches may share: change it there to {value}",
-            key=key,
-            where=f"{span.path}:{span.line}",
-            value=values.get(bare(key)),
-        )
-        for done in rewrites
-        if done is not main
-        for key, span in done.touched.items()
-    )
+    along = tuple(f"{one.key}={one.value}" for one in asked[len(wanted) :])
+    return Patch(rewrites, tuple(c.what for c in checks if c.held), "", by_hand, along)
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -159,12 +141,8 @@ def pip_install(library: str, version: str) -> str:
     return f'pip install "{library}{version if version[:1] in tuple("<>=~!") else f"=={version}"}"'
 
 
-WhyUnread = Callable[[Script, Sequence[EditRequest], Sequence[Rewrite]], str]
-"""Why the program would not get a change that can be written; "" where it does."""
-
-
 def placed(
-    plan: Plan, script: Script | None, launch_index: int, no_place: str = "", unread: WhyUnread | None = None
+    plan: Plan, script: Script | None, launch_index: int, no_place: str = "", making: Making | None = None
 ) -> Plan:
     """The plan with file and line of every change: where the new value would stand beside the other selected ones.
 
@@ -178,14 +156,14 @@ def placed(
         there = {bare(one.key) for one in launch.settings if one.span is not None or not launch.argv}
         plan = replace(plan, steps=tuple(_barred(step, there, no_place) for step in plan.steps))
     together = _try(
-        script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)], unread
+        script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)], making
     )
     steps = tuple(
         replace(
             step, changes=tuple(_placed_change(change, together, _is_variable(step, change)) for change in step.changes)
         )
         if step.selected and step.kind in WRITABLE and not isinstance(together, str)
-        else _placed_step(step, script, launch_index, unread)
+        else _placed_step(step, script, launch_index, making)
         for step in plan.steps
     )
     return replace(plan, steps=steps)
@@ -231,20 +209,19 @@ def _cannot_be_written(why: str) -> str:
 
 
 def _try(
-    script: Script, launch_index: int, wanted: Sequence[EditRequest], unread: WhyUnread | None
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], making: Making | None
 ) -> tuple[Rewrite, ...] | str:
     """The rewrites, or the sentence of the refusal."""
     try:
-        rewrites = rewrite(script, launch_index, wanted) if wanted else ()
+        return making(script, wanted)[0] if making and wanted else rewrite(script, launch_index, wanted)
     except EditRefused as refusal:
         return str(refusal)
-    return (unread is not None and rewrites and unread(script, wanted, rewrites)) or rewrites
 
 
-def _placed_step(step: PlanStep, script: Script, launch_index: int, unread: WhyUnread | None) -> PlanStep:
+def _placed_step(step: PlanStep, script: Script, launch_index: int, making: Making | None) -> PlanStep:
     if step.kind not in WRITABLE or not step.changes or step.no_place:
         return step
-    rewrites = _try(script, launch_index, wanted_of(step), unread)
+    rewrites = _try(script, launch_index, wanted_of(step), making)
     if isinstance(rewrites, str):
         refused = _cannot_be_written(rewrites)
         return replace(step, caveats=(*(c for c in step.caveats if c != refused), refused), selected=False)

@@ -7,6 +7,8 @@ and what that does to the options afterwards, hydra's own config and sweeps, fil
 from __future__ import annotations
 
 import ast
+import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,13 +28,14 @@ from advisor.run.natives import default_of, native
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.script.config_files import read_config, unreadable
 from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting, refused
+from advisor.script.edit import rewrite
 from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
-from advisor.script.python_parser import refuses, spellings, takes_no_value
+from advisor.script.python_parser import real, refuses, spellings, takes_no_value
 from advisor.script.python_tree import every
 from advisor.script.reader import FOLLOWED, module_file, read_again
 
@@ -201,9 +204,10 @@ def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[Ed
                 line=line,
                 file=program.path.name,
             )
-        package = framework.package if framework is not None else ""
-        later = None if recognised.own_program else changed_later(program.path, native(item.key), {package})
-        if later is not None and not (later.any_key and _in_file(before, launch, item.key)):  # it loads that file
+        known, now = {framework.package if framework is not None else ""}, launch.effective().get(item.key)
+        in_file = before.argv == launch.argv and now is not None and now.origin == "file" and now.span is not None
+        config = os.path.basename(now.span.path) if in_file and now and now.span else ""
+        if not recognised.own_program and (later := changed_later(program.path, native(item.key), known, config)):
             raise EditRefused(later.told(item.key))
     for fact in files:
         for item in settings:
@@ -272,34 +276,37 @@ def refuse_idle(
     return tuple(idle)
 
 
-def why_unread(
+def arriving(
     index: int,
     recognised: Recognised,
     files: Sequence[ConfigFile],
     script: Script,
     wanted: Sequence[EditRequest],
-    rewrites: Sequence[Rewrite],
-) -> str:
-    """Why the program would not get a change, in a sentence; "" where nothing speaks against it."""
-    launch = script.launches[index]
-    if program_of(script, index) is None and not any(_beside(script, launch, fact) for fact in files if fact.agrees):
-        return ""
-    try:
-        refuse_unlike(script, read_again(script, rewrites), index, wanted, recognised, files)
-    except EditRefused as refusal:
-        return str(refusal)
-    return ""
+    *,
+    alone: bool = False,
+) -> tuple[tuple[Rewrite, ...], Sequence[EditRequest]]:
+    """The documents with the changes in one launch and in what must agree with them, and all that was changed. Raises
+    EditRefused where its program would not get one.
+    """
+    for override in (False, True):  # a word of its own wins over files that are named behind the first
+        done, asked = rewrite(script, index, wanted, alone=alone, override=override), wanted
+        after = read_again(script, done) if done else script
+        if along := agreeing(script, after, index, wanted, recognised, files):
+            asked = [*wanted, *along]
+            done = rewrite(script, index, asked, alone=alone, override=override)
+            after = read_again(script, done)
+        try:
+            refuse_unlike(script, after, index, asked, recognised, files)
+            break
+        except EditRefused:
+            if override or not script.launches[index].argv:
+                raise
+    return done, asked
 
 
 def _options_of(launch: Launch) -> dict[str, float]:
     found = {native(key).replace("-", "_"): _number(setting.text) for key, setting in launch.effective().items()}
     return {key: number for key, number in found.items() if number is not None}
-
-
-def _in_file(before: Launch, after: Launch, key: str) -> bool:
-    """Whether a change was made in a config file, not in the command."""
-    setting = after.effective().get(key)
-    return before.argv == after.argv and setting is not None and setting.origin == "file"
 
 
 def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:
@@ -459,12 +466,8 @@ def _beside(script: Script, launch: Launch, fact: ConfigFile) -> Mapping[str, Se
 def _product(launch: Launch, rule: Agreement, framework: Framework | None, era: str) -> float | None:
     """The product of the trainer's settings; None where one is not known."""
     numbers = [*_numbers(launch, rule, framework, era)]
-    out = 1.0
-    for number in numbers:
-        if number is None:
-            return None
-        out *= number
-    return out
+    known = [number for number in numbers if number is not None]
+    return math.prod(known) if len(known) == len(numbers) else None
 
 
 def _numbers(launch: Launch, rule: Agreement, framework: Framework | None, era: str) -> Iterator[float | None]:
@@ -476,9 +479,5 @@ def _numbers(launch: Launch, rule: Agreement, framework: Framework | None, era: 
 
 def _number(value: object) -> float | None:
     """A text as a number, a truth value as 0 or 1; None where it is neither."""
-    words = {"true": 1.0, "false": 0.0}
     text = str(value).strip().lower()
-    try:
-        return words[text] if text in words else float(text.replace("_", ""))
-    except ValueError:
-        return None
+    return {"true": 1.0, "false": 0.0}.get(text, real(text.replace("_", "")))

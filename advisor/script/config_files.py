@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from advisor.bash.state import LauncherMatch, TracedCommand
 from advisor.bash.text import why_unknown
@@ -32,7 +33,10 @@ _YAML = (".yaml", ".yml")
 _KINDS: dict[str, DocumentKind] = {".json": "json", ".toml": "toml"}
 OPTIONS = ("--config", "--config_file")
 """Options that name a config file."""
-PREFIXES = {"deepspeed": "deepspeed:", "deepspeed_config": "deepspeed:", "fsdp_config": "fsdp:"}
+_ACCELERATES = "accelerate:deepspeed_config."
+PREFIXES = {
+    **dict.fromkeys(("deepspeed", "deepspeed_config", "deepspeed_config_file"), "deepspeed:"), "fsdp_config": "fsdp:",
+}  # fmt: skip
 """Option → what stands before the keys of the file that it names."""
 INLINED = 3
 """Lines `key: value` in a script that make a config of them (judgement)."""
@@ -85,7 +89,7 @@ def follow(
     hydra looks beside that file. A dialect's own meaning of the keys is not known here: the shapes of names decide."""
     out = Followed()
     for named in _named(launcher, own, positional):
-        if may_be_written(command, named.name):
+        if may_be_written(command, named.name, base):
             out.notes += (say(WRITTEN_BEFORE, file=clean_line(named.name)),)
         written = find_written(command.files, named.name, command.folder)
         if written is None:
@@ -128,19 +132,32 @@ def _by_options(launcher: Mapping[str, str], unread: Sequence[str]) -> dict[str,
 WRITTEN_BEFORE = mark("A command before the launch may write {file}: what it holds then is not known.")
 
 
-def may_be_written(command: TracedCommand, name: str) -> bool:
-    """Whether a command before this one may have written the file of that name."""
-    path = posixpath.join(command.folder, name.encode("utf-8", "surrogateescape"))
-    return posixpath.normpath(path) in command.changed
+_MOST_PROGRAMS = 20
+_SAVES = regex(rb"""['"][wa]b?['"]|dump\(|write_(?:text|bytes)\(|\bsave\(|>""")
+
+
+def may_be_written(command: TracedCommand, name: str, base: Path) -> bool:
+    """Whether a command before this one may have written the file of that name: by its words, or by what the program
+    that it runs holds, beside the script (`base`)."""
+    file = name.encode("utf-8", "surrogateescape")
+    if posixpath.normpath(posixpath.join(command.folder, file)) in command.changed:
+        return True
+    for program in [each for each in command.changed if each.endswith((b".py", b".sh"))][:_MOST_PROGRAMS]:
+        with suppress(OSError), (base / program.decode("utf-8", "surrogateescape")).open("rb") as text:
+            read = text.read(_MOST_READ)
+            if posixpath.basename(file) in read and _SAVES.search(read):
+                return True
+    return False
 
 
 def follow_linked(files: Files, base: Path, folder: str, out: Followed, own: Sequence[Setting] = ()) -> None:
     """Add what the DeepSpeed and FSDP files say that the config files followed so far name; `own` settings win."""
     taken = {_bare(setting.key) for setting in own}
     for setting in effective(out.settings):
-        if not setting.effective or ":" in setting.key or _bare(setting.key) in taken:
+        key = setting.key.removeprefix(_ACCELERATES)
+        if not setting.effective or ":" in key or _bare(key) in taken:
             continue
-        for named in _named({}, (setting,), ()):
+        for named in _named({}, (replace(setting, key=key),), ()):
             beside = Path(setting.span.path).parent if setting.span is not None else base
             near = base if files.candidates(named.name, base, folder) else beside
             if named.prefix:
@@ -152,9 +169,9 @@ def _bare(key: str) -> str:
 
 
 def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequence[str]) -> Iterator[_Named]:
-    accelerate = launcher.get("--config_file") or launcher.get("--config-file")
-    if accelerate:
-        yield _Named("--config_file", accelerate, "accelerate:")
+    for option, name in ((_bare(key), name) for key, name in launcher.items() if name):
+        if prefix := {"config_file": "accelerate:", **PREFIXES}.get(option):
+            yield _Named(f"--{option}", name, prefix)
     values = {setting.key: setting.value for setting in own if isinstance(setting.value, str)}
     for setting in own:
         ending = setting.ending.lstrip("/")

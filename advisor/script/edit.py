@@ -270,7 +270,7 @@ def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditReque
     for (number, prefix), items in places.items():
         path = script.documents[number].path
         near = os.path.relpath(path, script.documents[0].path.parent)
-        if may_be_written(launch.command, near) or may_be_written(launch.command, str(path)):
+        if any(may_be_written(launch.command, name, script.documents[0].path.parent) for name in (near, str(path))):
             raise refused(WRITTEN_BEFORE, file=path)
         _keyed(script, number, items, changes, prefix)
 
@@ -302,7 +302,7 @@ def _followed_file(
     from advisor.script.written_file import edit_written, find_written
 
     name = named_file(launch.launch, prefix)
-    if name is not None and may_be_written(launch.command, name):
+    if name is not None and may_be_written(launch.command, name, script.documents[0].path.parent):
         raise refused(WRITTEN_BEFORE, file=name)
     written = None if name is None else find_written(launch.command.files, name, launch.command.folder)
     if written is None:

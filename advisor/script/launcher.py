@@ -322,10 +322,12 @@ def _give(index: int, start: int, word: str, slurm: bool, out: Wrapped) -> None:
     if not slurm:
         if _ENVIRONMENT.match(word[start:]):
             out.given.append(GivenVariable(index, start))
+        out.kept.append(word[start:])
         return
     at = start
     names = word[start:].split(",")
     out.elsewhere = out.elsewhere or names[0] != "ALL"
+    out.kept += names
     for part in names if word.isascii() else ():
         if _ENVIRONMENT.match(part):
             out.given.append(GivenVariable(index, at, at + len(part)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -37,7 +37,7 @@ _OF_ONES_OWN = ("DataLoader", "generate", "LLM", "SamplingParams", "GenerationCo
 _DEEPEST = 12
 
 
-_COPIES = ("replace", "copy", "deepcopy", "evolve")
+COPIES = ("replace", "copy", "deepcopy", "evolve")
 """Functions that make a config of another one."""
 
 
@@ -166,37 +166,79 @@ class AttributeChange(Struct):
     value: ast.expr | None = None
 
 
-def changes_of(tree: ast.Module, holders: Collection[str]) -> Iterator[AttributeChange]:
-    """Where a file sets an attribute of an object that goes by one of these names ("config", "trainer.args")."""
-    for node in every(tree, ast.AST):
-        match node:
-            case ast.Assign(targets=[ast.Attribute(value=holder, attr=key)], value=value) if is_one(holder, holders):
-                yield AttributeChange(key, node, value)
-            case ast.AnnAssign(target=ast.Attribute(value=holder, attr=key), value=value) if is_one(holder, holders):
-                yield AttributeChange(key, node, value)
-            case ast.AugAssign(target=ast.Attribute(value=holder, attr=key)) if is_one(holder, holders):
-                yield AttributeChange(key, node)
-            case ast.Call(args=[holder, name, _]) if called(node) in _SETS and is_one(holder, holders):
-                yield AttributeChange(str(name.value) if isinstance(name, ast.Constant) else "", node)
-            case ast.Subscript(value=inside, ctx=ast.Store(), slice=name) if _is_dictionary_of(inside, holders):
-                yield AttributeChange(str(name.value) if isinstance(name, ast.Constant) else "", node)
-            case ast.Attribute(value=inside, attr=method) if method in _CHANGES and _is_dictionary_of(inside, holders):
-                yield AttributeChange("", node)
-            case ast.Call(args=[holder], keywords=keywords) if called(node) == "replace" and is_one(holder, holders):
-                yield from (AttributeChange(keyword.arg or "", node) for keyword in keywords)
+def changes_of(tree: ast.AST, holders: Collection[str]) -> Iterator[AttributeChange]:
+    """Where a file sets an attribute, or an entry, of what goes by one of these names ("args"), or of a copy of it."""
+    for node in ast.walk(tree):
+        yield from (AttributeChange(key, node, value) for key, value in _set_by(node, holders))  # type: ignore[arg-type]
 
 
-_SETS = ("setattr", "__setattr__")
-_CHANGES = ("update", "setdefault", "pop", "clear", "popitem", "__setitem__", "__ior__")
+def _set_by(node: ast.AST, holders: Collection[str]) -> Iterator[tuple[str, ast.expr | None]]:
+    """The keys that a statement or an expression sets ("": any), and the values."""
+    match node:
+        case ast.Assign(value=ast.Dict() as made) | ast.keyword(arg=None, value=ast.Dict() as made):
+            spread = [n for n, key in enumerate(made.keys) if key is None]
+            first = next((n for n in spread if is_held(made.values[n], holders)), len(spread))
+            yield from (("", None) for n in spread if n > first)
+        case ast.Assign(value=ast.Attribute(value=held, attr=method)) if method in _CHANGES and is_held(held, holders):
+            yield "", None  # change = vars(config).update
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            yield from ((key, value) for one in targets if (key := _key_of(one, holders)) is not None)
+        case ast.AnnAssign(target=target, value=ast.expr() as value) if (key := _key_of(target, holders)) is not None:
+            yield key, value
+        case ast.AugAssign(target=target, value=value):
+            if (key := _key_of(target, holders)) is not None:
+                yield key, None
+            elif is_held(target, holders):  # config |= {…}
+                yield from _entries_of([value])
+        case ast.Call(args=[held, name, *_]) if called(node) in _SETS and is_held(held, holders):
+            yield text(name), None
+        case ast.Call(args=[held, *_], keywords=keywords) if called(node) in COPIES and is_held(held, holders):
+            yield from ((each.arg or "", each.value) for each in keywords)
+        case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _CHANGES and is_held(held, holders):
+            yield from _entries_of([*node.args[:1], *node.keywords]) if node.args or node.keywords else [("", None)]
+        case ast.BinOp(left=held, op=ast.BitOr(), right=value) if is_held(held, holders):
+            yield from _entries_of([value])
+        case ast.Dict(keys=[*keys], values=[*values]):  # {**vars(config), "key": value}
+            spread = [n for n, name in enumerate(keys) if name is None and is_held(values[n], holders)]
+            behind = list(zip(keys, values, strict=True))[spread[0] + 1 :] if spread else []
+            yield from ((text(name), value) for name, value in behind if name is not None)
+
+
+def _entries_of(given: Sequence[ast.expr | ast.keyword]) -> Iterator[tuple[str, ast.expr | None]]:
+    """What arguments that change a dictionary set: those of `update({…})`, `update(key=value)`."""
+    for each in given:
+        if isinstance(each, ast.Dict):
+            yield from ((text(key), value) for key, value in zip(each.keys, each.values, strict=True))
+        else:
+            yield (each.arg or "", each.value) if isinstance(each, ast.keyword) else (text(each), None)
+
+
+def _key_of(target: ast.expr, holders: Collection[str]) -> str | None:
+    """The attribute or entry of one of the holders that a target is; "" where its name is computed, None of others."""
+    match target:
+        case ast.Attribute(value=held, attr=key) if is_one(held, holders):
+            return key
+        case ast.Subscript(value=held, slice=name) if is_held(held, holders):
+            return text(name) if text(name) or not isinstance(name, (ast.Constant, ast.Slice)) else None
+    return None
+
+
+_SETS = ("setattr", "__setattr__", "update", "__setitem__")
+_CHANGES = ("update", "setdefault", "pop", "clear", "popitem", "__setitem__", "__ior__", "merge_with")
 """Methods that change a dictionary."""
 
 
-def _is_dictionary_of(node: ast.expr, holders: Collection[str]) -> bool:
-    """Whether an expression is the dictionary of an object's attributes: `vars(config)`, `config.__dict__`."""
+def is_held(node: ast.expr, holders: Collection[str]) -> bool:
+    """Whether an expression is one of the holders, or the dictionary of its attributes: `vars(config)`."""
     match node:
-        case ast.Call(func=ast.Name(id="vars"), args=[holder]) | ast.Attribute(value=holder, attr="__dict__"):
+        case ast.Call(args=[holder]) if called(node) in ("vars", "asdict"):
             return is_one(holder, holders)
-    return False
+        case ast.Attribute(value=holder, attr="__dict__"):
+            return is_one(holder, holders)
+        case ast.Call(func=ast.Attribute(value=holder, attr="copy" | "dict" | "to_dict" | "_asdict" | "model_dump")):
+            return is_held(holder, holders)
+    return is_one(node, holders)
 
 
 def changes_inside(tree: ast.Module, setup: Setup, holders: Collection[str]) -> Iterator[AttributeChange]:
@@ -210,10 +252,9 @@ def changes_inside(tree: ast.Module, setup: Setup, holders: Collection[str]) -> 
         taken = {name for name, value in given if id(value) in own or is_one(value, holders)}
         yield from _changes_in(function, taken)
     yield from (AttributeChange("", call) for call in setup.configs if len(call.args) > 1)  # which fields get them?
-    for call in calls(tree, *_COPIES):
-        if call.args and is_one(call.args[0], holders):  # of two trainers one gets the copy
-            keys = [""] if len(setup.trained) > 1 else [keyword.arg or "" for keyword in call.keywords]
-            yield from (AttributeChange(key, call) for key in keys)
+    for call in calls(tree, *COPIES) if len(setup.trained) > 1 else ():
+        if call.args and is_one(call.args[0], holders):  # one of the trainers gets the copy
+            yield AttributeChange("", call)
     made = family(tree, {called(call) for call in setup.configs})
     for node in every(tree, ast.ClassDef):
         if node in made:
@@ -244,6 +285,9 @@ def config_names(tree: ast.Module, setup: Setup) -> set[str]:
     for loop in (node for node in every(tree, ast.For) if isinstance(node.target, ast.Name)):
         for item in loop.iter.elts if isinstance(loop.iter, (ast.List, ast.Tuple)) else ():
             bound.values.setdefault(ast.unparse(loop.target), []).append(item)
+    for node in every(tree, ast.ClassDef):
+        for name in {one.id for each in node.body for one in getattr(each, "targets", ()) if isinstance(one, ast.Name)}:
+            bound.values |= {f"{owner}.{name}": bound.values[name] for owner in ("self", "cls", node.name)}
     made = {(name, call) for name, values in bound.values.items() for value in values for call in bound.reached(value)}
     return {name for name, call in made if id(call) in own} | {
         f"{name}.args" for name, call in made if setup.trainer and called(call) == setup.trainer
@@ -272,6 +316,20 @@ def _of_another(call: ast.Call, others: list[set[int]], tree: ast.Module) -> boo
     trainer = name.removesuffix("Config") + TRAINER if name.endswith("Config") else TRAINER
     names = {node.id for node in every(tree, ast.Name)}
     return name.endswith("TrainingArguments") or trainer in names
+
+
+def _leads_to(made: ast.expr, configs: list[ast.Call], bound: _Bound, tree: ast.Module) -> bool:
+    """Whether one of the configs, or its name, stands in an expression or in the functions that it calls."""
+    own = {id(call) for call in configs}
+    names = {name for name, values in bound.values.items() if any(id(value) in own for value in values)}
+    functions = {node.name: node for node in every(tree, ast.FunctionDef)}
+    waiting: list[ast.AST] = [made]
+    while waiting:
+        node = waiting.pop()
+        if any(id(one) in own or is_one(one, names) for one in ast.walk(node)):
+            return True
+        waiting += [function for call in calls(node) if (function := functions.pop(called(call), None)) is not None]
+    return False
 
 
 def _runs_after(before: ast.Call, trainer: ast.Call, values: NameValues) -> bool:
@@ -317,6 +375,9 @@ def find_setup(tree: ast.Module, values: NameValues, chosen: int | None = None) 
         taken = any(id(call) in own for call in out.configs)
         handed = [keyword.value for keyword in trainer.keywords if keyword.arg in _OWN]
         out.given = bound.made(handed[0]) if handed and not own else None
+        elsewhere = isinstance(out.given, ast.Call) and called(out.given) not in derived
+        if elsewhere and out.given is not None and not _leads_to(out.given, out.configs, bound, tree):
+            out.configs = []
     names = [called(call) for call in out.configs]
     out.rivals = ambiguous or (not taken and bool(names) and names.count(names[-1]) > 1)
     load = _model_load(made, trainers, bound)

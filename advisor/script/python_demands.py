@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
+from advisor.script.python_calls import once_set
 from advisor.script.python_tree import called, every
-from advisor.script.python_value import ARITHMETIC, ORDERED
+from advisor.script.python_value import Evaluated, Evaluator
 
-_COMPARES: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
-    **ORDERED, ast.Eq: operator.eq, ast.NotEq: operator.ne,
-}  # fmt: skip
 _ENDS = ("exit", "_exit", "quit", "error", "fail")
-
-
-def demands(tree: ast.Module, key: str) -> int | None:
-    """The line that stops the run unless an attribute, or what is computed of it, is one fixed number."""
-    names = _set_once(tree)
-    for line, test, _ in _tests(tree):
-        of_one = isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.NotEq))
-        if of_one and key in _read(test, names) and not any(isinstance(one, ast.Mod) for one in ast.walk(test)):
-            return line
-    return None
 
 
 def stopped_by(tree: ast.Module, key: str, before: Mapping[str, float], after: Mapping[str, float]) -> int | None:
     """The line that stops a program with the options `after` and did not with those `before`; of a line that asks for
     one fixed number and cannot be computed here, too.
     """
-    names = _set_once(tree)
+    names = dict(once_set(tree))
     for line, test, wanted in _tests(tree):
         if key not in _read(test, names):
             continue
-        was, now = _holds(test, before, names), _holds(test, after, names)
+        was, now = _Options(before, names).holds(test), _Options(after, names).holds(test)
         if now is not None and now is not wanted and was is not now:
             return line
         fixed = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq if wanted else ast.NotEq)
@@ -54,16 +41,6 @@ def _tests(tree: ast.Module) -> Iterator[tuple[int, ast.expr, bool]]:
                 yield node.lineno, test, False
 
 
-def _set_once(tree: ast.Module) -> dict[str, ast.expr]:
-    """Names that the file sets in one place."""
-    found: dict[str, list[ast.expr]] = {}
-    for node in every(tree, ast.Assign):
-        match node.targets:
-            case [ast.Name(id=name)]:
-                found.setdefault(name, []).append(node.value)
-    return {name: values[0] for name, values in found.items() if len(values) == 1}
-
-
 def _read(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> frozenset[str]:
     """The attributes that an expression is computed of."""
     found = {one.attr for one in every(node, ast.Attribute)}
@@ -73,39 +50,30 @@ def _read(node: ast.expr, names: Mapping[str, ast.expr], depth: int = 0) -> froz
     return frozenset(found)
 
 
-def _holds(test: ast.expr, values: Mapping[str, float], names: Mapping[str, ast.expr]) -> bool | None:
-    match test:
-        case ast.BoolOp(op=op, values=parts):
-            each = [_holds(part, values, names) for part in parts]
-            decided = isinstance(op, ast.Or)
-            return decided if decided in each else None if None in each else not decided
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            held = _holds(operand, values, names)
-            return None if held is None else not held
-        case ast.Compare(left=left, ops=ops, comparators=others):
-            numbers = [_number(one, values, names) for one in (left, *others)]
-            known = [one for one in numbers if one is not None]
-            if len(known) < len(numbers) or not all(type(op) in _COMPARES for op in ops):
-                return None
-            return all(_COMPARES[type(op)](a, b) for op, a, b in zip(ops, known, known[1:], strict=False))
-    number = _number(test, values, names)
-    return None if number is None else bool(number)
+class _Options(Evaluator):
+    """What a condition is where options have these values, whatever object they are attributes of."""
 
+    def __init__(self, values: Mapping[str, float], once: Mapping[str, ast.expr]) -> None:
+        super().__init__({name: Evaluated(value) for name, value in values.items()})
+        self.once = once
 
-def _number(node: ast.expr, values: Mapping[str, float], names: Mapping[str, ast.expr], depth: int = 0) -> float | None:
-    match node:
-        case ast.Constant(value=int() | float() as number):
-            return number
-        case ast.Attribute(attr=attr):
-            return values.get(attr)
-        case ast.Name(id=name) if name in names and depth < 8:
-            return _number(names[name], values, names, depth + 1)
-        case ast.Name(id=name):
-            return values.get(name)
-        case ast.BinOp(left=left, op=op, right=right):
-            a, b = (_number(one, values, names, depth + 1) for one in (left, right))
-            made = ARITHMETIC.get(type(op))
-            if a is None or b is None or made is None or (b == 0 and not isinstance(op, (ast.Add, ast.Sub, ast.Mult))):
-                return None
-            return made(a, b)
-    return None
+    def evaluate(self, node: ast.expr, depth: int = 0) -> Evaluated:
+        match node:
+            case ast.Name(id=name) if name in self.once:
+                return self.evaluate(self.once[name], depth + 1)
+            case ast.Attribute(attr=name) | ast.Name(id=name) if name in self.names:
+                return self.names[name]
+            case ast.BoolOp(op=op, values=parts):  # one that decides is enough
+                each = [self.holds(part, depth + 1) for part in parts]
+                decided = isinstance(op, ast.Or)
+                return Evaluated(decided) if decided in each else super().evaluate(node, depth)
+            case ast.Compare(left=left, ops=[_, _, *_] as ops, comparators=others):
+                pairs = zip((left, *others), ops, others, strict=False)
+                return self.evaluate(
+                    ast.BoolOp(ast.And(), [ast.Compare(a, [op], [b]) for a, op, b in pairs]), depth + 1
+                )
+        return super().evaluate(node, depth)
+
+    def holds(self, test: ast.expr, depth: int = 0) -> bool | None:
+        found = self.evaluate(test, depth)
+        return bool(found.value) if found.known else None

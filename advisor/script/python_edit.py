@@ -11,7 +11,7 @@ from advisor.hostile import clean_line
 from advisor.language import listed
 from advisor.regex import regex
 from advisor.script.document import ANEW, Changes, EditRequest, Value, comment_text, encoded, refused
-from advisor.script.python_demands import demands
+from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import FieldSource, PythonReading, parsed, text_of
 from advisor.script.python_tree import called, calls, every
 
@@ -48,7 +48,7 @@ class PythonEditor:
                 "{key} may be changed by line {line} while the file runs: change it there.", wanted.key, line=line
             )
         self.in_one_config(wanted)
-        if (line := demands(parsed(self.data), wanted.key)) is not None:
+        if (line := stopped_by(parsed(self.data), wanted.key, {}, {})) is not None:
             raise refused(
                 "Line {line} stops the run where {key} is another: change both by hand.", wanted.key, line=line
             )
@@ -80,9 +80,8 @@ class PythonEditor:
         for other in computed:
             if any(node.attr == key for node in every(other.own, ast.Attribute)):
                 raise refused("{key} also decides {others}.", key, others=other.key)
-        if isinstance(source.own, ast.NamedExpr):
-            others = source.own.target.id
-            raise refused("{key} also decides {others}.", key, others=others)
+        for named in every(source.own, ast.NamedExpr):
+            raise refused("{key} also decides {others}.", key, others=named.target.id)
 
     def change(self, source: FieldSource, wanted: EditRequest, value: Value) -> None:
         """Replace what decides the field in its own statement: its literal, or the name or sum that stands there."""

@@ -17,17 +17,19 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import Document, ScriptError
 from advisor.script.files import is_file, load
+from advisor.script.python_calls import COPIES, changes_of, is_held
 from advisor.script.python_file import parsed
+from advisor.script.python_names import assignments
 from advisor.script.python_options import LIBRARIES, NAMING, filled_classes, is_parsing
+from advisor.script.python_parser import options_of
+from advisor.script.python_spread import LOADS
 from advisor.script.python_tree import called, calls, every, handed, imports, is_one, parameters, text
 
+_DEEPEST = 5
 MOST_MODULES = 40
 """Files that are read of one program (judgement)."""
 _SAME = ("copy", "deepcopy", "vars", "asdict", "dict", "structured", "create", "to_container")
 """Functions that return what they are handed, or a copy of it."""
-_COPIES = ("replace", "evolve")
-_CHANGES = ("update", "setdefault", "merge_with", "clear", "__ior__")
-"""Methods that change many keys at once."""
 _OF_COMMAND = ("from_cli", "from_dotlist")
 
 
@@ -60,26 +62,29 @@ class _Module(Struct):
     """Names that it imports of modules that are neither here nor of a library that is known."""
 
 
-def changed_later(file: Path, key: str, known: Collection[str] = ()) -> LaterChange | None:
-    """The first place of a program or of the modules beside it that may change an option of the command, a place that
-    names it before others. `known`: packages of which it is known what they do.
+def changed_later(file: Path, key: str, known: Collection[str] = (), config: str = "") -> LaterChange | None:
+    """The first place of a program or of the modules beside it that may change an option of the command, or of the
+    `config` (its name) that has it, a place that names it before others. `known`: packages that change none.
     """
     modules = _modules(file, frozenset(known))
-    if not modules:
-        return None
-    *way, last = key.lstrip("-").replace("-", "_").split(".")
-    places: list[LaterChange] = []
-    for module, node, holders in _holders(modules):
-        inside = {".".join([holder, *way]) for holder in holders} if way else holders
-        places += [LaterChange(module.path, line, any_key) for line, any_key in _changes(node, inside, last)]
-        places += [LaterChange(module.path, line, True) for line in _merged(node, holders)]
-        if (handed := _handed_away(module, node, holders)) is not None:
-            places.append(LaterChange(module.path, handed[0], True, handed[1]))
-    for module in modules:
-        places += [
-            LaterChange(module.path, line) for line in (*_of_arguments(module.tree, last), *_argv(module.tree, last))
-        ]
+    places = [*_places(modules, key)]
+    if config:  # it may win over the command
+        places = [one for one in places if not one.any_key] + [*_places(modules, key, config)]
     return min(places, key=lambda place: (place.any_key, place.file, place.line), default=None)
+
+
+def _places(modules: Sequence[_Module], key: str, config: str = "") -> Iterator[LaterChange]:
+    *way, last = key.lstrip("-").replace("-", "_").split(".")
+    for module, node, holders in _holders(modules, config):
+        parts = ["".join(f".{part}" for part in way), "".join(f"[{part!r}]" for part in way)]
+        inside = _aliases(node, {f"{holder}{part}" for holder in holders for part in parts}, config) if way else holders
+        yield from (LaterChange(module.path, line, any_key) for line, any_key in _changes(node, inside, last))
+        yield from (LaterChange(module.path, line, True) for line in _merged(node, holders, config))
+        if not config and (handed := _handed_away(module, node, holders)) is not None:
+            yield LaterChange(module.path, handed[0], True, handed[1])
+    yield from _made_of(modules, last)
+    for module in modules if not config else ():
+        yield from (LaterChange(module.path, line) for line in _argv(module.tree, last))
 
 
 def _modules(file: Path, known: frozenset[str]) -> list[_Module]:
@@ -92,7 +97,7 @@ def _modules(file: Path, known: frozenset[str]) -> list[_Module]:
             continue
         try:
             document: Document = load(path, "python")
-            tree = _AsAttributes().visit(parsed(document.data))
+            tree = parsed(document.data)
         except (ScriptError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         found[path] = module = _Module(path, tree)
@@ -118,33 +123,11 @@ def _files(folder: Path, name: str, own: str) -> Iterator[Path]:
     yield from (base / f"{own}.py",) if own.isidentifier() else ()
 
 
-class _AsAttributes(ast.NodeTransformer):
-    """`x["k"]`, `vars(x)` and `x.__dict__` spelled as attributes of x."""
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        self.generic_visit(node)
-        match node.slice:
-            case ast.Constant(value=str(name)) if name.isidentifier():
-                return ast.copy_location(ast.Attribute(node.value, name, node.ctx), node)
-        return node
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        match node:
-            case ast.Call(func=ast.Name(id="vars"), args=[held]):
-                return held
-        return node
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        self.generic_visit(node)
-        return node.value if node.attr == "__dict__" else node
-
-
 _HoldingScope = tuple[_Module, ast.AST, set[str]]
 
 
-def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
-    """Each file and function in which names hold the options, with those names."""
+def _holders(modules: Sequence[_Module], config: str) -> Iterator[_HoldingScope]:
+    """Each file and function in which names hold the options, or what a config file says, with those names."""
     functions: dict[str, list[tuple[_Module, ast.FunctionDef]]] = {}
     classes = filled_classes([module.tree for module in modules])
     for module in modules:
@@ -167,7 +150,7 @@ def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
     seen: set[tuple[int, frozenset[str]]] = set()
     while waiting and len(seen) < 20 * MOST_MODULES:
         module, node, given = waiting.pop(0)
-        holders = _aliases(node, given)
+        holders = _aliases(node, given, config)
         mark = (id(node), frozenset(holders))
         if not holders or mark in seen:
             continue
@@ -177,27 +160,14 @@ def _holders(modules: Sequence[_Module]) -> Iterator[_HoldingScope]:
             for other, function in functions.get(called(call), ()):
                 named = parameters(function)
                 named = named[1:] if named[:1] in (["self"], ["cls"]) else named
-                taken = {name for name, value in handed(call, named) if is_one(value, holders)}
+                taken = {name for name, value in handed(call, named) if is_held(value, holders)}
                 if taken:
                     waiting.append((other, function, taken))
 
 
-def _of_arguments(tree: ast.Module, key: str) -> Iterator[int]:
-    """Lines of a function whose arguments are the program's options (click, fire, typer) that set one of them anew."""
-    imported = {name.partition(".")[0] for name, _ in imports(tree)}
-    for node in every(tree, ast.FunctionDef) if imported & NAMING else ():
-        if key in [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]:
-            for each, tests in _under(node, ()):
-                match each:
-                    case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)) if (
-                        name == key
-                    ):
-                        if not any(_only_where_unset(test, key) for test in tests):
-                            yield each.lineno
-
-
 def _argv(tree: ast.Module, key: str) -> Iterator[int]:
-    """Lines that put the option into the command themselves, or have a parser read other words than the command's."""
+    """Lines that put the option into the command themselves or sort words out, or have a parser read other words."""
+    made = {ast.unparse(one.targets[0]): one.value for one in every(tree, ast.Assign)}
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[target]) | ast.AugAssign(target=target) if "sys.argv" in ast.unparse(target):
@@ -205,76 +175,140 @@ def _argv(tree: ast.Module, key: str) -> Iterator[int]:
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=held))) if ast.unparse(held) == "sys.argv":
                 pass
             case (
-                ast.Call(args=[ast.List(elts=[_, *_]), *_])
-                | ast.Call(keywords=[ast.keyword(arg="args", value=ast.List(elts=[_, *_]))])
-            ) if is_parsing(node):
+                ast.Call(args=[ast.expr() as given, *_]) | ast.Call(keywords=[ast.keyword(arg="args", value=given)])
+            ) if is_parsing(node) and isinstance(made.get(ast.unparse(given), given), ast.List):
                 yield node.lineno
                 continue
+            case ast.Call(args=[ast.ListComp(), *_]) if is_parsing(node):
+                pass
             case _:
                 continue
-        words = map(text, every(node, ast.Constant))
-        if any(word.lstrip("-").partition("=")[0].replace("-", "_") == key for word in words):
+        words = [word.replace("-", "_") for word in map(text, every(node, ast.Constant)) if word]
+        sorts_out = any(one.ifs for one in every(node, ast.comprehension))
+        if any(word.lstrip("_").partition("=")[0] == key for word in words) or (
+            sorts_out and (not words or any(word in f"__{key}=" for word in words))
+        ):
             yield node.lineno
 
 
-def _aliases(node: ast.AST, given: set[str]) -> set[str]:
-    """The names given, what parsers return, and what is set to either."""
+def _aliases(node: ast.AST, given: set[str], config: str) -> set[str]:
+    """The names given, what parsers return (of a config: what loads it), and what is set to either."""
     holders = set(given)
     sets = [each for each in every(node, ast.Assign) if len(each.targets) == 1]
     for _ in range(4):
-        before = len(holders)
         for each in sets:
             value = each.value.value if isinstance(each.value, ast.Subscript) else each.value
-            held = _of_command(value, holders)
-            if isinstance(value, ast.Call) and called(value) in (*_SAME, *_COPIES):
-                held = held or is_one(next(iter(value.args), None), holders)
-            elif isinstance(value, ast.Call) and called(value) == "merge":
-                held = any(_of_command(one, holders) for one in value.args)
-            elif isinstance(value, ast.Call):
-                held = held or is_parsing(value)
-            if held:
+            through = value.args if isinstance(value, ast.Call) and called(value) in (*_SAME, *COPIES, "merge") else []
+            if any(_is_given(one, holders, config) for one in (value, *through)):
                 target = each.targets[0]
                 items = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
                 holders |= {ast.unparse(item) for item in items if isinstance(item, (ast.Name, ast.Attribute))}
-        if len(holders) == before:
-            break
     return holders
 
 
-def _of_command(node: ast.AST, holders: set[str]) -> bool:
-    """Whether an expression is what the command gave."""
-    return is_one(node, holders) or (isinstance(node, ast.Call) and called(node) in _OF_COMMAND)
+def _is_given(node: ast.expr, holders: set[str], config: str) -> bool:
+    """Whether an expression is what the command gave, or what the config file says."""
+    if not isinstance(node, ast.Call) or is_held(node, holders):
+        return is_held(node, holders)
+    if not config:
+        return called(node) in _OF_COMMAND or is_parsing(node)
+    named = [one for one in map(text, every(node, ast.Constant)) if "." in one]
+    return LOADS.match(ast.unparse(node.func)) is not None and (not named or named[-1].endswith(config))
 
 
 def _changes(node: ast.AST, holders: set[str], key: str) -> Iterator[tuple[int, bool]]:
     """Lines that may set an attribute of one of the holders to something else than the command gave, and whether they
     may set any.
     """
-    for each, tests in _under(node, ()):
-        any_key = False
-        match each:
-            case ast.Assign(targets=targets, value=value):
-                hit = any(_is_key(one, holders, key) for one in targets) and not _keeps(value, key)
-            case ast.AnnAssign(target=target, value=ast.expr() as value):
-                hit = _is_key(target, holders, key) and not _keeps(value, key)
-            case ast.AugAssign(target=target):
-                hit = _is_key(target, holders, key)
-            case ast.Call(args=[held, name, *_]) if called(each) in ("setattr", "__setattr__", "update"):
-                told = name.value if isinstance(name, ast.Constant) else None
-                hit, any_key = is_one(held, holders) and told in (None, key), told is None
-            case ast.Call(args=[held, *_], keywords=keywords) if called(each) in _COPIES:
-                hit = is_one(held, holders) and any(k.arg in (None, key) and not _keeps(k.value, key) for k in keywords)
-            case ast.Call(func=ast.Attribute(value=held, attr=method), args=args, keywords=keywords) if (
-                method in _CHANGES
-            ):
-                named = [name for one in args if isinstance(one, ast.Dict) for name in one.keys]
-                whole = [k.arg for k in keywords] + [k.value if isinstance(k, ast.Constant) else None for k in named]
-                whole += [None] * (not all(isinstance(one, ast.Dict) for one in args))
-                hit, any_key = is_one(held, holders) and any(one in (None, key) for one in whole), key not in whole
-            case _:
-                hit = False
-        if hit and not any(_only_where_unset(test, key) for test in tests):
-            yield each.lineno, any_key  # type: ignore[attr-defined]
+    tests = {id(each): under for each, under in _under(node, ())}
+    for change in changes_of(node, holders):
+        kept = change.value is not None and _keeps(change.value, key)
+        kept = kept or any(_only_where_unset(test, key) for test in tests.get(id(change.node), ()))
+        if change.key in ("", key) and not kept:
+            yield change.node.lineno, not change.key
+
+
+class _OptionFlow:
+    """What the names of some files stand for: all that they are set to in their function, or in the file."""
+
+    def __init__(self, trees: Sequence[ast.Module], key: str) -> None:
+        self.key = key
+        self.scopes: dict[int, list[ast.AST]] = {}
+        self.sets: dict[tuple[int, str], list[ast.expr]] = {}
+        self.functions: dict[str, ast.FunctionDef | ast.Lambda] = {}
+        for tree in trees:
+            self._read(tree, [tree])
+        for call in [each for tree in trees for each in calls(tree)]:
+            if (function := self.functions.get(called(call))) is not None:
+                for name, value in handed(call, [each.arg for each in function.args.args]):
+                    self.sets.setdefault((id(function), name), []).append(value)
+
+    def _read(self, tree: ast.AST, scopes: list[ast.AST]) -> None:
+        for node, tests in _under(tree, ()):
+            if id(node) not in self.scopes:
+                self.scopes[id(node)] = scopes
+                for name, value in assignments(node):
+                    if not any(_only_where_unset(test, name) for test in tests):
+                        self.sets.setdefault((id(scopes[-1]), name), []).append(value)
+                    if isinstance(value, ast.Lambda):
+                        self.functions[name] = value
+                if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                    self.functions |= {node.name: node} if isinstance(node, ast.FunctionDef) else {}
+                    self._read(node, [*scopes, node])
+
+    def stands_for(self, node: ast.Name) -> list[ast.expr]:
+        scopes = reversed(self.scopes.get(id(node), []))
+        return next((found for scope in scopes if (found := self.sets.get((id(scope), node.id)))), [])
+
+    def is_it(self, node: ast.expr, depth: int = 0) -> bool:
+        """Whether an expression is the option, whatever way it came there."""
+        match node:
+            case ast.Name() if depth < _DEEPEST and (values := self.stands_for(node)):
+                return len(values) < _DEEPEST and all(self.is_it(value, depth + 1) for value in values)
+            case ast.BoolOp(op=ast.Or(), values=[inner, *_]) | ast.NamedExpr(value=inner):
+                return self.is_it(inner, depth)
+            case ast.Call(func=ast.Name(id="int" | "float" | "str" | "bool"), args=[inner]):
+                return self.is_it(inner, depth)
+            case ast.Call(func=ast.Attribute(attr="get"), args=[name, *_]):
+                return text(name) == self.key
+        return _keeps(node, self.key)
+
+    def rests_on_it(self, node: ast.expr) -> bool:
+        """Whether an expression is computed of the option."""
+        waiting, seen = [node], set[int]()
+        while waiting:
+            for one in every(waiting.pop(), ast.expr):
+                if _reads(one, self.key):
+                    return True
+                inner = self.stands_for(one) if isinstance(one, ast.Name) else []
+                function = self.functions.get(getattr(one, "attr", getattr(one, "id", "")))
+                if function is not None and id(function) not in seen:
+                    seen.add(id(function))
+                    given = [each.value for each in every(function, ast.Return) if each.value is not None]
+                    inner = [*inner, *([function.body] if isinstance(function, ast.Lambda) else given)]
+                waiting += [each for each in inner if id(each) not in seen]
+                seen |= {id(each) for each in inner}
+        return False
+
+
+def _made_of(modules: Sequence[_Module], key: str) -> Iterator[LaterChange]:
+    """Where a call is handed something computed of the option by the option's name, and none gets the option itself;
+    where what reads it, or a function whose argument it is (click, fire, typer), makes another one of it.
+    """
+    flow, handed_on = _OptionFlow([module.tree for module in modules], key), list[tuple[Path, ast.expr]]()
+    for made in modules:
+        handed_on += [(made.path, each.value) for each in every(made.tree, ast.keyword) if each.arg == key]
+        named = {name.partition(".")[0] for name, _ in imports(made.tree)} & NAMING
+        for function in every(made.tree, ast.FunctionDef) if named else ():
+            if key in [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]:
+                yield from (LaterChange(made.path, one.lineno) for one in flow.sets.get((id(function), key), ()))
+        for option in options_of(made.tree, {}):
+            kind = option.told("type") if key in (option.dest, *option.names) else None
+            reads = flow.functions.get(getattr(kind, "id", "")) or kind
+            if reads is not None and (every(reads, ast.BinOp) or calls(reads, "max", "min")):
+                yield LaterChange(made.path, reads.lineno)
+    if not any(flow.is_it(value) for _, value in handed_on):
+        yield from (LaterChange(path, value.lineno) for path, value in handed_on if flow.rests_on_it(value))
 
 
 def _under(node: ast.AST, tests: tuple[ast.expr, ...]) -> Iterator[tuple[ast.AST, tuple[ast.expr, ...]]]:
@@ -285,16 +319,12 @@ def _under(node: ast.AST, tests: tuple[ast.expr, ...]) -> Iterator[tuple[ast.AST
         yield from _under(child, inside)
 
 
-def _is_key(target: ast.expr, holders: set[str], key: str) -> bool:
-    return isinstance(target, ast.Attribute) and target.attr == key and is_one(target.value, holders)
-
-
 def _reads(node: ast.expr, key: str) -> bool:
     match node:
         case ast.Attribute(attr=attr) | ast.Name(id=attr):
             return attr == key
-        case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=name), *_]):
-            return bool(name == key)
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) | ast.Subscript(slice=name):
+            return text(name) == key
     return False
 
 
@@ -322,11 +352,11 @@ def _only_where_unset(test: ast.expr, key: str) -> bool:
     return False
 
 
-def _merged(node: ast.AST, holders: set[str]) -> Iterator[int]:
-    """Lines that merge something else over what the command gave."""
+def _merged(node: ast.AST, holders: set[str], config: str) -> Iterator[int]:
+    """Lines that merge something else over what the command, or the config, gave."""
     for call in calls(node, "merge"):
-        of_command = [_of_command(one, holders) for one in call.args]
-        if any(of_command) and not of_command[-1]:
+        given = [_is_given(one, holders, config) for one in call.args]
+        if any(given) and not given[-1]:
             yield call.lineno
 
 
@@ -340,6 +370,6 @@ def _handed_away(module: _Module, node: ast.AST, holders: set[str]) -> tuple[int
                 continue
         kept = isinstance(each, ast.Expr) or (isinstance(each, ast.Assign) and is_one(each.targets[0], holders))
         name = ast.unparse(call.func)
-        if kept and name.partition(".")[0] in module.absent and any(is_one(one, holders) for one in call.args):
+        if kept and name.partition(".")[0] in module.absent and any(is_held(one, holders) for one in call.args):
             return each.lineno, name
     return None

@@ -120,8 +120,8 @@ def _set_by_name(node: ast.AST) -> Iterator[str]:
             yield ""
 
 
-def assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """Name and value of what a statement surely assigns."""
+def assignments(statement: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Name and value of what a statement, or an expression by itself, surely assigns."""
     match statement:
         case ast.Assign(targets=targets, value=value):
             for target in targets:
@@ -131,6 +131,8 @@ def assignments(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
                     case ast.Tuple(elts=items), ast.Tuple(elts=values) if len(items) == len(values):
                         yield from ((i.id, v) for i, v in zip(items, values, strict=True) if isinstance(i, ast.Name))
         case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            yield name, value
+        case ast.NamedExpr(target=ast.Name(id=name), value=value):
             yield name, value
         case ast.AugAssign(target=ast.Name(id=name) as target, op=operator, value=value):
             before = ast.copy_location(ast.Name(name, ast.Load()), target)

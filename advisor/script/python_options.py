@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import ScriptError
-from advisor.script.python_parser import names_of
+from advisor.script.python_parser import names_of, options_of
 from advisor.script.python_tree import called, calls, every, imports, text
 from advisor.script.python_value import PythonValue
 
@@ -153,15 +153,11 @@ def _fields(name: str, classes: Mapping[str, ast.ClassDef]) -> Iterator[tuple[st
 
 def _flags(tree: ast.Module) -> Iterator[tuple[str, str, ast.expr | None]]:
     """Name, action ("" for one that takes a value) and default of every option of argparse."""
-    for call in calls(tree, "add_argument"):
-        words = [*filter(None, map(text, call.args))]
-        told = {keyword.arg: keyword.value for keyword in call.keywords}
-        long = [word for word in words if word.startswith("--")]
-        name = text(told.get("dest")) or (long or words or [""])[0].lstrip("-")
-        action = text(told.get("action"))
-        switch = ast.copy_location(ast.Constant(not _SWITCHES[action]), call) if action in _SWITCHES else None
-        if name:
-            yield name.replace("-", "_"), action, told.get("default") or switch
+    for option in options_of(tree, {}):
+        action = text(option.told("action"))
+        switch = ast.copy_location(ast.Constant(not _SWITCHES[action]), option.call) if action in _SWITCHES else None
+        if name := option.dest or option.long:
+            yield name, action, option.told("default") or switch
 
 
 def later_defaults(tree: ast.Module) -> frozenset[str]:

@@ -31,6 +31,11 @@ class _ParserOption(Struct, frozen=True):
     dest: str
     """The field that it fills, where that has another name."""
 
+    @property
+    def long(self) -> str:
+        words = [*filter(None, map(text, self.call.args))]
+        return _bare(next((word for word in words if word.startswith("--")), next(iter(words), "")))
+
     def told(self, name: str) -> ast.expr | None:
         return next((keyword.value for keyword in self.call.keywords if keyword.arg == name), None)
 
@@ -41,7 +46,7 @@ def refuses(tree: ast.Module, key: str, value: str | tuple[str, ...], words: Seq
     `words`: those of the command once the option stands in it.
     """
     name, owners = key.lstrip("-").replace("-", "_"), _owners(tree)
-    options = [*_options(tree, owners)]
+    options = [*options_of(tree, owners)]
     named = [option for option in options if name in option.names]
     mine = [at for at, word in enumerate(words) if word is not None and _bare(word) == name]
     chosen = {owner: words.index(owner) for owner in owners.values() if owner and owner in words}
@@ -72,19 +77,14 @@ def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...]
             pass
         case ast.Call() if called(kind) in ("IntRange", "FloatRange"):
             ends = [*kind.args, *(k.value for k in kind.keywords if k.arg in ("min", "max"))]
-            bounds = (one.value if isinstance(one, ast.Constant) else None for one in ends)
-            low, high = [*(one if isinstance(one, (int, float)) else None for one in bounds), None, None][:2]
-            value_of = [_real(text) for text in texts]
-            if any(
-                n is not None and ((low is not None and n < low) or (high is not None and n > high)) for n in value_of
-            ):
+            low, high = [*(real(ast.unparse(one)) for one in ends), None, None][:2]
+            numbers = [number for number in map(real, texts) if number is not None]
+            if any((low is not None and n < low) or (high is not None and n > high) for n in numbers):
                 return say("{key} takes one of {choices}.", key=key, choices=f"{low} … {high}")
-    if isinstance(choices, (ast.List, ast.Tuple, ast.Set)) and all(
-        isinstance(one, ast.Constant) for one in choices.elts
-    ):
-        known = [str(one.value) for one in choices.elts if isinstance(one, ast.Constant)]
-        if not set(texts) <= {*known}:
-            return say("{key} takes one of {choices}.", key=key, choices=listed(clean_line(one, 40) for one in known))
+    listing = choices.elts if isinstance(choices, (ast.List, ast.Tuple, ast.Set)) else []
+    known = [str(one.value) for one in listing if isinstance(one, ast.Constant)]
+    if known and len(known) == len(listing) and not set(texts) <= {*known}:
+        return say("{key} takes one of {choices}.", key=key, choices=listed(clean_line(one, 40) for one in known))
     shape = _NUMBERS.get(kind.id) if isinstance(kind, ast.Name) else None
     wrong = [text for text in texts if shape is not None and not shape.match(text)]
     if wrong and isinstance(kind, ast.Name):
@@ -98,12 +98,12 @@ def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...]
 
 def names_of(tree: ast.Module) -> frozenset[str]:
     """Every name by which an option of the file's parsers goes."""
-    return frozenset(name for option in _options(tree, _owners(tree)) for name in option.names)
+    return frozenset(name for option in options_of(tree, _owners(tree)) for name in option.names)
 
 
 def takes_no_value(tree: ast.Module, key: str) -> bool:
     """Whether an option is a switch of argparse or click."""
-    named = [option for option in _options(tree, {}) if _bare(key) in option.names]
+    named = [option for option in options_of(tree, {}) if _bare(key) in option.names]
     actions = [text(option.told("action")) for option in named]
     flags = [option.told("is_flag") for option in named]
     return "store_true" in actions or any(isinstance(one, ast.Constant) and one.value is True for one in flags)
@@ -112,7 +112,7 @@ def takes_no_value(tree: ast.Module, key: str) -> bool:
 def spellings(tree: ast.Module, key: str) -> tuple[str, ...]:
     """The options that fill a field, as the command gives them: "--micro-batch", where they are not called as it is."""
     name = _bare(key)
-    found = [option for option in _options(tree, {}) if name in (option.dest, *option.names)]
+    found = [option for option in options_of(tree, {}) if name in (option.dest, *option.names)]
     flags = [word for option in found for word in map(text, option.call.args) if word.startswith("-")]
     return tuple(sorted(flags, key=lambda word: not word.startswith("--"))) if f"--{name}" not in flags else ()
 
@@ -143,7 +143,8 @@ def _decorated(function: ast.FunctionDef, name: str) -> list[ast.expr]:
     return [each for each in function.decorator_list if ast.unparse(each).partition("(")[0].rpartition(".")[2] == name]
 
 
-def _options(tree: ast.Module, owners: dict[str, str]) -> Iterator[_ParserOption]:
+def options_of(tree: ast.Module, owners: dict[str, str]) -> Iterator[_ParserOption]:
+    """The options of argparse and click. `owners`: name of a parser → the subcommand it belongs to."""
     for call in calls(tree, "add_argument"):
         yield _option(
             call, owners.get(ast.unparse(call.func.value), "") if isinstance(call.func, ast.Attribute) else ""
@@ -175,7 +176,8 @@ def _behind_a_word(words: Sequence[str | None], mine: Sequence[int]) -> bool:
     return any(program < other < at for at in mine for other in loose)
 
 
-def _real(text: str) -> float | None:
+def real(text: str) -> float | None:
+    """A text as a number; None where it is none."""
     try:
         return float(text)
     except ValueError:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from advisor.regex import regex
 from advisor.script.python_calls import once_set
 from advisor.script.python_names import NameValues
 from advisor.script.python_tree import called, every, parents
@@ -15,7 +16,7 @@ from advisor.script.python_value import Evaluator
 Entry = tuple[str, ast.keyword | ast.expr, ast.expr]
 """Key, node and expression of one entry of a dictionary."""
 _READS = ("list", "sorted", "len", "print", "set", "tuple")
-_LOADS = ("json.load", "yaml.safe_load", "yaml.load", "yaml.full_load")
+LOADS = regex(r"(?:json|tomllib|tomli|toml|yaml|OmegaConf)\.\w*load\w*\Z")
 
 
 class FileTable(Struct, frozen=True):
@@ -135,7 +136,8 @@ class Spread:
                 return None
             keys.insert(0, key.value)
             node, _ = self.behind(node.value)
-        stream = node.args[0] if isinstance(node, ast.Call) and ast.unparse(node.func) in _LOADS and node.args else None
+        given = node.args if isinstance(node, ast.Call) and LOADS.match(ast.unparse(node.func)) else []
+        stream = next(iter(given), None)
         stream = self.streams.get(stream.id, stream) if isinstance(stream, ast.Name) else stream
         if not isinstance(stream, ast.Call) or ast.unparse(stream.func) != "open" or not stream.args:
             return None

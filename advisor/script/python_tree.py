@@ -58,7 +58,7 @@ def text(node: ast.expr | None) -> str:
 
 def is_one(node: ast.AST | None, names: Collection[str]) -> bool:
     """Whether a node is one of some names: "config", "trainer.args"."""
-    return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in names
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and ast.unparse(node) in names
 
 
 def parameters(function: ast.FunctionDef) -> list[str]:

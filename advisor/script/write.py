@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -47,6 +48,22 @@ def write_file(
     written = {"link": name, "file": clean_line(str(target))}
     linked = (say("{link} is a link; {file} was written.", **written),) if target != path else ()
     return (*linked, *told.sentences())
+
+
+def write_all(files: Sequence[tuple[Path, bytes, Path | None]], *, force: bool) -> tuple[str, ...]:
+    """Write several files (path, bytes, `like`) as `write_file` does, or none: where one cannot be written, what stood
+    in the place of those before it comes back."""
+    notes: list[str] = []
+    with ExitStack() as undo:
+        for path, data, like in files:
+            before = path.read_bytes() if path.is_file() else None
+            notes += write_file(path, data, force=force, like=like)
+            if before is None:
+                undo.callback(path.unlink, missing_ok=True)
+            else:
+                undo.callback(write_file, path, before, force=True)
+        undo.pop_all()
+    return tuple(notes)
 
 
 class _New(NamedTuple):

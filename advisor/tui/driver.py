@@ -183,37 +183,29 @@ class SessionDriver(Struct, frozen=True):
 
     def preview(self, state: State) -> Preview:
         from advisor import session
-        from advisor.exits import Refusal
         from advisor.plan.patch import fits_name, report_name
         from advisor.report.diff_report import diff_report
-        from advisor.saving import destination_of, only_rewrite, starter_of
+        from advisor.saving import destination_of, new_files, starter_of
 
         patch, script = session.patch(state), state.asked.script
         if patch.refused or not patch.rewrites:
             beside = report_name(fits_name(script)) if script and patch.by_hand and not patch.refused else None
             alone = Path(beside.name) if beside and self.is_demo else beside
             return Preview("", refused=patch.refused, by_hand=patch.by_hand, report=alone)
-        try:
-            destination = destination_of(patch, None, here=self.is_demo)
-            starter = starter_of(state, patch, destination)
-        except Refusal as refusal:
-            return Preview("", refused=str(refusal), by_hand=patch.by_hand)
-        preview = Preview(
-            diff_report(patch.rewrites, [str(destination)]),
-            patch.proof,
+        destination = destination_of(patch, None, here=self.is_demo)
+        starter = starter_of(state, patch, destination)
+        new = new_files(patch, destination, starter)
+        launch = starter.beside(destination) if starter is not None else None
+        launch_diff = diff_report((new.pop(launch),), [str(launch)]) if launch is not None else ""
+        proven = starter.made.proof if starter is not None and starter.made is not None else ()
+        return Preview(
+            diff_report([*new.values()], [*map(str, new)]),
+            tuple(dict.fromkeys((*patch.proof, *proven))),
             destination,
-            by_hand=patch.by_hand,
-            source=clean_line(only_rewrite(patch.rewrites).document.path.name),
-        )
-        if starter is None:
-            return preview
-        if starter.made is None:
-            return replace(preview, by_hand=(*preview.by_hand, starter.by_hand))
-        return replace(
-            preview,
-            proof=tuple(dict.fromkeys((*preview.proof, *starter.made.proof))),
-            launch=starter.path,
-            launch_diff=diff_report((starter.made.rewrite,), [str(starter.path)]),
+            by_hand=(*patch.by_hand, *([starter.by_hand] if starter is not None and starter.by_hand else [])),
+            source=clean_line(patch.rewrites[0].document.path.name),
+            launch=launch,
+            launch_diff=launch_diff,
         )
 
     def save(self, state: State, destination: Path, force: bool) -> Saved:
@@ -222,24 +214,19 @@ class SessionDriver(Struct, frozen=True):
         Raises FileExistsError where the destination exists and `force` is False.
         """
         from advisor import session
-        from advisor.exits import Refusal
         from advisor.saved_fix import remember_fix
         from advisor.saving import command_for, next_command, save, save_report, starter_of
-        from advisor.script.document import EditRefused
 
         patch = session.patch(state)
-        try:
-            if not patch.rewrites:
-                command = "" if patch.by_hand else next_command(state.asked.script)
-                return Saved(destination, save_report(state, destination, force), command)
-            starter = starter_of(state, patch, destination)
-            written = save(state, patch, destination, force, starter)
-        except Refusal as refusal:
-            raise EditRefused(str(refusal)) from refusal
+        if not patch.rewrites:
+            command = "" if patch.by_hand else next_command(state.asked.script)
+            return Saved(destination, save_report(state, destination, force), command)
+        starter = starter_of(state, patch, destination)
+        written = save(state, patch, destination, force, starter)
         if self.is_demo:
             told = say(_OF_THE_DEMO, command=next_command(destination))
             read_it = f"cat {shlex.quote(str(written.report))}"
             return Saved(destination, written.report, read_it, notes=(*written.notes, told))
-        launch = starter.written if starter is not None else None
+        launch = starter.beside(destination) if starter is not None else None
         remember_fix(state, launch or destination)
         return Saved(destination, written.report, command_for(destination, starter), notes=written.notes, launch=launch)

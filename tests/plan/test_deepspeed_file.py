@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from advisor.cli import main
 from tests.plan.planned import Planned, Step, changes
 
 BARE = "torch.OutOfMemoryError: CUDA out of memory. \n"
@@ -60,3 +62,27 @@ def test_offload_that_fills_the_host_is_switched_off_in_the_file(
     (tmp_path / "zero3.json").write_text(json.dumps({"zero_optimization": zero}))
     steps = planned(LAUNCHES[framework], "Out of memory: Killed process 7 (python)\n", "--answer", "host_growth=no")
     assert changes(steps["cpu-optimizer-off"]) == {OFFLOAD: ("cpu", "none")}
+
+
+def test_numbers_that_must_agree_are_written_together_and_the_script_names_the_new_file(tmp_path: Path) -> None:
+    script, log, file = tmp_path / "run.sh", tmp_path / "train.log", tmp_path / "ds.json"
+    options = "--per_device_train_batch_size 8 --gradient_accumulation_steps 4 --max_length 16384"
+    kept = "--bf16 true --output_dir o --gradient_checkpointing True"
+    script.write_text(
+        f"deepspeed --num_gpus 8 sft.py --model_name_or_path Qwen/Qwen2.5-7B --deepspeed ds.json {options} {kept}\n"
+    )
+    log.write_text(f'  File "/x/transformers/trainer.py", line 3, in training_step\n{BARE}')
+    numbers = {"train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 4}
+    file.write_text(json.dumps({**numbers, "zero_optimization": {"stage": 2}}))
+    steps = ["--accept", "lower-actor-micro-batch", "--gpus", "8xH100-80GB", "--host-ram", "1000GB"]
+    main(["fix", str(script), "--log", str(log), *steps])
+    new = json.loads((tmp_path / "ds.fits.json").read_text())
+    words = (tmp_path / "run.fits.sh").read_text().split()
+    given = dict(pairwise(words))
+    micro, steps_of_it = new["train_micro_batch_size_per_gpu"], new["gradient_accumulation_steps"]
+    assert micro < 8
+    assert given["--deepspeed"] == "ds.fits.json"
+    assert (given["--per_device_train_batch_size"], given["--gradient_accumulation_steps"]) == (
+        str(micro),
+        str(steps_of_it),
+    )

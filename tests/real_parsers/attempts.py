@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from advisor import session
 from advisor.plan.patch import WRITABLE, make_patch
 from advisor.plan.plan import Change, Plan
-from advisor.saving import only_rewrite
 
 GPUS, HOST_RAM = "8xA100-80GB", "1000GB"
 CRASHES = (
@@ -75,7 +74,7 @@ def attempts(script: Path, library: str, modes: tuple[str, ...] = MODES) -> Iter
                     patch = make_patch(plan, state.script, state.launch_index)
                     if patch.refused or not patch.rewrites:
                         continue
-                    new = only_rewrite(patch.rewrites)
+                    new = patch.rewrites[0]
                     if new.document.path.name != script.name or (new.new, recommended) in seen:
                         continue
                     seen.add((new.new, recommended))

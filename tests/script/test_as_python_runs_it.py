@@ -29,6 +29,7 @@ KNOWN = {
     "an attribute behind": "cfg = GRPOConfig(batch_size=8)\ncfg.batch_size = 4",
     "an attribute twice": "cfg = GRPOConfig(batch_size=8)\ncfg.batch_size = 4\ncfg.batch_size = 16",
     "an attribute alone": "cfg = GRPOConfig(output_dir='x')\ncfg.batch_size = 4",
+    "its dictionary": "cfg = GRPOConfig(batch_size=8)\ncfg.__dict__['batch_size'] = 4",
     "spread": "common = dict(batch_size=8)\ncfg = GRPOConfig(output_dir='x', **common)",
     "spread as it stands": "cfg = GRPOConfig(output_dir='x', **{'batch_size': 8})",
 }
@@ -49,7 +50,6 @@ OPEN = {
     "by a class": "class My(GRPOConfig):\n    def __post_init__(self):\n        self.batch_size = 4\ncfg = My()",
     "in a loop over it": "cfg = GRPOConfig(batch_size=8)\nfor c in [cfg]:\n    c.batch_size = 4",
     "vars": "cfg = GRPOConfig(batch_size=8)\nvars(cfg).update(batch_size=4)",
-    "its dictionary": "cfg = GRPOConfig(batch_size=8)\ncfg.__dict__['batch_size'] = 4",
     "a method of it": "cfg = GRPOConfig(batch_size=8)\nf = cfg.__dict__.update\nf(batch_size=4)",
     "object.__setattr__": "cfg = GRPOConfig(batch_size=8)\nobject.__setattr__(cfg, 'batch_size', 4)",
     "one of two by a condition": "cfg = GRPOConfig(batch_size=4)\nif len('x'):\n    cfg = GRPOConfig(batch_size=8)",
