@@ -13,7 +13,7 @@ from advisor.language import mark, say, sentences
 from advisor.memory.amount import Amount, in_bytes, quantity
 from advisor.memory.cells import ENGINE, Cell, Ledger, Note, Owner, PhaseSum, Place, note
 from advisor.memory.constants import DOUBTFUL_SHARE, STAYED_SHARE
-from advisor.memory.peaks import Peak
+from advisor.memory.readings import Peak
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 

@@ -11,14 +11,13 @@ from msgspec import Struct
 
 from advisor.language import mark
 from advisor.memory import constants as c
-from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.amount import Amount, add_up, as_amount, in_bytes, least, most, quantity
 from advisor.memory.cells import Cell, cell, note
 from advisor.memory.gathered import cast_without_gradients, of_table, stream_bytes
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.layer import forward_of_token, kv_of_token, mlp_width, of_each
 from advisor.memory.megatron import expert_parameters
-from advisor.memory.per_parameter import embedding_parameters
+from advisor.memory.parameters import adapter_parameters, embedding_parameters, targets_of
 from advisor.run.shape import served_bits
 
 

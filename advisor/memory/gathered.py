@@ -7,7 +7,7 @@ from advisor.memory import constants as c
 from advisor.memory.amount import Amount, in_bytes, least, most, quantity
 from advisor.memory.cells import Cell, cell
 from advisor.memory.inputs import Inputs
-from advisor.memory.per_parameter import embedding_parameters, layer_parameters
+from advisor.memory.parameters import embedding_parameters, layer_parameters
 from advisor.run.run import ModelShape
 
 

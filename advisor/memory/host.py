@@ -13,11 +13,11 @@ from advisor.memory.batches import TrainedRole
 from advisor.memory.cells import Cell, Note, Owner, cell, note, total
 from advisor.memory.engine import sleeps
 from advisor.memory.engine import weights_cell as engine_weights
+from advisor.memory.gpu_phases import reference_on_host, reward_cells, teacher_copy, teacher_rests_on_host
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.lora import adapter_count
-from advisor.memory.per_parameter import embedding_parameters, layer_parameters
+from advisor.memory.parameters import embedding_parameters, layer_parameters
 from advisor.memory.states import Offload, cpu_part, masters_stay, offload_of
-from advisor.memory.training import reference_on_host, reward_cells, teacher_copy, teacher_rests_on_host
 from advisor.rules.functions import version_in
 from advisor.run.run import ModelShape
 from advisor.units import GIB

@@ -13,7 +13,6 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Mechanics
 from advisor.language import listed, mark, say
 from advisor.machine.inventory import Machine
-from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.amount import Amount, Unit, as_amount, in_bytes, quantity
 from advisor.memory.batches import (
     LONGEST_ROW,
@@ -21,11 +20,13 @@ from advisor.memory.batches import (
     Pass,
     critic_pass,
     evaluation_pass,
+    row_lengths,
     scoring_pass,
     sequence_length,
     unread_lengths,
     unread_rows,
     update_pass,
+    usual_longest,
 )
 from advisor.memory.constants import (
     ASSUMED_RANK,
@@ -35,15 +36,16 @@ from advisor.memory.constants import (
     SAME_GPU,
     USUAL_RANK,
 )
-from advisor.memory.data_sets import row_lengths, usual_longest
 from advisor.memory.megatron import Split, expert_parameters, split_of
-from advisor.memory.per_parameter import (
+from advisor.memory.parameters import (
     Bytes,
     Trainer,
+    adapter_parameters,
     bytes_of,
     embedding_parameters,
     is_low_rank,
     layer_parameters,
+    targets_of,
 )
 from advisor.memory.trainer import has_engine, shards_of, stage_of, tensor_ways, trainer_of, unread_stage, whole_on_each
 from advisor.run.run import Knob, ModelShape, Run

@@ -10,7 +10,7 @@ from advisor.crash.evidence import Crash
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
-from advisor.memory import rollout, training
+from advisor.memory import gpu_phases
 from advisor.memory.amount import quantity
 from advisor.memory.cells import Bounds, Cell, Ledger, PhaseSum, Place, Rows, owners_of, phase_sum
 from advisor.memory.host import host_cells
@@ -24,16 +24,16 @@ COUNTED = owners_of("states", "models", "engine", "batch")
 IMPLAUSIBLE = 2
 """Times a card: nobody starts a run that needs more of each (judgement)."""
 _GPU: dict[Phase, Callable[[Inputs], list[Cell]]] = {
-    "model_load": training.load_cells,
-    "rollout_init": rollout.init_cells,
-    "rollout_generate": rollout.generate_cells,
-    "weight_sync": rollout.sync_cells,
-    "log_prob": training.log_prob_cells,
-    "actor_update": training.actor_cells,
-    "critic_update": training.critic_cells,
-    "optimizer_step": training.step_phase_cells,
-    "checkpoint": training.checkpoint_cells,
-    "validation": rollout.validation_cells,
+    "model_load": gpu_phases.load_cells,
+    "rollout_init": gpu_phases.init_cells,
+    "rollout_generate": gpu_phases.generate_cells,
+    "weight_sync": gpu_phases.sync_cells,
+    "log_prob": gpu_phases.log_prob_cells,
+    "actor_update": gpu_phases.actor_cells,
+    "critic_update": gpu_phases.critic_cells,
+    "optimizer_step": gpu_phases.step_phase_cells,
+    "checkpoint": gpu_phases.checkpoint_cells,
+    "validation": gpu_phases.validation_cells,
 }
 
 

@@ -6,13 +6,13 @@ from math import ceil
 
 from advisor.language import mark
 from advisor.memory import constants as c
-from advisor.memory.adapters import MLP, targets_of
 from advisor.memory.amount import Amount, add_up, in_bytes, quantity
 from advisor.memory.batches import Pass
 from advisor.memory.cells import Cell, cell, fullest, total
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.layer import kept_of_token, of_each
 from advisor.memory.logits import logits_cell, lost_logits
+from advisor.memory.parameters import MLP, targets_of
 
 
 def adapter_count(inputs: Inputs) -> Amount:

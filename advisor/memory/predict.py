@@ -19,15 +19,13 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Crash
 from advisor.language import say, sentences
 from advisor.machine.inventory import Machine
-from advisor.memory.batches import AT_CAP, LONGEST_ROW
+from advisor.memory.batches import AT_CAP, LONGEST_ROW, row_lengths
 from advisor.memory.calibrate import Correction, corrected, corrections, is_doubtful, needed_on_gpu, overcount
 from advisor.memory.cells import ENGINE, Ledger, PhaseSum, Place
-from advisor.memory.data_sets import row_lengths
 from advisor.memory.fit import Died, Fit, Walls, fit_of, unfit
 from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import build_ledger
-from advisor.memory.peaks import Peak, with_peaks
-from advisor.memory.readings import Replaced, replaced_by, with_readings
+from advisor.memory.readings import Peak, Replaced, replaced_by, with_peaks, with_readings
 from advisor.memory.squeeze import Squeeze, squeeze_of
 from advisor.run.build import BuiltRun, RunInputs, build_run
 from advisor.run.run import Knob, Run, Unread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.language import say
 from advisor.memory.constants import ASSUMED_STAGE
-from advisor.memory.per_parameter import Trainer
+from advisor.memory.parameters import Trainer
 from advisor.run.run import Run
 
 _NO_ENGINE = ("false", "hf", "transformers", "huggingface", "none", "native")
