@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from advisor.commands.live_events import LiveEvents
 from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
 from advisor.commands.watched_run import (
     Finished,
+    LiveEvents,
     died_at,
     longest_answer,
     opened,
@@ -38,12 +38,11 @@ from advisor.saving import only_rewrite, save, starter_of
 from advisor.script.document import EditRefused
 from advisor.session import SessionRequest, State, open_session
 from advisor.units import show_bytes
-from advisor.watch.attempts import attempts_of
 from advisor.watch.end_of_run_log import write_lost_end
 from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
 from advisor.watch.leftovers import adopt_orphans, others_on_cards, wait_for_leftovers
-from advisor.watch.listing import ListedRecord, add_told, list_records, settings_of, written_at
+from advisor.watch.listing import ListedRecord, add_told, attempts_of, list_records, settings_of, written_at
 from advisor.watch.measured import measured_in
 from advisor.watch.record_files import CASE, COMMAND, SAMPLES, rank, write_private
 from advisor.watch.recording import RecordError, Recording, read_record

@@ -66,7 +66,7 @@ def _case_of(record: Path) -> Case:
     from advisor.knowledge.schema import Case
     from advisor.knowledge.yaml_file import BadFile, read_yaml, typed
     from advisor.report.local_case import local_case, without_names
-    from advisor.watch.attempts import attempts_of
+    from advisor.watch.listing import attempts_of
     from advisor.watch.record_files import CASE
     from advisor.watch.recording import read_record
 

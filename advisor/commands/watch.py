@@ -107,7 +107,7 @@ def run(parsed: argparse.Namespace) -> Finished:
     if parsed.notify is not None:
         return _notified(asked, parsed.notify)
     if parsed.alert is not None:
-        from advisor.commands.live_events import LiveEvents
+        from advisor.commands.watched_run import LiveEvents
         from advisor.watch.events import Notifier
 
         live = LiveEvents(Notifier(None), narrate, lambda: longest_answer(asked))
@@ -134,7 +134,7 @@ def _finished(asked: WatchRequest, ended: WatchResult, notifier: Notifier | None
 
 
 def _notified(asked: WatchRequest, command: str) -> Finished:
-    from advisor.commands.live_events import LiveEvents
+    from advisor.commands.watched_run import LiveEvents
     from advisor.watch.launcher import watch
 
     notifier = _notifier(command)

@@ -12,8 +12,8 @@ import msgspec
 from advisor.folders import own_knowledge
 from advisor.hostile import clean_line
 from advisor.knowledge.entries import Finding, KnowledgeEntry, LinesPart, entries_in, entries_of, id_of
-from advisor.knowledge.framework_marks import marked_by
 from advisor.knowledge.lint import lint_entries
+from advisor.knowledge.load import marked_by
 from advisor.knowledge.schema import LISTS, OWN_MARK, EntryKind, Framework, Knowledge, Signatures, Tree
 from advisor.language import say
 from advisor.rules.expression import encode

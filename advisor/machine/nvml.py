@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import Sayings, mark, say
-from advisor.machine import drivers
+from advisor.machine import tool
 from advisor.machine.inventory import Gpu, GpuProcess
 
 NAME_LIMIT = 96
@@ -156,7 +156,7 @@ class NvmlReader:
     def open(self) -> str | None:
         """Start NVML and list the cards. Returns None, or the sentence that says why there is no NVML."""
         if self.nvml is None:
-            if not drivers.has_nvidia():
+            if not tool.has_nvidia():
                 return self._refuse(Refused(Trouble.LIBRARY_NOT_FOUND, "nvmlInit"))
             try:
                 import pynvml

@@ -127,16 +127,6 @@ class Amount(Struct, frozen=True, gc=False):
         by_data = ends[0].value, ends[1].value
         return Amount(self.value, self.low, self.high, "within", (self, *ends), by, by_data=by_data)
 
-    @property
-    def mover(self) -> str:
-        """What of the data moves it most: the name given to `moved`; "" where nothing does."""
-        if self.by_data is None:
-            return ""
-        inner = self.args[:1] if self.op == "within" else self.args
-        moving = [each for each in inner if each.by_data is not None]
-        own = self.name if self.op == "within" else ""
-        return own or (max(moving, key=_swing).mover if moving else "")
-
     def spread(self, low: float = 1, high: float = 1) -> Amount:
         """The same value, its interval's ends multiplied with these factors."""
         return Amount(self.value, self.low * low, self.high * high, "within", (self,), by_data=self.by_data)
@@ -292,10 +282,6 @@ def _moved(combine: Callable[..., float], *amounts: Amount) -> tuple[float, floa
         return None
     ends = [each.by_data or (each.value, each.value) for each in amounts]
     return combine(*(end[0] for end in ends)), combine(*(end[1] for end in ends))
-
-
-def _swing(amount: Amount) -> float:
-    return abs(amount.by_data[1] - amount.by_data[0]) if amount.by_data is not None else 0
 
 
 def _is_nothing(amount: Amount, neutral: float) -> bool:

@@ -383,7 +383,10 @@ def row_lengths(run: Run) -> RowLengths | None:
     if not known or (not tower and any(fact.images for fact, _ in known)):
         return None
     counts = [count for _, count in known]
-    images = [_image_tokens(run) if fact.images else (0.0, 0.0) for fact, _ in known]
+    # of a usual image, and of one at the cap on pixels; without one the row's own cap is all there is
+    cap, of_token = run.number("data.max_pixels") or inf, PATCH_PIXELS * PATCHES_OF_TOKEN
+    image = (min(cap, TYPICAL_IMAGE_PIXELS) / of_token, cap / of_token)
+    images = [image if fact.images else (0.0, 0.0) for fact, _ in known]
     longest = max(_longest(fact, count) + image[0] for (fact, count), image in zip(known, images, strict=True))
     most = max(PUBLISHED_HIGH * fact.longest + image[1] for (fact, _), image in zip(known, images, strict=True))
     means = [(fact.mean + image[0]) * count for (fact, count), image in zip(known, images, strict=True)]
@@ -409,12 +412,6 @@ def _longest(fact: DataSetFact, rows: int) -> float:
     if rows >= fact.rows or fact.rows < 2:
         return fact.longest
     return float(fact.mean * (fact.longest / fact.mean) ** sqrt(log(max(rows, 2)) / log(fact.rows)))
-
-
-def _image_tokens(run: Run) -> tuple[float, float]:
-    """Tokens of a usual image, and of one at the cap on pixels; without one the row's own cap is all there is."""
-    cap, of_token = run.number("data.max_pixels") or inf, PATCH_PIXELS * PATCHES_OF_TOKEN
-    return min(cap, TYPICAL_IMAGE_PIXELS) / of_token, cap / of_token
 
 
 def usual_longest(run: Run, cap: int) -> float:

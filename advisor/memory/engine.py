@@ -48,7 +48,9 @@ def cache_of_token(inputs: Inputs) -> Amount:
 def engine_of(inputs: Inputs, beside: int) -> Engine:
     """The engine when it starts or is awake; `beside` is what others hold on the GPU when it measures free memory."""
     if inputs.gpu_bytes is None:
-        return Engine(weights_cell(inputs), _one_sequence(inputs), _graphs(inputs))
+        size = cache_of_token(inputs) * quantity("tokens", inputs.update.length, basis="estimated")
+        words = mark("cache of one sequence; the GPU's size is unknown")
+        return Engine(weights_cell(inputs), cell("kv_cache", size, words, pooled=False), _graphs(inputs))
     gpu = in_bytes("of the GPU", inputs.gpu_bytes)
     name = mark("share") if inputs.run.number("rollout.memory_share") is not None else mark("share by vLLM's default")
     share = inputs.knob("rollout.memory_share", name, c.ASSUMED_SHARE, "%")
@@ -109,11 +111,6 @@ def _no_room(room: Amount, need: float) -> Cell:
     return cell("kv_cache", amount, words, pooled=False, kind="cannot_start")
 
 
-def _one_sequence(inputs: Inputs) -> Cell:
-    size = cache_of_token(inputs) * quantity("tokens", inputs.update.length, basis="estimated")
-    return cell("kv_cache", size, mark("cache of one sequence; the GPU's size is unknown"), pooled=False)
-
-
 def _profile(inputs: Inputs) -> Cell:
     """Activations of the engine's largest step: gate and up, the residual stream, and sampled logits in fp32."""
     tokens = inputs.knob("rollout.max_batched_tokens", "tokens", c.BATCHED_TOKENS)
@@ -167,15 +164,11 @@ def _step_of(inputs: Inputs) -> EngineStep:
         tables = of_each(c.BF16, "per-layer width", shape.layers * shape.per_layer_input)
         passing, staying = add_up([wide, of_each(c.PREFILL_HIDDEN, "hidden", shape.hidden), tables]), as_amount(0)
     rows = tokens * (c.IN_BF16 * hidden + c.INPUT_BYTES)
-    return EngineStep(tokens, passing, staying, rows, _captured(inputs, sequences), sequences)
-
-
-def _captured(inputs: Inputs, sequences: int) -> Amount:
-    if inputs.run.value("rollout.eager") is True:
-        return as_amount(0)
     largest = min(2 * sequences, c.GRAPH_MOST)
     sizes = sum(1 for size in c.GRAPH_SIZES if size <= largest) + largest // c.GRAPH_STEP
-    return in_bytes("of a graph", c.GRAPH_BYTES) * quantity("layers", inputs.shape.layers) * quantity("sizes", sizes)
+    graphs = in_bytes("of a graph", c.GRAPH_BYTES) * quantity("layers", shape.layers) * quantity("sizes", sizes)
+    graphs = as_amount(0) if inputs.run.value("rollout.eager") is True else graphs
+    return EngineStep(tokens, passing, staying, rows, graphs, sequences)
 
 
 def _with_graphs_inside(inputs: Inputs, budget: Amount) -> Engine:

@@ -402,7 +402,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         assumed=tuple(assumed.said),
         stage_known=not guessed,
         split=split,
-        gpu_context=_context(machine),
+        gpu_context=_contexts().get(_plain(machine.usable[0].name), GPU_CONTEXT) if machine.gpus else GPU_CONTEXT,
         assumed_mechanics=frozenset(run.assumed_mechanics),
         ran_out=crash is not None and crash.memory == "gpu",
     )
@@ -474,11 +474,6 @@ def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
         assumed.note(say("LoRA rank {rank}", rank=ASSUMED_RANK))
     targets = targets_of(run, experts_are_linear=run.mechanics.experts_are_linear)
     return adapter_parameters(shape, rank or ASSUMED_RANK, targets)
-
-
-def _context(machine: Machine) -> int:
-    """CUDA context of the machine's card by its name; a usual one where the GPU is not known."""
-    return _contexts().get(_plain(machine.usable[0].name), GPU_CONTEXT) if machine.gpus else GPU_CONTEXT
 
 
 @lru_cache(maxsize=1)

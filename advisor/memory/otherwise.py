@@ -49,8 +49,10 @@ def otherwise(seen: Prediction, phase: Phase, knobs: Sequence[KnobFact], ran: bo
     room = ledger.gpu_capacity
     if room is None:
         return ()
-    longest = _by_rows(ledger, phase, room) if run.unlimited_rows else None
-    longest = longest or Otherwise(say("every row as long as its cap"), _fullest(ledger, phase, at_cap=True))
+    longest = Otherwise(say("every row as long as its cap"), _fullest(ledger, phase, at_cap=True))
+    filling = [tokens for one in _phases(ledger, phase) if (tokens := rows_that_fill(one, room))]
+    if run.unlimited_rows and filling:
+        longest = Otherwise(say("rows of {tokens} tokens, which no setting limits", tokens=f"{min(filling):,}"), room)
     found: list[Otherwise] = []
     for fact in () if ran else knobs:
         knob = run.knobs.get(fact.id)
@@ -62,14 +64,6 @@ def otherwise(seen: Prediction, phase: Phase, knobs: Sequence[KnobFact], ran: bo
         found.append(Otherwise(doubt.says, _fullest(seen.ledger_of(off), phase), doubt.check))
     ways = (longest, *sorted(found, key=lambda one: -one.size))
     return tuple(one for one in ways if room * FILLED < one.size < room * BEYOND)
-
-
-def _by_rows(ledger: Ledger, phase: Phase, room: int) -> Otherwise | None:
-    """Rows so long that the card is full, where nothing limits them; None where no phase grows with its rows."""
-    found = [tokens for one in _phases(ledger, phase) if (tokens := rows_that_fill(one, room))]
-    if not found:
-        return None
-    return Otherwise(say("rows of {tokens} tokens, which no setting limits", tokens=f"{min(found):,}"), room)
 
 
 def _phases(ledger: Ledger, phase: Phase) -> Sequence[PhaseSum]:

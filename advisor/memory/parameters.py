@@ -72,11 +72,16 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
     low_rank = is_low_rank(name) and run.model is not None
     if run.model is not None and low_rank:
         rank = run.number("actor.projection_rank") or USUAL_RANK
-        moments *= _projected_part(run.model, rank)
+        # A matrix of m x n has two moments of rank x the longer side, and a projection of rank x the shorter one, which
+        # weighs half as much; together no more than two of rank x (m + n). Embedding and head are not projected.
+        projected = adapter_parameters(run.model, rank, (*ATTENTION, *MLP))
+        moments *= min(1.0, (embedding_parameters(run.model) + projected) / run.model.parameters)
     elif run.model is not None and "muon" in name:
         moments *= (1 + embedding_parameters(run.model) / run.model.parameters) / 2
-    paged = moments if is_paged(name) else 0.0
-    early = trainer in ("fsdp", "ddp") and (run.is_on("actor.optimizer_in_backward") or steps_in_backward(name))
+    paged = moments if name.startswith("paged") else 0.0  # bitsandbytes, optim/optimizer.py, is_paged
+    # transformers' LOMO and layer-wise optimizers, src/transformers/trainer.py
+    stepped = run.is_on("actor.optimizer_in_backward") or name in _IN_BACKWARD or name.endswith("_layerwise")
+    early = trainer in ("fsdp", "ddp") and stepped
     loaded = trainer == "ddp" and mechanics.reference_as_loaded and bool(precision)
     reference = weights if loaded else mechanics.reference_bytes
     held = _quantised(run, weights)
@@ -134,27 +139,6 @@ def states_of(name: str, moments: float, extra: float) -> tuple[float, float]:
     return moments / (2 if lion else 1), 0.0 if "fused" in name or lion else extra
 
 
-def _projected_part(shape: ModelShape, rank: float) -> float:
-    """Moments of gradients projected to `rank`, as a part of those of whole ones; embedding and head are not projected.
-
-    A matrix of m x n has two moments of rank x the longer side, and the projection of rank x the shorter one, which
-    weighs half as much; together no more than two of rank x (m + n).
-    """
-    projected = adapter_parameters(shape, rank, (*ATTENTION, *MLP))
-    return min(1.0, (embedding_parameters(shape) + projected) / shape.parameters)
-
-
-def is_paged(name: str) -> bool:
-    """Moments in unified memory, which leave a full card by themselves (bitsandbytes, optim/optimizer.py, is_paged)."""
-    return name.startswith("paged")
-
-
-def steps_in_backward(name: str) -> bool:
-    """Each weight is stepped, and its gradient freed, as soon as backward has made it (transformers' LOMO and
-    layer-wise optimizers, src/transformers/trainer.py)."""
-    return name in _IN_BACKWARD or name.endswith("_layerwise")
-
-
 def is_low_rank(name: str) -> bool:
     """GaLore and APOLLO keep moments of projections."""
     return name.startswith(("galore", "apollo"))
@@ -179,9 +163,17 @@ def adapter_parameters(shape: ModelShape, rank: float, targets: tuple[str, ...])
     """Parameters of one adapter of `rank`: rank x (in + out) of every target."""
     if shape.per_layer_input:
         return round(rank * _per_layer_sides(shape))
-    sides = _sides(shape, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim)
+    queries = shape.heads * shape.head_dim
+    out, narrow = shape.hidden + queries, shape.hidden + shape.kv_heads * shape.head_dim
+    sides = {
+        "q_proj": out + (queries if shape.gated_attention else 0),
+        "o_proj": out,
+        "k_proj": narrow,
+        "v_proj": narrow,
+    }
     attention = sum(sides[name] for name in ATTENTION if name in targets)
-    linear = _linear_sides(shape) if {*ATTENTION, *MLP} <= {*targets} else 0
+    linear = 3 * shape.hidden + 2 * shape.linear_key_width + 3 * shape.linear_value_width + 2 * shape.linear_heads
+    linear = linear if {*ATTENTION, *MLP} <= {*targets} else 0
     projections = sum(name in targets for name in MLP[-shape.mlp_matrices :])
     dense = projections * (shape.hidden + shape.intermediate)
     routed = shape.experts * projections * (shape.hidden + shape.expert_intermediate)
@@ -190,19 +182,6 @@ def adapter_parameters(shape: ModelShape, rank: float, targets: tuple[str, ...])
     mlp = mixed * (routed + shared) + (shape.layers - mixed) * dense
     full = shape.layers - shape.linear_layers
     return round(rank * (full * attention + shape.linear_layers * linear + mlp))
-
-
-def _sides(shape: ModelShape, queries: int, keys: int) -> dict[str, int]:
-    """in + out of a layer's attention projections."""
-    out, narrow = shape.hidden + queries, shape.hidden + keys
-    gate = queries if shape.gated_attention else 0
-    return {"q_proj": out + gate, "o_proj": out, "k_proj": narrow, "v_proj": narrow}
-
-
-def _linear_sides(shape: ModelShape) -> int:
-    """in + out of the three projections of a layer of linear attention."""
-    keys, values = shape.linear_key_width, shape.linear_value_width
-    return 3 * shape.hidden + 2 * keys + 3 * values + 2 * shape.linear_heads
 
 
 def _per_layer_sides(shape: ModelShape) -> int:

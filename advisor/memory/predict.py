@@ -235,7 +235,10 @@ class Predictor:
         nowhere = nowhere and not (self.crash.evidence and "node_used_bytes" in self.crash.evidence[0].fields)
         if self.limit == "share" or nowhere:
             return MeasuredEvidence(readings, peaks)
-        placed = _placed(self.crash, raw)
+        placed = self.crash  # in the fullest of the phases that its frames leave, where they leave several: the least
+        among = [here for phase in self.crash.phase_among if (here := raw.phase("gpu", phase)) is not None]
+        if self.crash.phase == "unknown" and among:
+            placed = replace(self.crash, phase=max(among, key=lambda each: each.expected).phase)
         found = corrections(raw, placed, self._said, self.of_logits)
         if not self._seen(run):  # nothing was said of the settings that could be wrong
             found = tuple(replace(one, doubt="") for one in found)
@@ -341,14 +344,6 @@ def _nearer_at_cap(died: PhaseSum, needed: int, others: int) -> dict[str, Knob]:
         "{needed} were needed: {usual} with rows of usual length, {longest} with rows as long as their cap", **told
     )
     return {LONGEST_ROW: Knob(LONGEST_ROW, AT_CAP, "assumed", note=why)}
-
-
-def _placed(crash: Crash, ledger: Ledger) -> Crash:
-    """The crash in the fullest of the phases that its frames leave, where they leave several: the least it proves."""
-    among = [found for phase in crash.phase_among if (found := ledger.phase("gpu", phase)) is not None]
-    if crash.phase != "unknown" or not among:
-        return crash
-    return replace(crash, phase=max(among, key=lambda each: each.expected).phase)
 
 
 def _question(overrides: Overrides | None, fixed: bool, knobs: Mapping[str, Knob] | None) -> _PredictionKey:

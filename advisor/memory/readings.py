@@ -202,29 +202,20 @@ def proven_by(ledger: Ledger, found: Sequence[Peak]) -> tuple[Peak, ...]:
     proven = []
     for peak in found:
         phase = ledger.phase(peak.place, peak.phase)
-        if phase is None or not _is_of_this_run(peak, phase):
+        if phase is None or peak.measured < phase.expected / PLAUSIBLE:
+            continue
+        if peak.place == "gpu" and peak.measured > phase.expected * PLAUSIBLE:  # on a host nobody knows who holds much
             continue
         hidden = [each.expected for each in ledger.sums(peak.place) if (peak.place, each.phase) not in shown]
         if peak.measured < phase.expected and not peak.whole:
             continue
         if peak.measured > phase.expected and peak.measured <= _NEAR * max(hidden, default=0):
             continue
-        proven.append(_beside_engine(replace(peak, predicted=phase.expected), phase))
+        whole = phase.of(*ENGINE)  # without the engine's part where that is another engine's, or none is predicted
+        own = peak.engine is not None and 0 < whole / PLAUSIBLE <= peak.engine <= whole * PLAUSIBLE
+        engine = {"engine_predicted": whole} if own else {"engine": None}
+        proven.append(replace(peak, predicted=phase.expected, **engine))
     return tuple(proven)
-
-
-def _beside_engine(peak: Peak, phase: PhaseSum) -> Peak:
-    """With what is predicted of the engine; without its part where that is another engine's, or none is predicted."""
-    whole = phase.of(*ENGINE)
-    if peak.engine is None or not whole / PLAUSIBLE <= peak.engine <= whole * PLAUSIBLE or not whole:
-        return replace(peak, engine=None)
-    return replace(peak, engine_predicted=whole)
-
-
-def _is_of_this_run(peak: Peak, phase: PhaseSum) -> bool:
-    """On the host much is held by nobody the settings know, so there only too little is strange."""
-    below, above = phase.expected / PLAUSIBLE, phase.expected * PLAUSIBLE
-    return below <= peak.measured and (peak.place == "host" or peak.measured <= above)
 
 
 def with_peaks(ledger: Ledger, proven: Iterable[Peak]) -> Ledger:

@@ -13,7 +13,7 @@ from advisor.crash.holders import held_by_others
 from advisor.knowledge.schema import Advisory, KnobFact, Scalar, Sharding
 from advisor.language import clauses, say, sentences
 from advisor.memory.calibrate import COPIES, LASTING, needed_on_gpu
-from advisor.memory.cells import ENGINE, Ledger, PhaseSum
+from advisor.memory.cells import ENGINE, Ledger, Owner, PhaseSum
 from advisor.memory.ledger import build_ledger, refuted
 from advisor.memory.predict import Overrides, Predictor
 from advisor.memory.trainer import has_engine
@@ -182,7 +182,11 @@ def fitting(
     ledger, seen, missed = count(run)
     tried = fields.get("tried_bytes")
     used = needed - (tried if isinstance(tried, int) else 0)
-    there = max((_lasting(one, ran) for one in _phases(ledger, crash)), default=0)
+    # what lay there whatever of the pass was made by then: some make the optimizer's state in the first step
+    lasting = (*LASTING, "optimizer") if ran else LASTING
+    held = [one for one in _phases(ledger, crash) if one.phase != "model_load"]
+    stepping: tuple[Owner, ...] = (*lasting, "gradients")
+    there = max((one.of(*(stepping if one.phase == "optimizer_step" else lasting)) for one in held), default=0)
     too_much = refuted(ledger, ran) or there > used * (1 + STATES_ERR)
     too_little = seen < needed and missed > FAR and not predictor.leaks(earlier)
     # more copies of the logits that failed explain it nearer
@@ -219,14 +223,6 @@ def fitting(
     if more := [say("{says} ({size})", says=one.says, size=show_bytes(each)) for _, each, one in found[1:MOST]]:
         doubt = sentences((doubt, say("As near would be {ways}.", ways=clauses(more))))
     return InLog(best, doubt)
-
-
-def _lasting(phase: PhaseSum, ran: bool) -> int:
-    """Bytes that lay there when the phase failed, whatever of its pass was made by then: the optimizer's only where
-    steps were done, as some make it in the first."""
-    owners = (*LASTING, "optimizer") if ran else LASTING
-    owners = (*owners, "gradients") if phase.phase == "optimizer_step" else owners
-    return 0 if phase.phase == "model_load" else phase.of(*owners)
 
 
 def _nearest(ledger: Ledger, crash: Crash, needed: int, beside: int) -> tuple[int, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 
 from msgspec import Struct
@@ -51,7 +51,11 @@ def squeeze_of(run: Run, ledger_of: Callable[[Run], Ledger], walls: Walls) -> Sq
     states = [name for name in OFFLOADS if name in run.knobs]
     if not states or run.value("actor.lora_rank"):
         return None
-    forms = [_turned(run, states, chosen) for chosen in product((False, True), repeat=len(states))]
+    turned = (
+        {name: Knob(name, is_on, "assumed", run.knobs[name].key) for name, is_on in zip(states, chosen, strict=True)}
+        for chosen in product((False, True), repeat=len(states))
+    )
+    forms = [replace(run, knobs={**run.knobs, **knobs}) for knobs in turned]
     gpu = _short(ledger_of(forms[0]), "gpu", walls)
     if gpu is None:
         return None
@@ -94,11 +98,6 @@ def squeeze_clause(found: Squeeze, with_ways: bool = True) -> str:
         ways.append(say("{count} GPUs in all, on more nodes of this kind", count=found.gpus))
     ways.append(say("LoRA in place of all weights") if found.adapters else say("a smaller model"))
     return clauses([neither, say("what would fit: {ways}", ways=listed(ways))])
-
-
-def _turned(run: Run, names: list[str], on: Sequence[bool]) -> Run:
-    turned = {name: Knob(name, is_on, "assumed", run.knobs[name].key) for name, is_on in zip(names, on, strict=True)}
-    return replace(run, knobs={**run.knobs, **turned})
 
 
 def _larger(run: Run, factor: int) -> Run:

@@ -228,15 +228,11 @@ def resident_states(inputs: Inputs, role: TrainedRole, moment: StepMoment) -> li
         kept += optimizer_cells(inputs, owner)
     elif offload.sleeps and masters_stay(inputs) and moment not in _BEFORE_THE_FIRST_STEP:
         kept += optimizer_cells(inputs, owner, masters_only=mark("fp32 masters, which stay"))
-    elif _masters_made(inputs, moment, offload):
-        kept += optimizer_cells(inputs, owner, masters_only=mark("fp32 masters; the moments come with the first step"))
+    elif inputs.split is not None and moment in _BEFORE_THE_FIRST_STEP:
+        away = offload.adam_on_host or offload.optimizer or (offload.sleeps and moment != "model_load")
+        words = mark("fp32 masters; the moments come with the first step")  # Megatron makes them with its optimizer
+        kept += [] if away else optimizer_cells(inputs, owner, masters_only=words)
     return kept
-
-
-def _masters_made(inputs: Inputs, moment: StepMoment, offload: Offload) -> bool:
-    """Whether Megatron's fp32 masters, made with its optimizer, are there while the moments wait for the first step."""
-    away = offload.adam_on_host or offload.optimizer or (offload.sleeps and moment != "model_load")
-    return inputs.split is not None and moment in _BEFORE_THE_FIRST_STEP and not away
 
 
 def masters_stay(inputs: Inputs) -> bool:

@@ -71,13 +71,7 @@ def whole_on_each(run: Run) -> bool:
 
 def has_engine(run: Run) -> bool:
     """Whether a rollout engine stands on cards of this run."""
-    rolls_out = run.recipe.answers == "generated"
-    return run.topology.rollout_gpus > 0 and rolls_out and _engine_name(run) not in _NO_ENGINE
-
-
-def _engine_name(run: Run) -> str:
-    """The rollout engine; where nothing says, the trainer's own model if the framework generates with it, else vLLM."""
     engine = run.value("rollout.engine")
-    if engine is None and (run.mechanics.generates_itself or run.mechanics.gathers_to_generate):
-        return "hf"
-    return "vllm" if engine is None or engine is True else str(engine).lower()
+    own = engine is None and (run.mechanics.generates_itself or run.mechanics.gathers_to_generate)
+    named = str(engine).lower() in _NO_ENGINE and engine is not None and engine is not True
+    return run.topology.rollout_gpus > 0 and run.recipe.answers == "generated" and not own and not named

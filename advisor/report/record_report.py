@@ -11,7 +11,7 @@ from advisor.language import listed, say
 from advisor.memory.cells import Ledger
 from advisor.report.layout import fields_of, table, wrap, wrap_each
 from advisor.units import show_gib
-from advisor.watch.attempts import AttemptTold, attempts_of
+from advisor.watch.listing import AttemptTold, attempts_of
 from advisor.watch.measured import Held, Measured, PhasePeak
 from advisor.words import PHASE_NAMES, when
 

@@ -53,7 +53,7 @@ class GpuGauges(Struct):
     def open(self) -> None:
         """Start the driver; without one there are no gauges."""
         if self.reader is None:
-            from advisor.machine.drivers import any_driver
+            from advisor.machine.tool import any_driver
 
             if not any_driver():  # asked first: what reads the cards takes longer to load than this whole file
                 return

@@ -9,8 +9,7 @@ from typing import Literal
 
 from advisor.knowledge.schema.base import Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress
-from advisor.knowledge.schema.facts import NewestRead
-from advisor.knowledge.schema.resume import Resume
+from advisor.knowledge.schema.facts import NewestRead, Resume
 from advisor.rules.expression import Expression
 from advisor.words import Results
 

@@ -205,7 +205,6 @@ _READING = (
     "ascend",
     "cards",
     "cgroup",
-    "drivers",
     "host",
     "inventory",
     "inventory_json",
