@@ -347,10 +347,8 @@ class LostAttempt(Struct, frozen=True):
 
 
 def lost_attempt(asked: WatchRequest) -> LostAttempt | None:
-    """None where there is none, it ran another command, or its script was written after it: somebody changed that.
-
-    Nor of one rank of many: under one name lie the records of all.
-    """
+    """None where there is none, it ran another command, or its script was written after it: somebody changed that. Nor
+    of one rank of many: under one name lie the records of all."""
     if asked.folder is None or rank():
         return None
     try:

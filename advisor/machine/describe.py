@@ -122,10 +122,8 @@ def from_log(
     host_limit: int | None = None,
     libraries: Mapping[str, str] | None = None,
 ) -> Machine:
-    """What a log printed of its machine; sizes in bytes.
-
-    `gpu_count`: cards of a node; where it is None, a node has at least `gpus_seen` of them.
-    """
+    """What a log printed of its machine; sizes in bytes. `gpu_count`: cards of a node; where it is None, a node has at
+    least `gpus_seen` of them."""
     name = clean_line(gpu_names[0], 80) if gpu_names else say(NAMELESS)
     count = gpu_count or max(1, gpus_seen or 1, len(gpu_names))
     card = Gpu(0, name, gpu_bytes, vendor=vendor_by_name(name))

@@ -170,9 +170,7 @@ def counts_cards(text: str) -> bool:
 
 def nodes_told(text: str, cards: int) -> int | None:
     """How many nodes of so many cards a description speaks of: "2 nodes x 8", "8xH100, 4 nodes", "2 8xA100 nodes".
-
-    Behind more cards than a node mostly has, the count may have been of all of them: None.
-    """
+    Behind more cards than a node mostly has, the count may have been of all of them: None."""
     found = _OF_NODES.search(text.translate(_NUMERALS))
     whole = found is not None and (found.start() > 0 or found[3] is not None)
     if found is None or (whole and cards > MOST_OF_A_NODE and not _SIZE_OF_EACH.search(text)):
@@ -222,8 +220,7 @@ def cards_named(text: str, gpus: Sequence[KnownGpu]) -> tuple[tuple[Gpu, ...], s
 
 def gpus_from(value: object, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     """Cards as a run file gives them: a text for `parse_gpus`, or a list of {name, total_bytes}. Raises ValueError,
-    also where nothing tells how much memory one has.
-    """
+    also where nothing tells how much memory one has."""
     if not isinstance(value, str) and (not isinstance(value, list) or not value):
         raise ValueError(say(_NO_GPUS, examples=EXAMPLES))
     cards = (

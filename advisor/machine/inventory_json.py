@@ -46,10 +46,8 @@ def _plain(noun: Host | Gpu | GpuProcess) -> dict[str, Any]:
 
 
 def from_json(stated: object) -> Machine:
-    """The machine that `to_json` wrote; only what the contract names need be there, unknown keys are ignored.
-
-    Also takes {"machine": {…}} as a diagnosis has it. Raises ValueError naming the field that is wrong.
-    """
+    """The machine that `to_json` wrote; only what the contract names need be there, unknown keys are ignored. Also
+    takes {"machine": {…}} as a diagnosis has it. Raises ValueError naming the field that is wrong."""
     block = _mapping(stated, say("a machine file"))
     if isinstance(block.get("machine"), Mapping):
         block = _mapping(block["machine"], "machine")

@@ -85,10 +85,8 @@ def _allowed(ask: Callable[[], T]) -> T | None:
 
 
 def unseen_bytes(gpu: Gpu) -> int | None:
-    """Memory in use on the card that no listed process accounts for; None where the list or a size is unknown.
-
-    Large beside an empty list, the holders live in another container. npu-smi counts what the driver keeps as used.
-    """
+    """Memory in use on the card that no listed process accounts for; None where the list or a size is unknown. Large
+    beside an empty list, the holders live in another container. npu-smi counts what the driver keeps as used."""
     sizes = [process.used_bytes for process in gpu.processes or () if process.used_bytes is not None]
     if gpu.used_bytes is None or gpu.processes is None or len(sizes) < len(gpu.processes):
         return None

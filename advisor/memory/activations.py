@@ -53,10 +53,8 @@ def offloaded_activations(inputs: Inputs, role: TrainedRole) -> list[Cell]:
 
 
 def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradients: Sequence[Cell] = ()) -> list[Cell]:
-    """Activations, logits (the actor's) and gathered units of a role's update, at its fullest instant.
-
-    `gradients` are there at the loss only from the second pass of a step on.
-    """
+    """Activations, logits (the actor's) and gathered units of a role's update, at its fullest instant. `gradients` are
+    there at the loss only from the second pass of a step on."""
     checkpointed = setting_of(inputs.run, role, "gradient_checkpointing") is True
     if inputs.by_tensor:
         towers = _vision(inputs, step, checkpointed) if inputs.mechanics.frozen_tower_keeps else []

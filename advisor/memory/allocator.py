@@ -95,10 +95,8 @@ def _matrices(shape: ModelShape) -> list[tuple[int, int]]:
 
 
 def given_back(inputs: Inputs, cells: Sequence[Cell]) -> list[Cell]:
-    """The same cells; of segments that nothing uses only as much as torch keeps on a GPU that fills up.
-
-    Its allocator frees them before it fails, so they never make a run die.
-    """
+    """The same cells; of segments that nothing uses only as much as torch keeps on a GPU that fills up. Its allocator
+    frees them before it fails, so they never make a run die."""
     if inputs.gpu_bytes is None:
         return list(cells)
     held = total(each for each in cells if each.kind != "unused")

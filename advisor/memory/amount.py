@@ -112,10 +112,8 @@ class Amount(Struct, frozen=True, gc=False):
         return self.value != 0
 
     def within(self, low: Amount | float | None = None, high: Amount | float | None = None) -> Amount:
-        """The same value in an interval of its own, which never excludes the value; None keeps an end.
-
-        A bound that is an Amount is printed behind the text (`bounds`).
-        """
+        """The same value in an interval of its own, which never excludes the value; None keeps an end. A bound that is
+        an Amount is printed behind the text (`bounds`)."""
         ends = (self if low is None else as_amount(low), self if high is None else as_amount(high))
         least, most = min(self.value, ends[0].low), max(self.value, ends[1].high)
         return Amount(self.value, least, most, "within", (self, *ends), by_data=self.by_data)

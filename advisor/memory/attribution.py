@@ -185,10 +185,8 @@ def _scored_while_generating(run: Run, crash: Crash, tried: int) -> BySize | Non
 
 
 def beyond_weights(run: Run, tried: int) -> bool:
-    """Whether no weights of this run's model, whole, in one layer or cut over ranks, take `tried` bytes at once.
-
-    What is that large in one piece is then made by a pass. False where the model is not known.
-    """
+    """Whether no weights of this run's model, whole, in one layer or cut over ranks, take `tried` bytes at once. What
+    is that large in one piece is then made by a pass. False where the model is not known."""
     shape = run.model
     if shape is None or tried < LEAST_LOGITS:
         return False
@@ -211,8 +209,7 @@ def tried_bytes(crash: Crash) -> int | None:
 
 def scores_of(tried: int, heads: int, width: int) -> tuple[int, int]:
     """Rows of a pass, and tokens of a row, whose attention scores (rows × heads × tokens × tokens of `width` bytes)
-    print as `tried`: the fewest rows with a round number of tokens, else one row.
-    """
+    print as `tried`: the fewest rows with a round number of tokens, else one row."""
     for power in range(_MOST_ROWS.bit_length()):
         least, most = elements_window(tried, heads * width << power)
         tokens = isqrt(most) // ROUND * ROUND

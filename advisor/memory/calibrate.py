@@ -139,10 +139,8 @@ Fields = Mapping[str, int | float | str]
 
 
 def needed_on_gpu(fields: Fields) -> Amount | None:
-    """Bytes of a card that were needed when it ran out: in use and asked for; None where no message tells.
-
-    Much that torch held without giving it out was not needed: it lay in pieces.
-    """
+    """Bytes of a card that were needed when it ran out: in use and asked for; None where no message tells. Much that
+    torch held without giving it out was not needed: it lay in pieces."""
     total, free, tried = (fields.get(name) for name in ("total_bytes", "free_bytes", "tried_bytes"))
     if isinstance(total, int) and isinstance(free, int) and isinstance(tried, int) and free <= tried:
         needed = _read(mark("of the card"), total) - _read(mark("free"), free) + _read(mark("asked for"), tried)
@@ -195,10 +193,8 @@ def _predicted(phase: PhaseSum) -> Amount:
 
 
 def _doubted(found: Correction, phase: PhaseSum, ledger: Ledger, fields: Fields, by_log: bool) -> Correction:
-    """With why the script may not be the whole story; as it is where the rest is within what a ledger leaves out.
-
-    What the run's own engine held beyond its due is told as such, and neither doubted nor counted a second time.
-    """
+    """With why the script may not be the whole story; as it is where the rest is within what a ledger leaves out. What
+    the run's own engine held beyond its due is told as such, and neither doubted nor counted a second time."""
     needed = found.measured
     if not is_doubtful(found.extra, needed, phase):
         return found

@@ -284,10 +284,8 @@ class PhaseSum(Struct, frozen=True, gc=False):
 
     @property
     def by_data(self) -> tuple[int, int]:
-        """Bytes where the run's data are as small as they may be, and where they are as large; the formulas right.
-
-        What was measured was measured with its data.
-        """
+        """Bytes where the run's data are as small as they may be, and where they are as large; the formulas right. What
+        was measured was measured with its data."""
         if self.measured:
             return self.expected, self.expected
         return _by_data(self.cells)

@@ -71,10 +71,8 @@ def engine_of(inputs: Inputs, beside: int) -> Engine:
 
 @per_ledger
 def weights_cell(inputs: Inputs) -> Cell:
-    """The engine's weights on one GPU: over its tensor-parallel ranks, experts over its expert-parallel ones.
-
-    What is quantised is as a setting says, or the checkpoint that the engine loads by its name.
-    """
+    """The engine's weights on one GPU: over its tensor-parallel ranks, experts over its expert-parallel ones. What is
+    quantised is as a setting says, or the checkpoint that the engine loads by its name."""
     per = _bytes_of_weight(inputs)
     parallel = max(1, inputs.run.topology.tensor_parallel)
     wide = max(parallel, int(inputs.run.number("rollout.expert_parallel") or 1))
@@ -254,9 +252,8 @@ def own_generation(inputs: Inputs, rows: int) -> list[Cell]:
 
 
 def _left_by_growth(inputs: Inputs, tokens: int) -> list[Cell]:
-    """Segments behind a cache that is copied for every token (transformers' DynamicCache): above 10 MiB a layer each
-    2 MiB step leaves one that the next is too large for. Nothing of it is needed: torch gives it back before it fails.
-    """
+    """Segments behind a cache that is copied for every token (transformers' DynamicCache): above 10 MiB a layer each 2
+    MiB step leaves one that the next is too large for. Nothing of it is needed: torch gives it back before it fails."""
     shape = inputs.shape
     one = c.BF16 * shape.kv_heads * shape.head_dim * tokens
     if inputs.expandable or one <= c.LARGE_FROM:

@@ -373,9 +373,7 @@ def _highest(now: PhaseSum, walls: Walls) -> int:
 
 def _engine_short(now: PhaseSum, capacity: int, run: Run) -> int:
     """Bytes by which the engine's share is below its weights and its start-up pass; 0 where the cache alone is short.
-
-    SGLang's share holds weights and cache alone; vLLM takes a profiling pass out of it, too.
-    """
+    SGLang's share holds weights and cache alone; vLLM takes a profiling pass out of it, too."""
     share = run.number("rollout.memory_share") or ASSUMED_SHARE
     profiles = str(run.value("rollout.engine") or "").lower() != "sglang"
     held = sum(

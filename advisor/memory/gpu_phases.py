@@ -319,10 +319,8 @@ def sync_gathers(inputs: Inputs) -> list[Cell]:
 
 
 def _whole_model(inputs: Inputs) -> list[Cell]:
-    """The whole model gathered at once, or the largest of `sync.batches` pieces; below ZeRO-3 every GPU has it.
-
-    The pieces are runs of decoder layers, then embedding and head together, then the vision tower.
-    """
+    """The whole model gathered at once, or the largest of `sync.batches` pieces; below ZeRO-3 every GPU has it. The
+    pieces are runs of decoder layers, then embedding and head together, then the vision tower."""
     shape, batches = inputs.shape, int(inputs.run.number("sync.batches") or 0)
     whole = c.IN_BF16 * inputs.parameters
     if inputs.stage < 3:

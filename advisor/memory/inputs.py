@@ -157,10 +157,8 @@ class Inputs(Struct, frozen=True, eq=False):
 
     @property
     def by_tensor(self) -> bool:
-        """Whether layers are counted tensor by tensor: LoRA in fp32 on a half-precision base under autocast.
-
-        DeepSpeed casts the adapters with the model.
-        """
+        """Whether layers are counted tensor by tensor: LoRA in fp32 on a half-precision base under autocast. DeepSpeed
+        casts the adapters with the model."""
         casts = self.mechanics.adapter_casts and self.trainer == "ddp" and self.per.weights <= BF16
         return casts and self.adapters > 0
 
@@ -172,8 +170,7 @@ class Inputs(Struct, frozen=True, eq=False):
     @property
     def trained(self) -> Amount:
         """Parameters with gradients and optimizer states beside adapters': all but a frozen tower, some layers with the
-        tables, or modules that are trained whole beside the adapters.
-        """
+        tables, or modules that are trained whole beside the adapters."""
         if self.adapters:
             return quantity("parameters of modules trained whole", self.saved, basis=self.shape.basis)
         if layers := self.run.number("actor.trained_layers"):

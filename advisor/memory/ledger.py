@@ -39,9 +39,7 @@ _GPU: dict[Phase, Callable[[Inputs], list[Cell]]] = {
 
 def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledger:
     """Phase x place x owner → bytes, for the busiest kind of GPU and for one node. Some 100 cells, well below 5 ms.
-
-    Without the model's shape or any count of GPUs the sums are empty and `missing` says what to give.
-    """
+    Without the model's shape or any count of GPUs the sums are empty and `missing` says what to give."""
     capacity, of_card = gpu_of(machine, crash)
     doubts = (*run.doubts, *of_card)
     limit = machine.host.ceiling_bytes

@@ -95,11 +95,8 @@ def update_cells(inputs: Inputs, step: Pass, checkpointed: bool) -> list[Cell]:
 
 
 def scoring_cells(inputs: Inputs, step: Pass) -> list[Cell]:
-    """The head, or one layer without gradients.
-
-    Autocast casts each adapter once and keeps it until it ends. Where logits are tiles, the constants of a layer were
-    counted with these casts.
-    """
+    """The head, or one layer without gradients. Autocast casts each adapter once and keeps it until it ends. Where
+    logits are tiles, the constants of a layer were counted with these casts."""
     layer = [_tokens(_forward_of_token(inputs), step, mark("one layer forward"))]
     cells = max(_head(inputs, step, updating=False), layer, key=total)
     if inputs.mechanics.logits_tile_bytes:

@@ -41,10 +41,8 @@ class Otherwise(Struct, frozen=True):
 
 
 def otherwise(seen: Prediction, phase: Phase, knobs: Sequence[KnobFact], ran: bool) -> tuple[Otherwise, ...]:
-    """What would fill the card in `phase` ("unknown": in any), though the expected bytes are not.
-
-    `ran`: steps were done before, so every setting was in force and only a longer row is left.
-    """
+    """What would fill the card in `phase` ("unknown": in any), though the expected bytes are not. `ran`: steps were
+    done before, so every setting was in force and only a longer row is left."""
     run, ledger = seen.run, seen.ledger
     room = ledger.gpu_capacity
     if room is None:

@@ -125,10 +125,8 @@ def layer_parameters(shape: ModelShape) -> int:
 
 
 def states_of(name: str, moments: float, extra: float) -> tuple[float, float]:
-    """Bytes per parameter of moments, and of temporaries at the step, where AdamW has `moments` and `extra`.
-
-    8-bit states are a byte each (bitsandbytes); Lion, and in effect Adam-mini, have one moment where Adam has two.
-    """
+    """Bytes per parameter of moments, and of temporaries at the step, where AdamW has `moments` and `extra`. 8-bit
+    states are a byte each (bitsandbytes); Lion, and in effect Adam-mini, have one moment where Adam has two."""
     lion = "lion" in name or "adam_mini" in name
     if "8bit" in name:
         return MOMENT_BYTES_8BIT / (2 if lion else 1), 0.0

@@ -114,10 +114,8 @@ def _where(reading: Reading) -> str:
 
 
 def with_readings(ledger: Ledger, found: Iterable[Replaced]) -> Ledger:
-    """The ledger with what was read in place of what was predicted.
-
-    Where a change moved the prediction, the difference that was read moves along, and the cell is an estimate.
-    """
+    """The ledger with what was read in place of what was predicted. Where a change moved the prediction, the difference
+    that was read moves along, and the cell is an estimate."""
     gpu = ledger.gpu
     for each in found:
         gpu = tuple(_in_phase(phase, each) for phase in gpu)
@@ -274,10 +272,8 @@ def _with_engine(phase: PhaseSum, peak: Peak) -> PhaseSum:
 
 
 def _shrunk(cells: Sequence[Cell], less: int, peak: Peak) -> tuple[Cell, ...] | None:
-    """So many bytes less in all: first what the intervals allow, then of what a batch brings, at last of all else.
-
-    In each round in proportion; None where so much was read that it cannot be less.
-    """
+    """So many bytes less in all: first what the intervals allow, then of what a batch brings, at last of all else. In
+    each round in proportion; None where so much was read that it cannot be less."""
     free = {place: cell for place, cell in enumerate(cells) if cell.basis != "measured" and cell.expected}
     if less > sum(cell.expected for cell in free.values()):
         return None

@@ -129,9 +129,7 @@ def optimizer_cells(inputs: Inputs, owner: Owner = "optimizer", *, masters_only:
 
 def sharded_cell(inputs: Inputs, owner: Owner, per: Amount, from_stage: int, *, trained: bool = False) -> Cell:
     """States of `per` bytes a parameter on one GPU, sharded from this ZeRO stage on; an interval where it is a guess.
-
-    The file that would say the stage may also move the optimizer to the host, so its least is then nothing.
-    """
+    The file that would say the stage may also move the optimizer to the host, so its least is then nothing."""
     count = inputs.trained if trained else inputs.parameters
     size = per * _share(inputs, from_stage, trained=trained)
     if not inputs.stage_known:

@@ -47,10 +47,8 @@ def stage_of(run: Run, trainer: Trainer) -> int:
 
 
 def shards_of(run: Run) -> int:
-    """GPUs over which one copy of the training states is spread; a shard size of -1 (or none) means all of them.
-
-    Beside tensor parallelism the shard size counts the mesh's other dimension.
-    """
+    """GPUs over which one copy of the training states is spread; a shard size of -1 (or none) means all of them. Beside
+    tensor parallelism the shard size counts the mesh's other dimension."""
     everyone = max(1, run.topology.actor_gpus)
     size = run.number("actor.shard_size")
     return everyone if size is None or size < 1 else min(int(size) * tensor_ways(run), everyone)

@@ -44,10 +44,8 @@ _LETTER_FROM = 0.04
 
 
 def page_report(state: State, diff: str) -> str:
-    """The page, without names of people, hosts and homes; secrets are taken out as in every report.
-
-    `diff`: what the selected steps change in the launch script; "" where nothing is written.
-    """
+    """The page, without names of people, hosts and homes; secrets are taken out as in every report. `diff`: what the
+    selected steps change in the launch script; "" where nothing is written."""
     head, changes, rest = (_html(shareable(part)) for part in markdown_parts(state))
     title = escape(shareable(phrases.verdict(state)))
     body = [

@@ -73,10 +73,8 @@ OTHER = "other"
 
 
 def short_report(state: State) -> str:
-    """Verdict and proof, cause, the question that decides most, changes, what they rest on, what to look at next.
-
-    As much of each as leaves the whole short.
-    """
+    """Verdict and proof, cause, the question that decides most, changes, what they rest on, what to look at next. As
+    much of each as leaves the whole short."""
     *longer, shortest = LENGTHS
     written = (_written(state, most) for most in longer)
     return next((text for text in written if len(text.split()) <= WORDS), None) or _written(state, shortest)
@@ -300,10 +298,8 @@ def _outcome(outcome: Outcome, state: State, with_look: bool) -> str:
 
 
 def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str]:
-    """Notes on how the run was read, guesses of the count, what is not known, and the questions that stay open.
-
-    What the cause's remarks say of a file is not said again.
-    """
+    """Notes on how the run was read, guesses of the count, what is not known, and the questions that stay open. What
+    the cause's remarks say of a file is not said again."""
     if state.crash.verdict == "not_oom" or state.diagnosis.memory == "none":
         return []
     ledger = state.ledger

@@ -32,10 +32,8 @@ QUOTED = 150
 
 
 def ticket(state: State, in_english: bool = True) -> str:
-    """At most 25 lines of 76 columns: verdict, proof, cause, machine, changes; ASCII in English.
-
-    `in_english` False: in the language spoken.
-    """
+    """At most 25 lines of 76 columns: verdict, proof, cause, machine, changes; ASCII in English. `in_english` False: in
+    the language spoken."""
     if not in_english or spoken() == ENGLISH:
         return _ticket(state)
     nameless = say(NAMELESS)
@@ -45,9 +43,7 @@ def ticket(state: State, in_english: bool = True) -> str:
 
 def _in_english(state: State, nameless: str) -> State:
     """The session with what the ticket quotes of it told again: titles by their ids, the plan's promise computed.
-
-    `nameless`: what a card without a name was called.
-    """
+    `nameless`: what a card without a name was called."""
     knowledge, diagnosis = open_knowledge(state.asked.knowledge), state.diagnosis
     causes = {cause.id: cause.title for cause in knowledge.tree.causes}
     cases = {case.id: case.title for case in knowledge.cases}

@@ -58,9 +58,7 @@ def _write(path: Path, lines: Sequence[str]) -> None:
 
 def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
     """What concerns this run: its processes by number or by their group; else all, where its own group counts kills.
-
-    The last is so in a container, to which neither the numbers nor the names are known that the kernel uses.
-    """
+    The last is so in a container, to which neither the numbers nor the names are known that the kernel uses."""
     lines = sorted(kernel.lines(), key=lambda line: "Killed process" not in line)  # the most telling first
     killed = [(line, {int(number) for pair in _PID.findall(line) for number in pair if number}) for line in lines]
     ours = set(sampler.processes.seen)

@@ -26,10 +26,8 @@ _LOOK = 0.05
 
 
 def adopt_orphans() -> None:
-    """From now on what the run leaves behind becomes our child, so that it can be told from what others run.
-
-    Without it a process whose parent died is the child of process 1, and nobody knows any more whose it was.
-    """
+    """From now on what the run leaves behind becomes our child, so that it can be told from what others run. Without it
+    a process whose parent died is the child of process 1, and nobody knows any more whose it was."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
 

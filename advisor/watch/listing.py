@@ -215,10 +215,8 @@ class AttemptTold(Struct, frozen=True):
 
 
 def attempts_of(folder: Path) -> tuple[AttemptTold, ...]:
-    """All attempts of the run that this record is one of, the first first; () where it is no attempt of several.
-
-    They lie in one folder, as `watch --retry` writes them.
-    """
+    """All attempts of the run that this record is one of, the first first; () where it is no attempt of several. They
+    lie in one folder, as `watch --retry` writes them."""
     if not (folder / ATTEMPT).is_file():
         return ()
     try:

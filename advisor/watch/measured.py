@@ -249,11 +249,8 @@ def value_at(series: Series, at: float) -> int | None:
 
 
 def _highest(series: Series, begin: float, end: float) -> tuple[int, float] | None:
-    """The most between two moments, and when.
-
-    What was held at the first moment counts unless the next sample follows at once: each sample is the highest of its
-    second, so that the last of one phase would else be told of the next.
-    """
+    """The most between two moments, and when. What was held at the first moment counts unless the next sample follows
+    at once: each sample is the highest of its second, so that the last of one phase would else be told of the next."""
     following = bisect_right(series.times, begin)
     last = bisect_right(series.times, end - 1e-9)
     at_once = following < last and series.times[following] <= begin + _SECOND

@@ -65,10 +65,8 @@ class OutputProgress(Struct):
         return self.patterns is not None
 
     def await_ready(self, seconds: float) -> None:
-        """For a run that ended before the patterns were there: its last lines are still to be understood.
-
-        The process that reads them runs at low priority, on a busy machine for long: then they are read here.
-        """
+        """For a run that ended before the patterns were there: its last lines are still to be understood. The process
+        that reads them runs at low priority, on a busy machine for long: then they are read here."""
         until = monotonic() + seconds
         while not self.is_ready() and self.fetching is not None and monotonic() < until:
             select.select([self.fetching.read], [], [], 0.1)

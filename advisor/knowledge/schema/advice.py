@@ -166,10 +166,8 @@ class Example(Strict, frozen=True):
 
 
 class NewValue(Strict, frozen=True):
-    """The values that a remedy may give a setting: one of `to`, `tries`, `next` or `safe_version`.
-
-    Expressions know `value` (the present one) and every knob.
-    """
+    """The values that a remedy may give a setting: one of `to`, `tries`, `next` or `safe_version`. Expressions know
+    `value` (the present one) and every knob."""
 
     to: Scalar = None
     """This value."""

@@ -226,11 +226,8 @@ MODULES = (
 
 
 def packed_code() -> bytes:
-    """Module name → its compiled code, packed; below 100 KiB, which Ray hands over with a task.
-
-    What is larger lies in the object store of the node that asks, and to get it from there every node must be able to
-    call back.
-    """
+    """Module name → its compiled code, packed; below 100 KiB, which Ray hands over with a task. What is larger lies in
+    the object store of the node that asks, and to get it from there every node must be able to call back."""
     return zlib.compress(marshal.dumps({name: _compiled(name) for name in MODULES}), 6)
 
 
