@@ -57,7 +57,8 @@ def sort_files(parsed: argparse.Namespace) -> None:
         else:
             given = {"one": clean_line(parsed.script, 80), "other": clean_line(name, 80)}
             raise Refusal(say("{one} and {other} are two launch files: give one; --log LOG names a log", **given))
-    if parsed.script is not None and not parsed.log and _shows_a_crash(Path(parsed.script)):
+    both = parsed.script is not None and not parsed.log and parsed.script.lower().endswith(_BOTH)
+    if both and _holds(Path(parsed.script), _CRASHED):
         parsed.log = [parsed.script]
 
 
@@ -69,10 +70,6 @@ def is_log(path: Path, sniffs: bool = True) -> bool:
     if any(fnmatch(name, pattern) for pattern in LOGS):
         return True
     return sniffs and (_holds(path, LIKE_A_LOG) or _holds(path, _IN_PERSON))
-
-
-def _shows_a_crash(path: Path) -> bool:
-    return path.name.lower().endswith(_BOTH) and _holds(path, _CRASHED)
 
 
 def _holds(path: Path, pattern: re.Pattern[bytes]) -> bool:

@@ -364,7 +364,12 @@ def lost_attempt(asked: WatchRequest) -> LostAttempt | None:
     chain = [each.record for each in attempts_of(last.folder)] or [last]
     argv = _started(asked.argv, chain[0], last)
     script = script_of([*argv], last.folder) if argv else None
-    if not argv or script is None or _is_newer(script, last.folder):
+    if not argv or script is None:
+        return None
+    try:
+        if script.stat().st_mtime > os.stat(last.folder / SAMPLES).st_mtime:
+            return None
+    except OSError:
         return None
     deaths = tuple(RunDeath(each.phase, each.step or 0, settings_of(each.folder)) for each in chain[:-1])
     place = asked.folder.with_name(last.folder.name)
@@ -393,9 +398,3 @@ def _is_written(record: ListedRecord) -> bool:
             return True
         time.sleep(0.1)
     return False
-
-
-def _is_newer(script: Path, record: Path) -> bool:
-    with suppress(OSError):
-        return script.stat().st_mtime > os.stat(record / SAMPLES).st_mtime
-    return True

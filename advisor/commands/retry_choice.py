@@ -92,7 +92,9 @@ def choose(
         return NoRetry(No.NOT_PROVEN)
     if len(before) > rules.most:
         return NoRetry(No.SPENT)
-    if len(before) > 1 and _grows(state):
+    grown = [state.situation.facts.get(name) for name in ("host.grows", "gpu.grows")] if state.situation else []
+    leaks = any(fact is not None and fact.value is True for fact in grown)  # by the log; else by the record
+    if len(before) > 1 and (leaks or (state.measured is not None and state.measured.grown)):
         return NoRetry(No.LEAK)
     if state.launch is None or state.situation is None or not state.run.framework or state.run.framework == "unknown":
         return NoRetry(No.NO_SCRIPT)
@@ -114,13 +116,6 @@ def choose(
     if made.refused or not made.rewrites:
         return NoRetry(No.NOT_EXACT, made.refused)
     return Retry(state, made, checkpoint)
-
-
-def _grows(state: State) -> bool:
-    """Whether record or log show that memory rises from step to step."""
-    facts = [state.situation.facts.get(name) for name in ("host.grows", "gpu.grows")] if state.situation else []
-    measured = state.measured is not None and bool(state.measured.grown)
-    return measured or any(fact is not None and fact.value is True for fact in facts)
 
 
 def _refused_plan(state: State, left_out: Sequence[No], before: Sequence[RunDeath]) -> NoRetry | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +130,13 @@ def _entries(file: YamlFile, name: Path) -> list[KnowledgeEntry]:
         values = typed(file, several)
         return [KnowledgeEntry(kind, id_of(value), value, file, (index,)) for index, value in enumerate(values)]
     if str(name) == "decision_tree.yaml":
-        return list(_of_tree(typed(file, TreePart), file))
+        tree = typed(file, TreePart)
+        parts: list[tuple[EntryKind, Sequence[Any]]] = [("question", tree.questions), ("cause", tree.causes)]
+        parts.append(("sharding", tree.sharding))
+        return [KnowledgeEntry("tree", "start", tree.start, file, ("start",)), *_listed(file, parts)]
     if str(name) == "signatures.yaml":
-        return list(_of_lines(typed(file, LinesPart), file))
+        lines = typed(file, LinesPart)
+        return [KnowledgeEntry("lines", "lines", lines, file), *_listed(file, [("signature", lines.signatures)])]
     if str(name) in _RECORDS:
         return []
     lists = (f"{one}.yaml" for one in LISTS)
@@ -140,20 +144,12 @@ def _entries(file: YamlFile, name: Path) -> list[KnowledgeEntry]:
     raise BadFile(1, say("no file of this name is read; files are {names}", names=listed(known)))
 
 
-def _of_tree(part: TreePart, file: YamlFile) -> Iterator[KnowledgeEntry]:
-    yield KnowledgeEntry("tree", "start", part.start, file, ("start",))
-    for number, question in enumerate(part.questions):
-        yield KnowledgeEntry("question", question.id, question, file, ("questions", number))
-    for number, cause in enumerate(part.causes):
-        yield KnowledgeEntry("cause", cause.id, cause, file, ("causes", number))
-    for number, sharding in enumerate(part.sharding):
-        yield KnowledgeEntry("sharding", sharding.id, sharding, file, ("sharding", number))
-
-
-def _of_lines(part: LinesPart, file: YamlFile) -> Iterator[KnowledgeEntry]:
-    yield KnowledgeEntry("lines", "lines", part, file)
-    for number, signature in enumerate(part.signatures):
-        yield KnowledgeEntry("signature", signature.id, signature, file, ("signatures", number))
+def _listed(file: YamlFile, parts: Iterable[tuple[EntryKind, Sequence[Any]]]) -> Iterator[KnowledgeEntry]:
+    """The entries of these lists of a file; a list goes by its kind in the plural, "sharding" has none."""
+    for kind, values in parts:
+        field = kind if kind == "sharding" else f"{kind}s"
+        for number, value in enumerate(values):
+            yield KnowledgeEntry(kind, value.id, value, file, (field, number))
 
 
 def id_of(value: Any) -> str:

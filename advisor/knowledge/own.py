@@ -70,9 +70,12 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
     frameworks = over("framework", ours.frameworks, lambda v: str(v.framework))
     lines = _lines_over(ours.signatures, entries, over("signature", ours.signatures.signatures))
     start = next((e.value for e in reversed(entries) if e.kind == "tree" and e.value), ours.tree.start)
+    digest = hashlib.sha256()
+    for entry in entries:
+        digest.update(msgspec.json.encode((entry.kind, entry.id, entry.value), enc_hook=encode))
     return msgspec.structs.replace(
         ours,
-        digest=f"{ours.digest}+{_digest(entries)}",
+        digest=f"{ours.digest}+{digest.hexdigest()[:12]}",
         frameworks=frameworks,
         cases=over("case", ours.cases),
         **{name: over(kind, getattr(ours, name)) for name, (kind, _) in LISTS.items()},
@@ -127,10 +130,3 @@ def _theirs(entry: KnowledgeEntry, source: str) -> str:
     if source.startswith("http"):
         return say("{link} ({whose})", link=source, whose=file)
     return say("{whose}: {source}", whose=file, source=source)
-
-
-def _digest(entries: Sequence[KnowledgeEntry]) -> str:
-    digest = hashlib.sha256()
-    for entry in entries:
-        digest.update(msgspec.json.encode((entry.kind, entry.id, entry.value), enc_hook=encode))
-    return digest.hexdigest()[:12]

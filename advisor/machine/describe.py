@@ -239,13 +239,17 @@ def merge(
     """
     of_run = log is not None
     log = log or Machine()
-    description = _told_apart(description, log.gpu_bytes, known)
+    if (size := log.gpu_bytes) is not None:  # the cards of that size where their name leaves it open ("8xA100")
+        description = _with_cards(description, [of_size(card, size, known) for card in description.gpus])
     elsewhere = _ran_elsewhere(measured, description, of_run)
     here = replace(measured, gpus=(), host=Host()) if elsewhere else measured
     if elsewhere or log.nodes is not None:  # a box can count no node but itself
         here = replace(here, nodes=None)
     order = [description, log, here] if elsewhere else [description, here, log]
-    gpus_of = _sized_by(log, next((machine for machine in order if machine.gpus), Machine()), description)
+    gpus_of = next((machine for machine in order if machine.gpus), Machine())
+    if gpus_of is description and size is not None:  # of described cards of which nobody knows it
+        cards = (card if card.total_bytes else replace(card, total_bytes=size) for card in gpus_of.gpus)
+        gpus_of = replace(gpus_of, gpus=tuple(cards))
     host = _merged_host([machine.host for machine in order])
     return Machine(
         nodes=next((machine.nodes for machine in order if machine.nodes is not None), None),
@@ -267,13 +271,6 @@ def merge(
     )
 
 
-def _told_apart(description: Machine, size: int | None, known: Sequence[KnownGpu]) -> Machine:
-    """The description, with cards of the size that the log prints where their name leaves it open ("8xA100")."""
-    if size is None:
-        return description
-    return _with_cards(description, [of_size(card, size, known) for card in description.gpus])
-
-
 def with_room(machine: Machine, needed: int, known: Sequence[KnownGpu]) -> Machine:
     """The machine, with cards of more than `needed` bytes where their name leaves the size open; itself elsewhere."""
     cards = [roomier(card, needed, known) for card in machine.gpus]
@@ -289,14 +286,6 @@ def _with_cards(machine: Machine, cards: Sequence[Gpu]) -> Machine:
     problems = [problem for problem in machine.problems if problem not in before or problem in now]
     more = [problem for problem in now if problem not in problems]
     return replace(machine, gpus=tuple(cards), problems=(*problems, *more))
-
-
-def _sized_by(log: Machine, machine: Machine, description: Machine) -> Machine:
-    """The machine, with the capacity that the log prints for described cards of which nobody knows it."""
-    if machine is not description or log.gpu_bytes is None:
-        return machine
-    size = log.gpu_bytes
-    return replace(machine, gpus=tuple(g if g.total_bytes else replace(g, total_bytes=size) for g in machine.gpus))
 
 
 def _strangers(description: Machine, log: Machine) -> list[str]:

@@ -22,7 +22,11 @@ def to_json(machine: Machine) -> dict[str, Any]:
     """The contract's `machine` block with details; every value is plain JSON, unknown is null."""
     return {
         "nodes": machine.nodes,
-        "gpus": [_gpu_to_json(gpu) for gpu in machine.gpus],
+        "gpus": [
+            {**_plain(gpu), "processes": processes, "usable_bytes": gpu.usable_bytes, "throttle": list(gpu.throttle)}
+            for gpu in machine.gpus
+            for processes in [None if gpu.processes is None else [_plain(process) for process in gpu.processes]]
+        ],
         "host": _plain(machine.host),
         "libraries": dict(sorted(machine.libraries.items())),
         "environment": machine.environment,
@@ -32,13 +36,6 @@ def to_json(machine: Machine) -> dict[str, Any]:
         **({"name": machine.name} if machine.name else {}),
         **({"members": [to_json(member) for member in machine.members]} if machine.members else {}),
     }
-
-
-def _gpu_to_json(gpu: Gpu) -> dict[str, Any]:
-    shown = {**_plain(gpu), "usable_bytes": gpu.usable_bytes, "throttle": list(gpu.throttle)}
-    if gpu.processes is not None:
-        shown["processes"] = [_plain(process) for process in gpu.processes]
-    return shown
 
 
 def _plain(noun: Host | Gpu | GpuProcess) -> dict[str, Any]:
@@ -80,15 +77,12 @@ def _gpu(entry: object, place: int) -> Gpu:
     processes = stated.get("processes")
     if processes is not None:
         listed = _list(processes, where)
-        read["processes"] = tuple(_process(one, f"{where}.processes") for one in listed)
+        inside = f"{where}.processes"
+        told = [_stated_fields(GpuProcess, _mapping(one, inside), inside + ".") for one in listed]
+        read["processes"] = tuple(GpuProcess(**{**one, "pid": one["pid"] or 0}) for one in told)
     throttle = tuple(_text(entry, f"{where}.throttle") for entry in _list(stated.get("throttle"), where))
     index = place if read["index"] is None else read["index"]
     return Gpu(**{**read, "index": index, "name": read["name"] or f"GPU {place}", "throttle": throttle})
-
-
-def _process(entry: object, where: str) -> GpuProcess:
-    stated = _stated_fields(GpuProcess, _mapping(entry, where), where + ".")
-    return GpuProcess(**{**stated, "pid": stated["pid"] or 0})
 
 
 def _stated_fields(noun: type, stated: Mapping[str, object], where: str) -> dict[str, Any]:

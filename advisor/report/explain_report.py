@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from advisor.diagnosis.cases import situation_words
 from advisor.knowledge.schema import (
     Advisory,
-    Answer,
     Case,
     Cause,
     Framework,
@@ -16,7 +16,6 @@ from advisor.knowledge.schema import (
     Knowledge,
     Question,
     Remedy,
-    RemedyEvidence,
     SettingFact,
     Signature,
 )
@@ -88,35 +87,19 @@ class UnknownIdError(Exception):
 def explain_report(knowledge: Knowledge, wanted: str) -> str:
     """Everything that goes by this id, in words, with sources. Raises UnknownIdError."""
     name = wanted.strip().lstrip("-+~")
-    found = list(_told_of(knowledge, name))
+    found = [line for lines in _told_of(knowledge, name) for line in ("", *lines)]
     if not found:
         raise UnknownIdError(wanted, _close(knowledge, name))
-    blocks: list[str] = []
-    for lines in found:
-        blocks += ["", *lines] if blocks else lines
-    return join(blocks)
+    return join(found[1:])
 
 
 def all_ids(knowledge: Knowledge) -> list[str]:
-    ids = {entry.id for group in _groups(knowledge) for entry in group}
+    tree, signatures = knowledge.tree, knowledge.signatures.signatures
+    groups: list[Sequence[Any]] = [knowledge.knobs, knowledge.remedies, knowledge.advisories, knowledge.cases]
+    ids = {entry.id for group in (*groups, signatures, tree.questions, tree.causes) for entry in group}
     for framework in knowledge.frameworks:
         ids |= {framework.framework, *framework.settings, *framework.environment, *framework.renamed}
     return sorted(ids)
-
-
-def _groups(
-    knowledge: Knowledge,
-) -> tuple[tuple[KnobFact | Remedy | Advisory | Case | Signature | Question | Cause, ...], ...]:
-    tree, signatures = knowledge.tree, knowledge.signatures.signatures
-    return (
-        knowledge.knobs,
-        knowledge.remedies,
-        knowledge.advisories,
-        knowledge.cases,
-        signatures,
-        tree.questions,
-        tree.causes,
-    )
 
 
 def _close(knowledge: Knowledge, name: str) -> tuple[str, ...]:
@@ -189,7 +172,10 @@ def _renamed(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
 
 def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
     lines = wrap(head)
-    lines += wrap(_carries(fact.knob) if fact.knob else _no_lever(fact), 2)
+    lever = say("known, but not a lever against memory shortage")
+    if any(moved != "none" for moved in fact.moves.values()):
+        lever = say("known, but no remedy changes it")
+    lines += wrap(_carries(fact.knob) if fact.knob else lever, 2)
     lines += wrap(say("unit: {unit}", unit=fact.unit) if fact.unit else "", 2) + wrap(_default(fact), 2)
     lines += wrap(say("exists in {eras}", eras=listed(fact.eras)) if fact.eras else "", 2)
     lines += wrap(say("since {version}", version=fact.since) if fact.since else "", 2)
@@ -230,13 +216,6 @@ def _effect(moved: str, kind: str) -> str:
 
 def _carries(knob: str) -> str:
     return say("carries the knob {knob}", knob=knob)
-
-
-def _no_lever(fact: SettingFact) -> str:
-    moving = any(moved != "none" for moved in fact.moves.values())
-    if moving:
-        return say("known, but no remedy changes it")
-    return say("known, but not a lever against memory shortage")
 
 
 def _default(fact: SettingFact) -> str:
@@ -290,15 +269,11 @@ def _remedy(remedy: Remedy) -> TextBlock:
     lines += wrap(say("costs: {costs}", costs=costs_of(remedy, None)), 2, 4)
     lines += wrap_each(remedy.caveats, 2, 4)
     lines += wrap(say("never for {what}", what=listed(remedy.never_for)) if remedy.never_for else "", 2, 4)
-    lines += wrap_each((_graded(evidence) for evidence in remedy.evidence), 2, 4)
+    for evidence in remedy.evidence:
+        told = {"case": evidence.case, "grade": GRADES[evidence.grade], "because": evidence.because}
+        why = say("case {case}: {grade}: {because}", **told)
+        lines += wrap(why if evidence.because else say("case {case}: {grade}", **told), 2, 4)
     return lines + _source(remedy.source)
-
-
-def _graded(evidence: RemedyEvidence) -> str:
-    told = {"case": evidence.case, "grade": GRADES[evidence.grade]}
-    if not evidence.because:
-        return say("case {case}: {grade}", **told)
-    return say("case {case}: {grade}: {because}", **told, because=evidence.because)
 
 
 def _signature(signature: Signature) -> TextBlock:
@@ -315,15 +290,11 @@ def _signature(signature: Signature) -> TextBlock:
 
 def _question(question: Question) -> TextBlock:
     lines = [*_named(say("{id}: a question", id=question.id), question.asks), *wrap(question.why, 2)]
-    lines += wrap_each((_leads(identifier, answer) for identifier, answer in question.answers.items()), 4, 6)
+    for identifier, answer in question.answers.items():
+        told = {"id": identifier, "title": answer.title, "next": answer.next, "cause": answer.leads_to}
+        onward = say("{id}: {title}; leads to the question {next}", **told)
+        lines += wrap(onward if answer.next else say("{id}: {title}; leads to the cause {cause}", **told), 4, 6)
     return lines + wrap(say("to find out: {how}", how=question.if_unknown), 2, 4)
-
-
-def _leads(identifier: str, answer: Answer) -> str:
-    told = {"id": identifier, "title": answer.title}
-    if answer.next:
-        return say("{id}: {title}; leads to the question {next}", **told, next=answer.next)
-    return say("{id}: {title}; leads to the cause {cause}", **told, cause=answer.leads_to)
 
 
 def _advisory(advisory: Advisory) -> TextBlock:
@@ -340,17 +311,13 @@ def _case(case: Case) -> TextBlock:
     lines = _named(say("{id}: a documented case ({grade})", id=case.id, grade=GRADES[case.grade]), case.title)
     facts = listed(situation_words(key, value) for key, value in case.situation.items())
     lines += wrap(say("situation: {facts}", facts=facts), 2, 4)
-    lines += wrap_each((_reported(key, _told(value)) for key, value in case.reported.items()), 2, 4)
+    for key, value in case.reported.items():  # a user's own case may have other keys
+        text = _REPORTED[key] if key in _REPORTED else f"reported, {key.replace('_', ' ')}: {{what}}"
+        lines += wrap(text.format(what=_told(value)), 2, 4)
     lines += wrap(case.mechanism, 2)
     lines += wrap_each((say("told there, but not supported: {what}", what=told) for told in case.folklore), 2, 4)
     lines += wrap(say("remedies: {remedies}", remedies=listed(case.remedies)) if case.remedies else "", 2, 4)
     return lines + _source(case.source)
-
-
-def _reported(key: str, what: str) -> str:
-    if key in _REPORTED:
-        return _REPORTED[key].format(what=what)
-    return f"reported, {key.replace('_', ' ')}: {what}"  # a key that only a user's own case has
 
 
 def _told(value: object) -> str:

@@ -28,13 +28,16 @@ def sharding_section(run: Run, machine: Machine, crash: Crash | None = None) -> 
 
 
 def _row(group: RoleGroup) -> list[str]:
-    optimizer = show_gib(group.optimizer) if group.optimizer is not None else ""
+    weights, gradients, optimizer = (
+        show_gib(size) if size is not None else "" for size in (group.weights, group.gradients, group.optimizer)
+    )
     return [
         _ROLES[group.role],
         str(group.gpus),
         str(group.nodes),
         _over(group),
-        *(show_gib(size) if size is not None else "" for size in (group.weights, group.gradients)),
+        weights,
+        gradients,
         say("on the host") if group.steps_on_host else optimizer,
         show_gib(group.on_node) if group.on_node else "",
     ]

@@ -72,7 +72,8 @@ def _ticket(state: State) -> str:
     box = machine_line(state.machine, state.run.topology, state.crash.platform)
     lines += _said(say("Run: {run}", run=phrases.subject(state.run))) + _said(say("Box: {box}", box=box))
     for evidence in _told(state):
-        lines += _said(_quoted(evidence), 2)
+        place = f"{PurePath(evidence.file).name or 'log'}:{evidence.line}"
+        lines += _said(f"{place} {clean_line(evidence.text, QUOTED)}", 2)
     if state.diagnosis.cause:
         told = {"title": state.diagnosis.title, "basis": BASIS_TITLES[state.diagnosis.basis]}
         lines += _said(say("Likely cause: {title} ({basis})", **told))
@@ -94,11 +95,6 @@ def _told(state: State) -> list[Evidence]:
     telling = [one for one in state.crash.evidence if one.role in ("cause", "victim", "telemetry")]
     lines = {(one.file, one.line): one for one in reversed(telling)}
     return list(reversed(lines.values()))[:3]
-
-
-def _quoted(evidence: Evidence) -> str:
-    name = PurePath(evidence.file).name or "log"
-    return f"{name}:{evidence.line} {clean_line(evidence.text, QUOTED)}"
 
 
 def _changes(state: State) -> list[str]:

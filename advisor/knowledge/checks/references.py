@@ -21,7 +21,10 @@ def check_references(shelf: Shelf) -> Iterator[Finding]:
     for entry in shelf.of("cause"):
         yield from _cause(entry, shelf)
     for entry in shelf.of("remedy"):
-        yield from _remedy(entry, shelf)
+        remedy: Remedy = entry.value
+        yield from _missing(entry, [e.case for e in remedy.evidence], shelf.ids("case"), "case", "evidence")
+        known = shelf.ids("cause") | shelf.ids("signature")
+        yield from _missing(entry, remedy.never_for, known, "cause or crash line", "never_for")
     for entry in shelf.of("case"):
         yield from _missing(entry, entry.value.remedies, shelf.ids("remedy"), "remedy", "remedies")
     for entry in shelf.of("signature"):
@@ -92,13 +95,6 @@ def _cause(entry: KnowledgeEntry, shelf: Shelf) -> Iterator[Finding]:
         yield from found(entry, f"cause {cause.id}: {name} is both a remedy and folklore", "folklore")
 
 
-def _remedy(entry: KnowledgeEntry, shelf: Shelf) -> Iterator[Finding]:
-    remedy: Remedy = entry.value
-    yield from _missing(entry, [e.case for e in remedy.evidence], shelf.ids("case"), "case", "evidence")
-    known = shelf.ids("cause") | shelf.ids("signature")
-    yield from _missing(entry, remedy.never_for, known, "cause or crash line", "never_for")
-
-
 def _knobs(shelf: Shelf) -> Iterator[Finding]:
     knobs = shelf.ids("knob")
     for setting in settings(shelf):
@@ -156,7 +152,11 @@ def check_sources(shelf: Shelf) -> Iterator[Finding]:
     for setting in settings(shelf):
         if not setting.fact.source.strip():
             yield from setting.found("no source")
-    yield from _texts(shelf)
+    for kind, fields in _TEXTS.items():
+        for entry in shelf.of(kind):
+            for field, says in fields.items():
+                if not getattr(entry.value, field).strip():
+                    yield from found(entry, f"{kind} {entry.id} {says}", field)
 
 
 _TEXTS: dict[EntryKind, dict[str, str]] = {
@@ -174,11 +174,3 @@ _TEXTS: dict[EntryKind, dict[str, str]] = {
     "remedy": {"says": "has no 'says'", "costs": "has no 'costs'"},
 }
 """Kind of entry → its texts that must not be empty, and what one does where it is."""
-
-
-def _texts(shelf: Shelf) -> Iterator[Finding]:
-    for kind, fields in _TEXTS.items():
-        for entry in shelf.of(kind):
-            for field, says in fields.items():
-                if not getattr(entry.value, field).strip():
-                    yield from found(entry, f"{kind} {entry.id} {says}", field)
