@@ -211,8 +211,7 @@ def _by_launch(
 
 
 def _changed(before: Script, after: Script, output: str | None) -> list[tuple[Document, bytes]]:
-    """The files whose bytes differ, the script first (alone where none does). Raises Refusal where one file is asked
-    for and several are."""
+    """The files whose bytes differ, the script first. Raises Refusal where one file is asked for and several are."""
     new = {document.path: document.data for document in after.documents}
     found = [(document, new.get(document.path, document.data)) for document in before.documents]
     changed = [(document, data) for document, data in found if data != document.data]

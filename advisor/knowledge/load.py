@@ -35,8 +35,7 @@ def open_knowledge(own: Sequence[Path] = ()) -> Knowledge:
 
 
 def load_knowledge(language: str = "") -> Knowledge:
-    """All of knowledge/, typed, in `language` (or the one spoken). Raises KnowledgeError where a file is missing or
-    says what the schema does not know."""
+    """All of knowledge/, typed, in `language` (or the one spoken). Raises KnowledgeError where a file is wrong."""
     return _loaded(knowledge_folder(), language or spoken())
 
 

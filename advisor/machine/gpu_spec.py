@@ -338,8 +338,7 @@ def left_open(card: Gpu, gpus: Sequence[KnownGpu]) -> Gpu:
 
 
 def roomier(card: Gpu, needed: int, gpus: Sequence[KnownGpu]) -> Gpu:
-    """The card whose size was assumed, of those that its name may mean the smallest that has more than `needed` bytes;
-    as it is where it has that, or none has."""
+    """The card whose size was assumed, as the smallest of its name with more than `needed` bytes, if there is one."""
     alike = _candidates(card.name.split("-")[0], gpus) if card.problem and card.total_bytes else []
     larger = [one for one in alike if one.total_bytes > needed]
     if not larger or (card.total_bytes or 0) > needed:

@@ -268,8 +268,7 @@ class NvmlReader:
         )
 
     def _memory(self, handle: Any) -> tuple[int, int | None, int | None] | Refused | None:
-        """(total, used, reserved) in bytes; v2 is asked first, since v1 counts the driver's reserve as used. None: no
-        card is like that."""
+        """(total, used, reserved) in bytes, None: no card is so; v2 first, since v1 counts the reserve as used."""
         version = getattr(self.nvml, "nvmlMemory_v2", None)
         if version is not None:
             newer = query(self.nvml, "nvmlDeviceGetMemoryInfo", handle, version=version)

@@ -54,8 +54,7 @@ def elements_window(tried: int, width: int) -> tuple[int, int]:
 
 
 def lost_to_segments(inputs: Inputs, kept: int) -> Cell:
-    """Bytes lost to segments while base weights, adapters and `kept` bytes of layer inputs are on the GPU, where every
-    tensor of a run is known."""
+    """Bytes lost to segments beside base weights, adapters and `kept` bytes of layer inputs, all tensors known."""
     parts = [
         in_bytes("behind weight matrices", rounding_loss(inputs.shape), basis="estimated"),
         c.LOST_OF_INPUTS * in_bytes("of layer inputs", kept),

@@ -57,8 +57,7 @@ _MOST_ROWS = 64
 ROUND = 512
 """Tokens: lengths and budgets are multiples of it, or of a larger power of two."""
 _SELDOM = 64
-"""How many times the numbers of tokens that print alike a round number's step has to be: by chance one size in so many
-has one among them."""
+"""Times the counts of tokens that print alike: so large a round number's step has to be, not to be met by chance."""
 _CUT = 64
 """Ranks among which a flat buffer of the whole model may be cut (judgement)."""
 _CUT_NEAR = 0.003
@@ -228,8 +227,7 @@ def completes(crash: Crash, parameters: float) -> int:
 
 
 def candidates(run: Run, shape: ModelShape, by_row: bool = False) -> list[Candidate]:
-    """Every tensor of this run that is large enough to fail alone, without duplicates. `by_row`: logits are taken row
-    by row."""
+    """Every tensor of this run that is large enough to fail alone, once. `by_row`: logits are taken row by row."""
     assumed = Assumptions()
     passes: list[tuple[Pass, Phase, str]] = [
         (update_pass(run, assumed), "actor_update", mark("update")),
@@ -405,8 +403,7 @@ def _host_candidates(run: Run, shape: ModelShape) -> Iterator[Candidate]:
 
 
 def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase, by_row: bool) -> tuple[Match, ...]:
-    """The token counts at which logits of this model have that size; those that a pass, or a row, may hold come
-    first."""
+    """The token counts at which logits have that size; those that a pass, or a row, may hold come first."""
     assumed = Assumptions()
     step = scoring_pass(run, assumed) if phase == "log_prob" else update_pass(run, assumed)
     by_row, step = by_row and step.padded, _row_of(step) if by_row else step
@@ -442,8 +439,7 @@ def _is_round(least: int, most: int) -> bool:
 
 
 def _heads_of_known(tried: int, crash: Crash) -> Iterator[Match]:
-    """The embedding or head of a known model that has this size, where the failing line makes weights or the model
-    would be complete on this card with it."""
+    """The embedding or head of a known model of this size, where weights failed or would complete it on this card."""
     told = made(crash.failing)
     if tried < LEAST_WEIGHTS or told == "logits":
         return

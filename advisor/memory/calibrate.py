@@ -139,8 +139,7 @@ Fields = Mapping[str, int | float | str]
 
 
 def needed_on_gpu(fields: Fields) -> Amount | None:
-    """Bytes of a card that were needed when it ran out: in use and asked for; None where no message tells. Much that
-    torch held without giving it out was not needed: it lay in pieces."""
+    """Bytes of a card in use and asked for when it ran out, without what lay in pieces; None where no message tells."""
     total, free, tried = (fields.get(name) for name in ("total_bytes", "free_bytes", "tried_bytes"))
     if isinstance(total, int) and isinstance(free, int) and isinstance(tried, int) and free <= tried:
         needed = _read(mark("of the card"), total) - _read(mark("free"), free) + _read(mark("asked for"), tried)

@@ -99,8 +99,7 @@ Bounds = tuple[tuple[float, float], tuple[float, float]]
 
 
 class Note(Struct, frozen=True, gc=False):
-    """Words beside a formula that are no arithmetic, said when they are read. Fields are words, numbers, Amounts or
-    other notes."""
+    """Words beside a formula, said when they are read. Fields are words, numbers, Amounts or other notes."""
 
     text: str
     fields: tuple[tuple[str, object], ...] = ()
@@ -284,8 +283,7 @@ class PhaseSum(Struct, frozen=True, gc=False):
 
     @property
     def by_data(self) -> tuple[int, int]:
-        """Bytes where the run's data are as small as they may be, and where they are as large; the formulas right. What
-        was measured was measured with its data."""
+        """Bytes where the run's data are as small as they may be, and as large; what was measured had its own data."""
         if self.measured:
             return self.expected, self.expected
         return _by_data(self.cells)

@@ -339,8 +339,7 @@ def _finding(reason: Reason, now: PhaseSum, capacity: int, walls: Walls, run: Ru
 
 
 def rows_that_fill(now: PhaseSum, capacity: int) -> int:
-    """Tokens of a row on average with which the phase takes `capacity` bytes, beyond its cap, too; 0 where no row
-    does."""
+    """Tokens of a row on average with which the phase takes `capacity` bytes, beyond its cap, too; 0: none does."""
     least, most = now.by_data
     if now.rows is None or most <= least:
         return 0

@@ -85,8 +85,7 @@ def _paged_out(inputs: Inputs) -> list[Cell]:
 
 
 def states_on_node(inputs: Inputs, role: TrainedRole | Literal["reference"]) -> int:
-    """Bytes of one role's states that one of its nodes holds while engines generate: what rests, or always lives there.
-    `inputs`: those of the role (`Inputs.of`)."""
+    """Bytes of one role's states (`inputs`: of the role) on one of its nodes while engines generate, resting or not."""
     return total(_reference(inputs) if role == "reference" else _states(inputs, role, "rollout_generate"))
 
 

@@ -13,6 +13,7 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Mechanics
 from advisor.language import listed, mark, say
 from advisor.machine.inventory import Machine
+from advisor.memory import constants as c
 from advisor.memory.amount import Amount, Unit, as_amount, in_bytes, quantity
 from advisor.memory.batches import (
     LONGEST_ROW,
@@ -27,14 +28,6 @@ from advisor.memory.batches import (
     unread_rows,
     update_pass,
     usual_longest,
-)
-from advisor.memory.constants import (
-    ASSUMED_RANK,
-    ASSUMED_SHARE,
-    BF16,
-    GPU_CONTEXT,
-    SAME_GPU,
-    USUAL_RANK,
 )
 from advisor.memory.megatron import Split, expert_parameters, split_of
 from advisor.memory.parameters import (
@@ -55,8 +48,7 @@ from advisor.words import Basis, weakest
 
 SHARE = "rollout.memory_share"
 per_ledger = lru_cache(maxsize=64)
-"""Keeps what a formula gave for the last inputs, which are compared by identity: a cell stands in several phases, so
-what is given is not to be changed."""
+"""Keeps what a formula gave for the last inputs, compared by identity; shared by phases, so not to be changed."""
 _STATE_FIELDS = {
     "weights": ("weight_bytes",),
     "gradients": ("gradient_bytes",),
@@ -100,7 +92,7 @@ class Inputs(Struct, frozen=True, eq=False):
     """False: the DeepSpeed file that says the stage could not be read, so `stage` is a guess."""
     split: Split | None = None
     """Megatron's shares; None: another trainer, or no parallel size is known."""
-    gpu_context: int = GPU_CONTEXT
+    gpu_context: int = c.GPU_CONTEXT
     """Bytes of a CUDA context on this card."""
     evaluation: Pass | None = None
     """The pass that scores an evaluation batch; None: nothing is evaluated, or only by a rollout."""
@@ -159,7 +151,7 @@ class Inputs(Struct, frozen=True, eq=False):
     def by_tensor(self) -> bool:
         """Whether layers are counted tensor by tensor: LoRA in fp32 on a half-precision base under autocast. DeepSpeed
         casts the adapters with the model."""
-        casts = self.mechanics.adapter_casts and self.trainer == "ddp" and self.per.weights <= BF16
+        casts = self.mechanics.adapter_casts and self.trainer == "ddp" and self.per.weights <= c.BF16
         return casts and self.adapters > 0
 
     @property
@@ -321,7 +313,7 @@ def unread_parts(run: Run) -> tuple[Knob, ...]:
 def gpu_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
     """Bytes of one GPU (None: unknown), and what does not go together: the GPU that the run died on counts."""
     known, printed = machine.gpu_bytes, crash.gpu_total_bytes if crash is not None else None
-    if known is None or printed is None or abs(known - printed) <= SAME_GPU * printed:
+    if known is None or printed is None or abs(known - printed) <= c.SAME_GPU * printed:
         return known or printed, ()
     doubt = say(
         "The log's card has {printed}, the machine's {known}: memory is counted for the card of the log, on which the "
@@ -399,7 +391,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         assumed=tuple(assumed.said),
         stage_known=not guessed,
         split=split,
-        gpu_context=_contexts().get(_plain(machine.usable[0].name), GPU_CONTEXT) if machine.gpus else GPU_CONTEXT,
+        gpu_context=_contexts().get(_plain(machine.usable[0].name), c.GPU_CONTEXT) if machine.gpus else c.GPU_CONTEXT,
         assumed_mechanics=frozenset(run.assumed_mechanics),
         ran_out=crash is not None and crash.memory == "gpu",
     )
@@ -450,7 +442,7 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
     engine = has_engine(run)
     if engine and run.number(SHARE) is None:
         share = run.knobs.get(SHARE)
-        told = {"share": ASSUMED_SHARE, "key": share.key if share is not None else ""}
+        told = {"share": c.ASSUMED_SHARE, "key": share.key if share is not None else ""}
         assumed.note(
             say("{key} could not be read: the engine's share of the card is taken as {share}, vLLM's own", **told)
             if share is not None and share.unread
@@ -458,7 +450,7 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
         )
     _note_limits(run, trainer, assumed)
     if is_low_rank(str(run.value("actor.optimizer") or "").lower()) and not run.number("actor.projection_rank"):
-        assumed.note(say("rank {rank} of the optimizer's projections", rank=USUAL_RANK))
+        assumed.note(say("rank {rank} of the optimizer's projections", rank=c.USUAL_RANK))
 
 
 def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
@@ -468,9 +460,9 @@ def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
     if full is True or (full is None and not rank):
         return 0
     if not rank:
-        assumed.note(say("LoRA rank {rank}", rank=ASSUMED_RANK))
+        assumed.note(say("LoRA rank {rank}", rank=c.ASSUMED_RANK))
     targets = targets_of(run, experts_are_linear=run.mechanics.experts_are_linear)
-    return adapter_parameters(shape, rank or ASSUMED_RANK, targets)
+    return adapter_parameters(shape, rank or c.ASSUMED_RANK, targets)
 
 
 @lru_cache(maxsize=1)

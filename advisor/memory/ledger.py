@@ -68,8 +68,7 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
 
 
 def certainty(ledger: Ledger, place: Place, phase: Phase, before: Ledger | None = None) -> Basis:
-    """How sure a phase's sum is, or with `before` what differs from there: as the least sure of what settings decide in
-    it."""
+    """How sure a phase's sum, or what differs from `before`, is: as the least sure of what settings decide in it."""
     now, then = (
         {(one.owner, one.expected, one.low, one.high): one.basis for one in found.cells if one.owner in COUNTED}
         if each is not None and (found := each.phase(place, phase)) is not None

@@ -7,17 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from advisor.memory.constants import (
-    ADAFACTOR_STEP_BYTES,
-    BF16,
-    FP32,
-    FUSED_BY_TORCH,
-    FUSED_BY_TRANSFORMERS,
-    KAHAN_MOMENT_BYTES,
-    MOMENT_BYTES_8BIT,
-    NF4_BYTES,
-    USUAL_RANK,
-)
+from advisor.memory import constants as c
 from advisor.rules.functions import version_in
 from advisor.run.run import ModelShape, Run
 
@@ -57,7 +47,7 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
     master, moments, extra = mechanics.master_bytes, mechanics.moment_bytes, mechanics.step_extra_bytes
     if trainer in ("fsdp", "ddp"):
         if precision:
-            weights = float(BF16 if precision in _HALF else FP32)
+            weights = float(c.BF16 if precision in _HALF else c.FP32)
         if precision or trainer != mechanics.trainer:
             gradients, master, moments = weights, 0.0, 2 * weights
             extra = weights if extra else 0.0
@@ -68,10 +58,10 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
     moments, extra = states_of(name, moments, extra)
     by_matrix = name == "adafactor"
     if by_matrix and trainer in ("fsdp", "ddp"):
-        extra = ADAFACTOR_STEP_BYTES + (2 * FP32 if weights < FP32 else 0)
+        extra = c.ADAFACTOR_STEP_BYTES + (2 * c.FP32 if weights < c.FP32 else 0)
     low_rank = is_low_rank(name) and run.model is not None
     if run.model is not None and low_rank:
-        rank = run.number("actor.projection_rank") or USUAL_RANK
+        rank = run.number("actor.projection_rank") or c.USUAL_RANK
         # A matrix of m x n has two moments of rank x the longer side, and a projection of rank x the shorter one, which
         # weighs half as much; together no more than two of rank x (m + n). Embedding and head are not projected.
         projected = adapter_parameters(run.model, rank, (*ATTENTION, *MLP))
@@ -93,15 +83,15 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
 def _said(run: Run, knob: str, usual: float) -> float:
     """Bytes of the precision that a knob names, as "bf16"; the usual ones where it names none."""
     said = str(run.value(knob) or "").lower().removeprefix("torch.")
-    return usual if not said else float(BF16 if said in _HALF else FP32)
+    return usual if not said else float(c.BF16 if said in _HALF else c.FP32)
 
 
 def _usual_optimizer(run: Run) -> str:
     """transformers' default where the versions are known to make it the fused one; "" elsewhere (foreach AdamW)."""
     torch, transformers = run.libraries.get("torch"), run.libraries.get("transformers")
-    if not run.mechanics.transformers_optimizer or torch is None or not version_in(FUSED_BY_TORCH, torch):
+    if not run.mechanics.transformers_optimizer or torch is None or not version_in(c.FUSED_BY_TORCH, torch):
         return ""
-    known = transformers is None or version_in(FUSED_BY_TRANSFORMERS, transformers)
+    known = transformers is None or version_in(c.FUSED_BY_TRANSFORMERS, transformers)
     return "adamw_torch_fused" if known else ""
 
 
@@ -111,7 +101,9 @@ def _quantised(run: Run, weights: float) -> float:
     if not bits or bits >= 16 or shape is None:
         return weights
     rest = embedding_parameters(shape) / shape.parameters
-    return rest * (FP32 if run.mechanics.kbit_prepared else BF16) + (1 - rest) * (NF4_BYTES if bits <= 4 else bits / 8)
+    return rest * (c.FP32 if run.mechanics.kbit_prepared else c.BF16) + (1 - rest) * (
+        c.NF4_BYTES if bits <= 4 else bits / 8
+    )
 
 
 def embedding_parameters(shape: ModelShape) -> int:
@@ -129,9 +121,9 @@ def states_of(name: str, moments: float, extra: float) -> tuple[float, float]:
     states are a byte each (bitsandbytes); Lion, and in effect Adam-mini, have one moment where Adam has two."""
     lion = "lion" in name or "adam_mini" in name
     if "8bit" in name:
-        return MOMENT_BYTES_8BIT / (2 if lion else 1), 0.0
+        return c.MOMENT_BYTES_8BIT / (2 if lion else 1), 0.0
     if name in _KAHAN:
-        return KAHAN_MOMENT_BYTES, extra
+        return c.KAHAN_MOMENT_BYTES, extra
     if name in _NO_MOMENTS:
         return 0.0, extra if name == "sgd" else 0.0
     return moments / (2 if lion else 1), 0.0 if "fused" in name or lion else extra

@@ -352,8 +352,7 @@ def _question(overrides: Overrides | None, fixed: bool, knobs: Mapping[str, Knob
 
 
 def _with_ray_wall(ledger: Ledger, built: BuiltRun, crash: Crash) -> Ledger:
-    """Where Ray runs the job, its threshold is the wall, not the end of the RAM; the one that it printed, before a
-    change sets another."""
+    """Where Ray runs the job, its threshold (printed, or as a change sets it) is the wall, not the end of the RAM."""
     printed = printed_threshold(crash)
     if ledger.host_limit is None or not (printed or built.natives.carriers("host.ray_memory_threshold")):
         return ledger
@@ -362,8 +361,7 @@ def _with_ray_wall(ledger: Ledger, built: BuiltRun, crash: Crash) -> Ledger:
 
 
 def printed_threshold(crash: Crash) -> float | None:
-    """The part of the RAM from which Ray killed, by its message; where that names none, the part in use then, which
-    is no lower."""
+    """The part of the RAM from which Ray killed, by its message; else the part in use then, which is no lower."""
     fields = crash.evidence[0].fields if crash.verdict == "oom" and crash.evidence else {}
     threshold, in_use = (_part(fields.get(name)) for name in ("threshold", "fraction"))
     return threshold or (min(in_use, RAY_THRESHOLD) if in_use else None)

@@ -179,8 +179,7 @@ class Peak(Struct, frozen=True):
     """The phase went well from begin to end, often enough to have shown its peak; else it may need more."""
     predicted: int = 0
     engine: int | None = None
-    """Bytes of it that processes of a rollout engine held; None: no such process, or the engine lives in the trainer's.
-    """
+    """Bytes of it that a rollout engine's processes held; None: there are none, or it lives in the trainer's."""
     engine_predicted: int = 0
 
     @property

@@ -108,8 +108,7 @@ def _larger(run: Run, factor: int) -> Run:
 
 
 def _short(ledger: Ledger, place: Place, walls: Walls) -> tuple[int, Phase] | None:
-    """Bytes by which the fullest phase is over, and which; None where all have room, or nobody knows: most of it is
-    unexplained."""
+    """Bytes by which the fullest phase is over, and which; None where all have room, or most of it is unexplained."""
     capacity = capacity_of(ledger, place)
     if capacity is None:
         return None

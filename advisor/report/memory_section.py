@@ -80,8 +80,7 @@ def memory_section(state: State) -> list[str]:
 
 
 def _phases(state: State) -> list[str]:
-    """The phases that may have died, the fullest first, each with its largest owner; [] where one is known, or where
-    the count would be one of guesses."""
+    """The phases that may have died, the fullest first; [] where one is known, or the count would be one of guesses."""
     ledger, room = state.ledger, state.ledger.gpu_capacity
     if state.diagnosis.phase != "unknown" or state.diagnosis.memory != "gpu" or ledger.missing:
         return []

@@ -215,8 +215,7 @@ class AttemptTold(Struct, frozen=True):
 
 
 def attempts_of(folder: Path) -> tuple[AttemptTold, ...]:
-    """All attempts of the run that this record is one of, the first first; () where it is no attempt of several. They
-    lie in one folder, as `watch --retry` writes them."""
+    """All attempts of the run that this record is one of, the first first, out of one folder; () of a single one."""
     if not (folder / ATTEMPT).is_file():
         return ()
     try:
@@ -245,8 +244,7 @@ def _told(record: ListedRecord, chain: Sequence[ListedRecord]) -> AttemptTold:
 
 
 def joined(attempts: Sequence[AttemptTold]) -> Recording:
-    """The attempts as one record, with the time between them; a gauge of one name is one series. Raises RecordError,
-    OSError."""
+    """The attempts as one record; a gauge of one name is one series. Raises RecordError, OSError."""
     parts = [read_record(each.record.folder) for each in attempts]
     first = parts[0]
     whole = Recording(first.folder, first.began, command=first.command, end=parts[-1].end)
