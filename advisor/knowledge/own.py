@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -17,8 +17,6 @@ from advisor.knowledge.load import marked_by
 from advisor.knowledge.schema import LISTS, OWN_MARK, EntryKind, Framework, Knowledge, Signatures, Tree
 from advisor.language import say
 from advisor.rules.expression import encode
-
-T = TypeVar("T")
 
 
 def own_folders(given: Sequence[Path] = ()) -> tuple[Path, ...]:

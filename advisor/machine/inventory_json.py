@@ -12,7 +12,6 @@ from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.machine.libraries import normalised
 from advisor.words import Source
 
-SCHEMA = 1
 _MOST = 2**63
 _TEXT_LIMIT = 400
 _MOST_ENTRIES = 4096
