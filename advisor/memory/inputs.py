@@ -13,22 +13,9 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Mechanics
 from advisor.language import listed, mark, say
 from advisor.machine.inventory import Machine
+from advisor.memory import batches
 from advisor.memory import constants as c
 from advisor.memory.amount import Amount, Unit, as_amount, in_bytes, quantity
-from advisor.memory.batches import (
-    LONGEST_ROW,
-    Assumptions,
-    Pass,
-    critic_pass,
-    evaluation_pass,
-    row_lengths,
-    scoring_pass,
-    sequence_length,
-    unread_lengths,
-    unread_rows,
-    update_pass,
-    usual_longest,
-)
 from advisor.memory.megatron import Split, expert_parameters, split_of
 from advisor.memory.parameters import (
     Bytes,
@@ -83,9 +70,9 @@ class Inputs(Struct, frozen=True, eq=False):
     gpu_bytes: int | None
     ram_bytes: int | None
     has_engine: bool
-    update: Pass
-    scoring: Pass
-    critic: Pass
+    update: batches.Pass
+    scoring: batches.Pass
+    critic: batches.Pass
     basis: Basis
     assumed: tuple[str, ...]
     stage_known: bool = True
@@ -94,7 +81,7 @@ class Inputs(Struct, frozen=True, eq=False):
     """Megatron's shares; None: another trainer, or no parallel size is known."""
     gpu_context: int = c.GPU_CONTEXT
     """Bytes of a CUDA context on this card."""
-    evaluation: Pass | None = None
+    evaluation: batches.Pass | None = None
     """The pass that scores an evaluation batch; None: nothing is evaluated, or only by a rollout."""
     tensor: int = 1
     """GPUs that split every matrix of an FSDP trainer (Megatron's are in `split`)."""
@@ -214,7 +201,7 @@ class Inputs(Struct, frozen=True, eq=False):
         """The same for a role with a model, or a number of GPUs, that is not the actor's."""
         topology, own = self.run.topology, self.run.critic_model if role == "critic" else None
         if own is not None and own is not self.shape:
-            adapters = _adapters(self.run, own, Assumptions()) if self.adapters else 0
+            adapters = _adapters(self.run, own, batches.Assumptions()) if self.adapters else 0
             split = split_of(self.run, own) if self.split is not None else None
             return replace(self, shape=own, adapters=adapters, split=split).of(role)
         count = {"critic": topology.critic_gpus, "reference": topology.reference_gpus}.get(role)
@@ -304,10 +291,10 @@ def unread_parts(run: Run) -> tuple[Knob, ...]:
     rests: how long rows are, how many a pass has, the engine's share, the rank of adapters. A token budget bounds a
     pass however long its rows are."""
     bounded = run.is_on("actor.dynamic_batch") and run.number("actor.tokens_per_gpu")
-    lengths = () if bounded else unread_lengths(run)
+    lengths = () if bounded else batches.unread_lengths(run)
     names = (SHARE, "rollout.tensor_parallel") if has_engine(run) else ()
     others = (run.knobs[name] for name in (*names, "actor.lora_rank") if name in run.knobs and run.knobs[name].unread)
-    return tuple(dict.fromkeys((*lengths, *unread_rows(run), *others)))
+    return tuple(dict.fromkeys((*lengths, *batches.unread_rows(run), *others)))
 
 
 def gpu_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
@@ -328,7 +315,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     """Resolve the inputs. The model's shape must be known (see `missing_inputs`)."""
     if run.model is None:
         raise ValueError("the model's shape is unknown")
-    assumed = Assumptions()
+    assumed = batches.Assumptions()
     topology = run.topology
     trainer = trainer_of(run)
     stage = stage_of(run, trainer)
@@ -381,10 +368,10 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         gpu_bytes=capacity,
         ram_bytes=machine.host.total_bytes or machine.host.ceiling_bytes,
         has_engine=has_engine(run),
-        update=update_pass(run, assumed),
-        scoring=scoring_pass(run, assumed),
-        critic=critic_pass(run, assumed),
-        evaluation=evaluation_pass(run, assumed),
+        update=batches.update_pass(run, assumed),
+        scoring=batches.scoring_pass(run, assumed),
+        critic=batches.critic_pass(run, assumed),
+        evaluation=batches.evaluation_pass(run, assumed),
         tensor=tensor_ways(run) if trainer == "fsdp" else 1,
         stream=tensor_ways(run) if trainer == "fsdp" and splits else 1,
         basis=weakest(run.model.basis, "computed" if sure else "estimated"),
@@ -405,14 +392,14 @@ _LIKE: dict[Trainer, str] = {
 }
 
 
-def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
+def _note_limits(run: Run, trainer: Trainer, assumed: batches.Assumptions) -> None:
     """Kinds of runs whose readings this ledger was not shown to meet (docs/accuracy.md)."""
     if run.framework == "unknown":
         assumed.note(say(_LIKE[trainer]))
     if (run.number("actor.quantized_bits") or 16) < 16:
         assumed.note(say("a quantised base: counted from the libraries' code, compared with no reading"))
-    known = run.number("data.pack_tokens") or run.value(LONGEST_ROW)
-    if run.recipe.answers == "given" and not known and (rows := row_lengths(run)) is not None:
+    known = run.number("data.pack_tokens") or run.value(batches.LONGEST_ROW)
+    if run.recipe.answers == "given" and not known and (rows := batches.row_lengths(run)) is not None:
         assumed.note(
             say(
                 "rows of {names} have {mean:.0f} tokens on average and {longest:.0f} at the most, as is published of "
@@ -427,17 +414,17 @@ def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
             say(
                 "lengths of the data are not known: its longest row is taken as {part:.0%} of the cap (--max-row N "
                 "says what it is)",
-                part=usual_longest(run, sequence_length(run, Assumptions())[0]),
+                part=batches.usual_longest(run, batches.sequence_length(run, batches.Assumptions())[0]),
             )
         )
 
 
-def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
+def _note_guesses(run: Run, trainer: Trainer, assumed: batches.Assumptions) -> None:
     for knob in run.knobs.values():
         if knob.source == "assumed" and knob.value is not None:
             told = {"knob": knob.name, "value": knob.value, "note": knob.note}
             assumed.note(say("{knob} = {value} ({note})", **told) if knob.note else f"{knob.name} = {knob.value}")
-    for knob in unread_rows(run):
+    for knob in batches.unread_rows(run):
         assumed.note(say("{key} could not be read: the least that a pass can be is counted", key=knob.key))
     engine = has_engine(run)
     if engine and run.number(SHARE) is None:
@@ -453,7 +440,7 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
         assumed.note(say("rank {rank} of the optimizer's projections", rank=c.USUAL_RANK))
 
 
-def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
+def _adapters(run: Run, shape: ModelShape, assumed: batches.Assumptions) -> int:
     """LoRA parameters on all linear layers; 0 where all weights are trained."""
     rank = run.number("actor.lora_rank")
     full = run.value("actor.full_finetuning")

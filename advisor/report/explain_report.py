@@ -7,18 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.diagnosis.cases import situation_words
-from advisor.knowledge.schema import (
-    Advisory,
-    Case,
-    Cause,
-    Framework,
-    KnobFact,
-    Knowledge,
-    Question,
-    Remedy,
-    SettingFact,
-    Signature,
-)
+from advisor.knowledge import schema
 from advisor.language import Sayings, clauses, listed, say
 from advisor.plan.situation import costs_of
 from advisor.report.layout import join, wrap, wrap_each
@@ -84,7 +73,7 @@ class UnknownIdError(Exception):
         self.wanted, self.close = wanted, close
 
 
-def explain_report(knowledge: Knowledge, wanted: str) -> str:
+def explain_report(knowledge: schema.Knowledge, wanted: str) -> str:
     """Everything that goes by this id, in words, with sources. Raises UnknownIdError."""
     name = wanted.strip().lstrip("-+~")
     found = [line for lines in _told_of(knowledge, name) for line in ("", *lines)]
@@ -93,7 +82,7 @@ def explain_report(knowledge: Knowledge, wanted: str) -> str:
     return join(found[1:])
 
 
-def all_ids(knowledge: Knowledge) -> list[str]:
+def all_ids(knowledge: schema.Knowledge) -> list[str]:
     tree, signatures = knowledge.tree, knowledge.signatures.signatures
     groups: list[Sequence[Any]] = [knowledge.knobs, knowledge.remedies, knowledge.advisories, knowledge.cases]
     ids = {entry.id for group in (*groups, signatures, tree.questions, tree.causes) for entry in group}
@@ -102,7 +91,7 @@ def all_ids(knowledge: Knowledge) -> list[str]:
     return sorted(ids)
 
 
-def _close(knowledge: Knowledge, name: str) -> tuple[str, ...]:
+def _close(knowledge: schema.Knowledge, name: str) -> tuple[str, ...]:
     """Ids spelled alike, then those that contain the word or end in it (`micro_batch` finds every native key of it)."""
     ids = all_ids(knowledge)
     folded = {identifier.lower(): identifier for identifier in ids}
@@ -114,7 +103,7 @@ def _close(knowledge: Knowledge, name: str) -> tuple[str, ...]:
 TextBlock = list[str]
 
 
-def _told_of(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
+def _told_of(knowledge: schema.Knowledge, name: str) -> Iterator[TextBlock]:
     """A block of lines for each thing of this name."""
     tree = knowledge.tree
     yield from (_knob(knowledge, one) for one in knowledge.knobs if one.id == name)
@@ -129,7 +118,7 @@ def _told_of(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     yield from (_framework(one) for one in knowledge.frameworks if one.framework == name)
 
 
-def _knob(knowledge: Knowledge, knob: KnobFact) -> TextBlock:
+def _knob(knowledge: schema.Knowledge, knob: schema.KnobFact) -> TextBlock:
     title = say("{title} ({unit})", title=knob.title, unit=knob.unit)
     lines = [*_named(say("{id}: a knob", id=knob.id), title), *wrap(knob.says, 2)]
     carriers = [
@@ -148,7 +137,7 @@ def _named(head: str, title: str) -> TextBlock:
     return [*wrap(head), *wrap(title, 2)]
 
 
-def _settings(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
+def _settings(knowledge: schema.Knowledge, name: str) -> Iterator[TextBlock]:
     for framework in knowledge.frameworks:
         told = {"id": name, "framework": framework.title}
         if name in framework.settings:
@@ -158,7 +147,7 @@ def _settings(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
             yield _setting(framework, head, framework.environment[name])
 
 
-def _renamed(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
+def _renamed(knowledge: schema.Knowledge, name: str) -> Iterator[TextBlock]:
     for framework in knowledge.frameworks:
         older = {new: old for old, new in framework.renamed.items()}
         told = {"id": name, "framework": framework.title}
@@ -170,7 +159,7 @@ def _renamed(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
             yield wrap(say("{id}: in other versions of {framework} it was called {name}", **told, name=then))
 
 
-def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
+def _setting(framework: schema.Framework, head: str, fact: schema.SettingFact) -> TextBlock:
     lines = wrap(head)
     lever = say("known, but not a lever against memory shortage")
     if any(moved != "none" for moved in fact.moves.values()):
@@ -188,7 +177,7 @@ def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
     return lines + wrap(fact.caveat, 2) + _source(fact.source or framework.source)
 
 
-def _effects(fact: SettingFact) -> list[str]:
+def _effects(fact: schema.SettingFact) -> list[str]:
     """One clause an effect, with the phases that have it: "raising it lowers GPU memory in the actor update, …"."""
     phases: dict[str, list[str]] = {}
     for phase, moved in fact.moves.items():
@@ -218,7 +207,7 @@ def _carries(knob: str) -> str:
     return say("carries the knob {knob}", knob=knob)
 
 
-def _default(fact: SettingFact) -> str:
+def _default(fact: schema.SettingFact) -> str:
     """One value, or each value with the eras that have it: "false (v0.14, v0.15), true (otherwise)"."""
     if fact.default is None:
         return ""
@@ -231,13 +220,13 @@ def _default(fact: SettingFact) -> str:
     return say("default: {value}", value=told)
 
 
-def _value(fact: SettingFact, value: object) -> str:
+def _value(fact: schema.SettingFact, value: object) -> str:
     if value is None:
         return say("none")
     return str(value).lower() if fact.type in ("bool", "flag") else str(value)
 
 
-def _cause(knowledge: Knowledge, cause: Cause) -> TextBlock:
+def _cause(knowledge: schema.Knowledge, cause: schema.Cause) -> TextBlock:
     title = say("{title} ({memory})", title=cause.title, memory=MEMORY_TITLES[cause.memory])
     lines = [*_named(say("{id}: a cause", id=cause.id), title), *wrap(cause.explains, 2)]
     lines += wrap(say("proved by: {proof}", proof=cause.proof) if cause.proof else "", 2, 4)
@@ -248,7 +237,7 @@ def _cause(knowledge: Knowledge, cause: Cause) -> TextBlock:
     return lines + wrap(say("to record next time: {what}", what=later) if later else "", 2, 4)
 
 
-def _relieved(knowledge: Knowledge, cause: Cause) -> Iterator[str]:
+def _relieved(knowledge: schema.Knowledge, cause: schema.Cause) -> Iterator[str]:
     """Its remedies in its own order, by the phases that they relieve: those for every phase last."""
     phases = {remedy.id: remedy.phases for remedy in knowledge.remedies}
     for phase in PHASES:
@@ -260,7 +249,7 @@ def _relieved(knowledge: Knowledge, cause: Cause) -> Iterator[str]:
         yield say("relieved in every phase by {remedies}", remedies=listed(always))
 
 
-def _remedy(remedy: Remedy) -> TextBlock:
+def _remedy(remedy: schema.Remedy) -> TextBlock:
     phases = listed(PHASE_TITLES[phase] for phase in remedy.phases) or say("every phase")
     lines = _named(say("{id}: a remedy ({kind})", id=remedy.id, kind=KINDS[remedy.kind]), remedy.title)
     lines += wrap(say("changes the knob {knob}", knob=remedy.knob) if remedy.knob else "", 2)
@@ -276,7 +265,7 @@ def _remedy(remedy: Remedy) -> TextBlock:
     return lines + _source(remedy.source)
 
 
-def _signature(signature: Signature) -> TextBlock:
+def _signature(signature: schema.Signature) -> TextBlock:
     lines = [*_named(say("{id}: a crash line", id=signature.id), signature.title), *wrap(signature.says, 2)]
     verdict, memory = signature.verdict or say("nothing by itself"), MEMORY_TITLES[signature.memory]
     lines += wrap(say("proves: {verdict}, {memory}", verdict=verdict, memory=memory), 2, 4)
@@ -288,7 +277,7 @@ def _signature(signature: Signature) -> TextBlock:
     return lines + _source(signature.source)
 
 
-def _question(question: Question) -> TextBlock:
+def _question(question: schema.Question) -> TextBlock:
     lines = [*_named(say("{id}: a question", id=question.id), question.asks), *wrap(question.why, 2)]
     for identifier, answer in question.answers.items():
         told = {"id": identifier, "title": answer.title, "next": answer.next, "cause": answer.leads_to}
@@ -297,7 +286,7 @@ def _question(question: Question) -> TextBlock:
     return lines + wrap(say("to find out: {how}", how=question.if_unknown), 2, 4)
 
 
-def _advisory(advisory: Advisory) -> TextBlock:
+def _advisory(advisory: schema.Advisory) -> TextBlock:
     told = {"id": advisory.id, "library": advisory.library, "versions": advisory.versions}
     grade = GRADES[advisory.grade]
     lines = wrap(say("{id}: an advisory for {library} {versions} ({grade})", **told, grade=grade))
@@ -307,7 +296,7 @@ def _advisory(advisory: Advisory) -> TextBlock:
     return lines + _source(advisory.source)
 
 
-def _case(case: Case) -> TextBlock:
+def _case(case: schema.Case) -> TextBlock:
     lines = _named(say("{id}: a documented case ({grade})", id=case.id, grade=GRADES[case.grade]), case.title)
     facts = listed(situation_words(key, value) for key, value in case.situation.items())
     lines += wrap(say("situation: {facts}", facts=facts), 2, 4)
@@ -330,7 +319,7 @@ def _told(value: object) -> str:
     return clauses(items) if any("，" in item for item in items) else listed(items)
 
 
-def _framework(framework: Framework) -> TextBlock:
+def _framework(framework: schema.Framework) -> TextBlock:
     lines = _named(say("{id}: a framework", id=framework.framework), framework.title)
     eras = listed(dict.fromkeys(era.id for era in framework.eras))
     lines += wrap(say("eras: {eras}", eras=eras) if eras else "", 2, 4)
