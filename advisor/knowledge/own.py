@@ -89,18 +89,14 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
 
 
 def _lines_over(ours: Signatures, entries: Sequence[KnowledgeEntry], signatures: tuple[Any, ...]) -> Signatures:
+    """Their lists behind ours; before ours where the first that matches counts."""
     parts: list[LinesPart] = [entry.value for entry in entries if entry.kind == "lines"]
-    return msgspec.structs.replace(
-        ours,
-        signatures=signatures,
-        frames=(*ours.frames, *(rule for part in parts for rule in part.frames)),
-        progress=(*ours.progress, *(mark for part in parts for mark in part.progress)),
-        answers=(*(length for part in parts for length in part.answers), *ours.answers),
-        engine_figures=(*ours.engine_figures, *(figure for part in parts for figure in part.engine_figures)),
-        counts=(*(count for part in parts for count in part.counts), *ours.counts),
-        platforms=(*(mark for part in parts for mark in part.platforms), *ours.platforms),
-        versions=(*ours.versions, *(mark for part in parts for mark in part.versions)),
-    )
+    joined: dict[str, tuple[Any, ...]] = {}
+    for name in ("frames", "progress", "engine_figures", "versions", "answers", "counts", "platforms"):
+        theirs = [one for part in parts for one in getattr(part, name)]
+        first = name in ("answers", "counts", "platforms")
+        joined[name] = (*theirs, *getattr(ours, name)) if first else (*getattr(ours, name), *theirs)
+    return msgspec.structs.replace(ours, signatures=signatures, **joined)
 
 
 def _marked(entry: KnowledgeEntry) -> Any:

@@ -16,32 +16,11 @@ from advisor.words import NOW_AND_THEN, ONCE, Basis, Phase
 
 Place = Literal["gpu", "host"]
 Owner = Literal[
-    "weights",
-    "gradients",
-    "optimizer",
-    "gathered",
-    "activations",
-    "logits",
-    "reference",
-    "critic",
-    "engine_weights",
-    "kv_cache",
-    "engine_rest",
-    "context",
-    "buffers",
-    "fragmentation",
-    "offloaded_weights",
-    "offloaded_optimizer",
-    "offloaded_activations",
-    "engine_copy",
-    "processes",
-    "object_store",
-    "swap",
-    "loading",
-    "unexplained",
-    "driver",
+    "weights", "gradients", "optimizer", "gathered", "activations", "logits", "reference", "critic", "engine_weights",
+    "kv_cache", "engine_rest", "context", "buffers", "fragmentation", "offloaded_weights", "offloaded_optimizer",
+    "offloaded_activations", "engine_copy", "processes", "object_store", "swap", "loading", "unexplained", "driver",
     "checkpoint",
-]
+]  # fmt: skip
 OwnerGroup = Literal["states", "gathered", "batch", "models", "engine", "rest"]
 """The actor's own states; what is whole beside them; what a batch brings; other models; the rollout engine."""
 

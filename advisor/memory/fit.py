@@ -27,22 +27,9 @@ Standing = Literal["fits", "over", "engine", "lived_through", "set_aside"]
 Room = Literal["fits", "unsure", "tight", "over", "passed", "engine"]
 """What a phase leaves of its place: "tight" eats into the margin, of "unsure" the verdict says what it hangs on."""
 Reason = Literal[
-    "over",
-    "engine",
-    "gpus",
-    "high",
-    "lengths",
-    "near",
-    "shape",
-    "set_aside",
-    "inputs",
-    "capacity",
-    "phase",
-    "unexplained",
-    "contradicted",
-    "launch",
-    "unread",
-]
+    "over", "engine", "gpus", "high", "lengths", "near", "shape", "set_aside", "inputs", "capacity", "phase",
+    "unexplained", "contradicted", "launch", "unread",
+]  # fmt: skip
 """Why it does not fit (the first three), may not (the next five), or why nobody can say (the rest)."""
 
 _DOUBTS: dict[Reason, int] = {"unexplained": 0, "set_aside": 1}

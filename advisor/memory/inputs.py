@@ -47,6 +47,14 @@ _STATE_FIELDS = {
 }
 _TABLES = (("embed_tokens", "word_embeddings", "all-embedding"), ("lm_head", "output_layer"))
 """Names of the embedding and of the head among modules that are trained whole."""
+_CUT = (
+    *("heads", "kv_heads", "intermediate", "linear_key_width", "linear_value_width", "expert_intermediate"),
+    *("shared_intermediate", "vocab", "parameters", "vision_parameters"),
+)
+"""Of a model's shape, what tensor-parallel ranks of an FSDP trainer split."""
+_MOST_LAID = ("layers", "parameters", "vision_parameters", "global_layers", "wide_layers")
+_LEAST_LAID = ("linear_layers", "dense_layers", "shared_kv_layers", "shared_kv_globals")
+"""What of it the cards have parts of over which a process lays its model: the most that one has, and the least."""
 StateKind = Literal["weights", "gradients", "optimizer", "master", "paged", "step_extra", "reference"]
 
 
@@ -232,19 +240,7 @@ def of_rank(inputs: Inputs) -> Inputs:
 def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:
     """Heads, MLP, experts and vocabulary split `ways` ways, the stream whole; its parameters are those that FSDP then
     gathers (torch's ColwiseParallel and RowwiseParallel: every matrix has one dimension cut)."""
-    return replace(
-        shape,
-        heads=-(-shape.heads // ways),
-        kv_heads=-(-shape.kv_heads // ways),
-        intermediate=-(-shape.intermediate // ways),
-        linear_key_width=-(-shape.linear_key_width // ways),
-        linear_value_width=-(-shape.linear_value_width // ways),
-        expert_intermediate=-(-shape.expert_intermediate // ways),
-        shared_intermediate=-(-shape.shared_intermediate // ways),
-        vocab=-(-shape.vocab // ways),
-        parameters=-(-shape.parameters // ways),
-        vision_parameters=-(-shape.vision_parameters // ways),
-    )
+    return replace(shape, **{name: -(-getattr(shape, name) // ways) for name in _CUT})
 
 
 def laid_over(shape: ModelShape, gpus: int) -> ModelShape:
@@ -252,18 +248,10 @@ def laid_over(shape: ModelShape, gpus: int) -> ModelShape:
     balanced memory); its widths stay whole, and the logits are on one of them."""
     if gpus <= 1:
         return shape
-    return replace(
-        shape,
-        layers=-(-shape.layers // gpus),
-        linear_layers=shape.linear_layers // gpus,
-        dense_layers=shape.dense_layers // gpus,
-        parameters=-(-shape.parameters // gpus),
-        vision_parameters=-(-shape.vision_parameters // gpus),
-        global_layers=-(-shape.global_layers // gpus),
-        shared_kv_layers=shape.shared_kv_layers // gpus,
-        shared_kv_globals=shape.shared_kv_globals // gpus,
-        wide_layers=-(-shape.wide_layers // gpus),
-    )
+    sizes = {name: -(-getattr(shape, name) // gpus) for name in _MOST_LAID} | {
+        name: getattr(shape, name) // gpus for name in _LEAST_LAID
+    }
+    return replace(shape, **sizes)
 
 
 def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:

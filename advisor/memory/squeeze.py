@@ -16,12 +16,8 @@ from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
 OFFLOADS = (
-    "actor.param_offload",
-    "actor.optimizer_offload",
-    "actor.full_cpu_offload",
-    "reference.offload",
-    "critic.param_offload",
-    "critic.optimizer_offload",
+    *("actor.param_offload", "actor.optimizer_offload", "actor.full_cpu_offload"),
+    *("reference.offload", "critic.param_offload", "critic.optimizer_offload"),
 )
 """Knobs that move states from the card to host RAM."""
 _FACTORS = (2, 3, 4, 6, 8, 16)

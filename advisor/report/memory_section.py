@@ -37,16 +37,13 @@ def memory_section(state: State) -> list[str]:
     """
     plan, ledger = state.plan, state.ledger
     place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
-    if state.crash.verdict == "not_oom":
-        return []
-    if state.measured is None and (state.run.quoted or plan.fit.of_defaults or implausible(state.run, ledger)):
-        return []
-    if state.measured is None and place == "gpu" and refuted(ledger, state.ran):
-        return []
-    if state.measured is None and state.ran and state.crash.verdict == "unclear":  # a run of these sums did steps
-        return []
-    if state.measured is not None:
+    if state.measured is not None and state.crash.verdict != "not_oom":
         return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
+    if state.crash.verdict == "not_oom" or state.run.quoted or plan.fit.of_defaults or implausible(state.run, ledger):
+        return []
+    # a run of these sums did steps
+    if (place == "gpu" and refuted(ledger, state.ran)) or (state.ran and state.crash.verdict == "unclear"):
+        return []
     short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")
     died: Phase = state.situation.fullest if state.situation is not None and place == "host" else state.diagnosis.phase
     room, load = capacity_of(ledger, place), ledger.phase(place, "model_load")

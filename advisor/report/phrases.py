@@ -24,13 +24,7 @@ from advisor.memory.fit import (
 from advisor.memory.fit_clause import finding_clause
 from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import NotProposed, Plan
-from advisor.report.step_words import change_line as change_line
-from advisor.report.step_words import largest_saving as largest_saving
-from advisor.report.step_words import place_of as place_of
-from advisor.report.step_words import results_word as results_word
-from advisor.report.step_words import saves_word as saves_word
-from advisor.report.step_words import savings as savings
-from advisor.report.step_words import trade_words as trade_words
+from advisor.report.step_words import *  # noqa: F403 - the words of a step go by this module
 from advisor.run.run import Run, Topology
 from advisor.units import show_bytes, show_gib, show_params
 from advisor.words import (

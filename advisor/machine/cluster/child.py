@@ -201,21 +201,9 @@ class Rounds:
 
 _GROUND = ("hostile", "language", "redact", "regex", "units", "words")
 _READING = (
-    "amd",
-    "ascend",
-    "cards",
-    "cgroup",
-    "host",
-    "inventory",
-    "inventory_json",
-    "libraries",
-    "measure",
-    "nvml",
-    "timeouts",
-    "processes",
-    "ray_session",
-    "tool",
-)
+    "amd", "ascend", "cards", "cgroup", "host", "inventory", "inventory_json", "libraries", "measure", "nvml",
+    "timeouts", "processes", "ray_session", "tool",
+)  # fmt: skip
 MODULES = (
     "advisor",
     *(f"advisor.{name}" for name in _GROUND),
