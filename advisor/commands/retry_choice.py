@@ -110,7 +110,9 @@ def choose(
     if refusal is not None:
         return refusal
     checkpoint = None if rules.from_scratch else last_checkpoint(resumption, 0.0 if resumption.by_itself else since)
-    if checkpoint is None and not rules.from_scratch and _should_be_there(resumption, before[-1]):
+    steps = resumption.way is not None and resumption.way.unit == "steps" and resumption.folder is not None
+    saved = steps and resumption.every is not None and 1 <= resumption.every < before[-1].step
+    if checkpoint is None and not rules.from_scratch and saved:  # it ran long enough to have one, in a known folder
         return NoRetry(No.NO_CHECKPOINT)
     made = patch(state, [] if rules.from_scratch else resume_edits(state, resumption, checkpoint))
     if made.refused or not made.rewrites:
@@ -156,13 +158,6 @@ def _knobs(state: State, step: PlanStep) -> list[str]:
 
 def _changes(steps: Sequence[PlanStep]) -> tuple[tuple[str, str | None], ...]:
     return tuple((change.key, change.new) for step in steps for change in step.changes)
-
-
-def _should_be_there(resumption: Resumption, died: RunDeath) -> bool:
-    """It ran long enough to have saved one, into a folder that is known."""
-    steps = resumption.way is not None and resumption.way.unit == "steps"
-    every = resumption.every
-    return steps and resumption.folder is not None and every is not None and 1 <= every < died.step
 
 
 def resume_edits(state: State, resumption: Resumption, checkpoint: Checkpoint | None) -> list[EditRequest]:

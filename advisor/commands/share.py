@@ -46,17 +46,15 @@ def run(parsed: argparse.Namespace) -> int:
     path = Path(parsed.output)
     if path.exists() or path.is_symlink():
         raise Refusal(say("{file}: it is there already; give another name", file=clean_line(parsed.output)))
-    if sys.stdin.isatty() and sys.stdout.isatty() and not _agreed(path):
-        tell(say("nothing was written"))
-        return Exit.DONE
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        asks = say("write this to {file}? [y/N]", file=clean_line(str(path)))
+        print(asks, end=" ", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in _YES:
+            tell(say("nothing was written"))
+            return Exit.DONE
     usable(lambda: write_file(path, text.encode(), force=False))
     tell(say("written {file}", file=clean_line(parsed.output)))
     return Exit.DONE
-
-
-def _agreed(path: Path) -> bool:
-    print(say("write this to {file}? [y/N]", file=clean_line(str(path))), end=" ", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in _YES
 
 
 def _case_of(record: Path) -> Case:

@@ -118,14 +118,14 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     if run.model is None:  # no other model's vocabulary is tried for its own
         return tuple(_heads_of_known(tried, crash)) if crash.memory == "gpu" else ()
     if crash.memory == "host":
-        return tuple(_match(x, x.phases[0], True) for x in _host_candidates(run, run.model) if x.bytes == tried)
+        return tuple(_match(x, x.phases[0]) for x in _host_candidates(run, run.model) if x.bytes == tried)
     by_row = one_row(crash.failing)
     found = [x for x in candidates(run, run.model, by_row) if can_mean(tried, x.bytes)]
     if not found:
         return _inverse(run, run.model, tried, crash.phase, by_row)
     told = made(crash.failing) or ("weights" if completes(crash, run.model.parameters) else "")
     ranked = sorted(found, key=lambda x: (bool(told) and x.made != told, _distance(x, crash.phase), -x.weight))
-    return tuple(_match(x, _phase_of(x, crash.phase), True) for x in ranked[:MATCHES_KEPT])
+    return tuple(_match(x, crash.phase if crash.phase in x.phases else x.phases[0]) for x in ranked[:MATCHES_KEPT])
 
 
 class BySize(Struct, frozen=True):
@@ -462,15 +462,11 @@ def _distance(candidate: Candidate, phase: Phase) -> int:
     return 1 if any(near in candidate.phases for near in _NEAR.get(phase, ())) else 2
 
 
-def _phase_of(candidate: Candidate, phase: Phase) -> Phase:
-    return phase if phase in candidate.phases else candidate.phases[0]
-
-
-def _match(candidate: Candidate, phase: Phase, matches: bool) -> Match:
+def _match(candidate: Candidate, phase: Phase) -> Match:
     tensor = say(candidate.tensor, role=say(candidate.role)) if candidate.role else say(candidate.tensor)
     of_logits, of_scores = candidate.tensor in (_LOGITS, _COPIES), candidate.tensor == _SCORES
     formula = candidate.amount.text()
     if candidate.words:
         formula = say("{formula} ({words})", formula=formula, words=candidate.words)
-    found = Match(tensor, candidate.bytes, candidate.shape, formula, phase, matches, of_logits, of_scores=of_scores)
+    found = Match(tensor, candidate.bytes, candidate.shape, formula, phase, True, of_logits, of_scores=of_scores)
     return replace(found, of_weights=candidate.of_weights, at_cap=candidate.at_cap)

@@ -248,7 +248,8 @@ def _pass(
             tokens.rounded().moved(*ends, mark("how full the token budget is")), sequences, length, whole, False
         )
     if budget:
-        micro = _rows(budget, length, max(1, parallel))
+        # rows whose real tokens fill the budget, one at full length; each is then padded to it all the same
+        micro = max(1.0, 1 + (budget * max(1, parallel) / length - 1) / c.FILL)
     rows = _sequences(micro, caps, mark("sequences in the budget") if budget else mark("sequences in a micro-batch"))
     if micro is None and not caps:
         assumed.note(say(_ONE_SEQUENCE[kind]))
@@ -322,11 +323,6 @@ def _sequences(micro: float | None, caps: list[int], name: str) -> Amount:
         return quantity(name, asked or 1)
     of_gpu = quantity("sequences that the GPU holds", max(1, held))
     return of_gpu if asked is None else least(quantity(name, asked), of_gpu)
-
-
-def _rows(budget: float, length: int, parallel: int) -> float:
-    """Sequences whose real tokens fill a budget, one at full length; each is then padded to it all the same."""
-    return max(1.0, 1 + (budget * parallel / length - 1) / c.FILL)
 
 
 def without_padding(run: Run, role: TrainedRole) -> bool:

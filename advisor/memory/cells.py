@@ -257,7 +257,9 @@ class PhaseSum(Struct, frozen=True, gc=False):
     def high(self) -> int:
         """Bytes."""
         above = sum(each.at_most for each in self.cells) - self.expected
-        error = above if self.bounds is None else self._within(above, self.bounds[1], exact=self._share())
+        # an awake engine's weights and cache end where its share does, which a setting says
+        share = self.of("engine_weights", "kv_cache") if self.of("kv_cache") else 0
+        error = above if self.bounds is None else self._within(above, self.bounds[1], exact=share)
         return self.expected + _together(error, self.by_data[1] - self.expected)
 
     @property
@@ -275,10 +277,6 @@ class PhaseSum(Struct, frozen=True, gc=False):
     def of(self, *owners: Owner) -> int:
         """Expected bytes of these owners."""
         return sum(each.expected for each in self.cells if each.owner in owners)
-
-    def _share(self) -> int:
-        """Bytes of an awake engine's weights and cache: they end where its share does, which a setting says."""
-        return self.of("engine_weights", "kv_cache") if self.of("kv_cache") else 0
 
     def _within(self, reach: int, bounds: tuple[float, float], exact: int = 0) -> int:
         predicted = self.expected - self.of("unexplained")

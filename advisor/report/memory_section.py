@@ -87,10 +87,12 @@ def _phases(state: State) -> list[str]:
     fullest = [one for one in fullest if _at_most(one) > SMALL * _at_most(fullest[0])]
     endless = state.run.unlimited_rows
     caps = [say("no cap") if endless and one.rows is not None else show_gib(one.by_data[1]) for one in fullest]
-    rows = [
-        [PHASE_TITLES[one.phase], show_gib(one.expected), cap, _most(one)]
-        for one, cap in zip(fullest, caps, strict=True)
-    ]
+    rows = []
+    for one, cap in zip(fullest, caps, strict=True):
+        sizes = _by_owner(one)  # what is lost between blocks is lost by another owner
+        most = max(sizes, key=lambda owner: (owner != "fragmentation", sizes[owner]))
+        largest = f"{TITLES[most]} {show_gib(sizes[most])}"
+        rows.append([PHASE_TITLES[one.phase], show_gib(one.expected), cap, largest])
     titles = ["", say("counted"), say("at the caps"), say("most of it")]
     title = say("Memory by phase, GiB of the {size} of one card", size=phrases.size_words(room))
     return section(title, table([titles, *rows], right=_NUMBERS))
@@ -98,13 +100,6 @@ def _phases(state: State) -> list[str]:
 
 def _at_most(phase: PhaseSum) -> int:
     return max(phase.expected, phase.by_data[1])
-
-
-def _most(phase: PhaseSum) -> str:
-    """The largest owner; what is lost between blocks is lost by one of the others."""
-    sizes = _by_owner(phase)
-    owner = max(sizes, key=lambda one: (one != "fragmentation", sizes[one]))
-    return f"{TITLES[owner]} {show_gib(sizes[owner])}"
 
 
 def _by_owner(phase: PhaseSum) -> Counter[Owner]:

@@ -7,7 +7,7 @@ from typing import Any
 from advisor.crash.evidence import Crash
 from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
-from advisor.memory.sharding import GroupRole, RoleGroup, groups_of
+from advisor.memory.ledger import GroupRole, RoleGroup, groups_of
 from advisor.report.layout import fields_of, section, table, wrap_each
 from advisor.run.run import Run
 from advisor.units import show_gib

@@ -30,7 +30,6 @@ from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, sentence
 
 if TYPE_CHECKING:
-    from advisor.run.run import Run
     from advisor.state import State
 
 QUOTED, BRIEFLY = 180, 90
@@ -343,11 +342,6 @@ _TRAINS = {
 _ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 
 
-def _given(run: Run, name: str) -> bool:
-    """Whether launch or log states a knob."""
-    return (knob := run.knobs.get(name)) is not None and knob.source in ("script", "log")
-
-
 def set_up(state: State) -> str:
     """Of a run that generates its answers: what trains, which engine generates, and whether they share cards."""
     run, facts = state.run, state.situation.facts if state.situation is not None else {}
@@ -357,12 +351,13 @@ def set_up(state: State) -> str:
     named = next((one for one in state.knowledge.frameworks if one.framework == run.framework), None)
     several = named is not None and any("trainer" in one.set for one in named.mechanics_when)
     trainer = str(shown.value) if shown is not None else trainer_of(run)
-    read = run.settings and not run.missing_files
+    read, stage = run.settings and not run.missing_files, run.knobs.get("actor.zero_stage")
     parts = []
     if trainer in ("fsdp", "megatron") and (read or shown is not None or not several):
         parts.append(say(_TRAINS[trainer]))
     elif trainer not in ("fsdp", "megatron") and (
-        (run.seen_whole and run.unread is None and not run.launcher_unseen) or _given(run, "actor.zero_stage")
+        (run.seen_whole and run.unread is None and not run.launcher_unseen)
+        or (stage is not None and stage.source in ("script", "log"))
     ):
         parts.append(say(_TRAINS[trainer], stage=stage_of(run, trainer_of(run))))
     elif several:
