@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.commands.requests import sort_files
+from advisor.commands.inputs import sort_files
 from advisor.config import Config, read_config
 from advisor.demo import demo_files, is_bundled
 from advisor.hostile import clean_line

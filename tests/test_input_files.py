@@ -7,7 +7,8 @@ import pytest
 
 from advisor.cli import main
 from advisor.commands import app_parser
-from advisor.commands.requests import asked_from, is_log
+from advisor.commands.inputs import is_log
+from advisor.commands.requests import asked_from
 from advisor.exits import Refusal
 from tests.loops import each
 

@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Exit 3 where a run surely does not fit; with `--strict` also where it may not, and 5 where nobody knows."""
-    from advisor.commands.requests import asked_from, is_log
+    from advisor.commands.inputs import is_log
+    from advisor.commands.requests import asked_from
     from advisor.commands.sessions import open_state
     from advisor.commands.streams import emit, usable
     from advisor.report.estimates_report import exit_of

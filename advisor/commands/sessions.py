@@ -9,7 +9,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor import session
-from advisor.commands.requests import asked_from, sort_files, take_newest
+from advisor.commands.inputs import sort_files, take_newest
+from advisor.commands.requests import asked_from
 from advisor.commands.streams import tell, usable
 from advisor.exits import Refusal
 from advisor.hostile import clean_line

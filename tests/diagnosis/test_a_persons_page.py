@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.commands.requests import is_log
+from advisor.commands.inputs import is_log
 from advisor.session import SessionRequest, State, open_session
 
 CHINESE = (
