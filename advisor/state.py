@@ -50,13 +50,11 @@ from advisor.machine.inventory import Machine
 from advisor.machine.libraries import normalised
 from advisor.memory.attribution import attribute, told_by_size
 from advisor.memory.batches import NO_EVALUATION
-from advisor.memory.beside import own_engine
 from advisor.memory.cells import Ledger, Match, Place
 from advisor.memory.fit import PLACES, Died, Fit
 from advisor.memory.ledger import refuted
-from advisor.memory.otherwise import otherwise
 from advisor.memory.predict import Predictor
-from advisor.memory.seen_sums import assumptions, fitting
+from advisor.memory.seen_sums import assumptions, fitting, otherwise, own_engine
 from advisor.plan.by_hand import elsewhere
 from advisor.plan.patch import Making, placed
 from advisor.plan.plan import Plan

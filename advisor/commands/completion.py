@@ -176,6 +176,9 @@ def _zsh_specs(option: CommandOption) -> Iterator[str]:
 # --- fish ------------------------------------------------------------------------------------------------------------
 
 
+_FISH_TAKES = {"": [], "word": ["-x"], "file": ["-r", "-F"], "folder": ["-x", "-a", "(__fish_complete_directories)"]}
+
+
 def _fish() -> str:
     lines = [f"# {PROGRAM} completion fish | source"]
     for name, says in COMMANDS.items():
@@ -185,21 +188,11 @@ def _fish() -> str:
     no_command = f"not __fish_seen_subcommand_from {' '.join(COMMANDS)}"
     for option in options():
         when = f"__fish_seen_subcommand_from {option.command}" if option.command else no_command
-        lines.append(_fish_line(when, [*_fish_names(option.names), *_fish_takes(option), "-d", option.help]))
+        names = [("-l", name[2:]) if name.startswith("--") else ("-s", name[1:]) for name in option.names]
+        takes = ["-x", "-a", " ".join(option.values)] if option.takes == "one of" else _FISH_TAKES[option.takes]
+        lines.append(_fish_line(when, [*(word for pair in names for word in pair), *takes, "-d", option.help]))
     return "\n".join(lines)
 
 
 def _fish_line(when: str, words: Iterable[str]) -> str:
     return " ".join(["complete", "-c", PROGRAM, "-n", shlex.quote(when), *(shlex.quote(word) for word in words)])
-
-
-def _fish_names(names: tuple[str, ...]) -> list[str]:
-    return [word for name in names for word in (("-l", name[2:]) if name.startswith("--") else ("-s", name[1:]))]
-
-
-def _fish_takes(option: CommandOption) -> list[str]:
-    if option.takes == "one of":
-        return ["-x", "-a", " ".join(option.values)]
-    return {"": [], "word": ["-x"], "file": ["-r", "-F"], "folder": ["-x", "-a", "(__fish_complete_directories)"]}[
-        option.takes
-    ]

@@ -43,10 +43,8 @@ def printed_in(logs: Sequence[Path], knowledge: Knowledge) -> Printed:
 
 
 def filled(launches: Sequence[Launch], printed: Printed) -> list[Launch]:
-    """The launches, those that the log fits best with their open settings filled.
-
-    A value that the script decides stays; where the log says otherwise, a note tells.
-    """
+    """The launches, those that the log fits best with their open settings filled. A value that the script decides
+    stays; where the log says otherwise, a note tells."""
     fits = [agreement(launch, printed.values) for launch in launches]
     best = max(fits, default=0)
     return [_with_log(one, printed) if fit == best else one for one, fit in zip(launches, fits, strict=True)]

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from advisor.commands.live_events import LiveEvents
 from advisor.commands.retry_choice import No, NoRetry, Retry, RetryRules, RunDeath, choose
 from advisor.commands.watched_run import (
     Finished,
+    LiveEvents,
     died_at,
     longest_answer,
     opened,
@@ -39,12 +39,11 @@ from advisor.saving import save, starter_of
 from advisor.script.document import EditRefused
 from advisor.session import SessionRequest, State, open_session
 from advisor.units import show_bytes
-from advisor.watch.attempts import attempts_of
 from advisor.watch.end_of_run_log import write_lost_end
 from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
 from advisor.watch.leftovers import adopt_orphans, others_on_cards, wait_for_leftovers
-from advisor.watch.listing import ListedRecord, add_told, list_records, settings_of, written_at
+from advisor.watch.listing import ListedRecord, add_told, attempts_of, list_records, settings_of, written_at
 from advisor.watch.measured import measured_in
 from advisor.watch.record_files import CASE, COMMAND, SAMPLES, rank, write_private
 from advisor.watch.recording import RecordError, Recording, read_record
@@ -345,10 +344,8 @@ class LostAttempt(Struct, frozen=True):
 
 
 def lost_attempt(asked: WatchRequest) -> LostAttempt | None:
-    """None where there is none, it ran another command, or its script was written after it: somebody changed that.
-
-    Nor of one rank of many: under one name lie the records of all.
-    """
+    """None where there is none, it ran another command, or its script was written after it: somebody changed that. Nor
+    of one rank of many: under one name lie the records of all."""
     if asked.folder is None or rank():
         return None
     try:
@@ -364,7 +361,12 @@ def lost_attempt(asked: WatchRequest) -> LostAttempt | None:
     chain = [each.record for each in attempts_of(last.folder)] or [last]
     argv = _started(asked.argv, chain[0], last)
     script = script_of([*argv], last.folder) if argv else None
-    if not argv or script is None or _is_newer(script, last.folder):
+    if not argv or script is None:
+        return None
+    try:
+        if script.stat().st_mtime > os.stat(last.folder / SAMPLES).st_mtime:
+            return None
+    except OSError:
         return None
     deaths = tuple(RunDeath(each.phase, each.step or 0, settings_of(each.folder)) for each in chain[:-1])
     place = asked.folder.with_name(last.folder.name)
@@ -393,9 +395,3 @@ def _is_written(record: ListedRecord) -> bool:
             return True
         time.sleep(0.1)
     return False
-
-
-def _is_newer(script: Path, record: Path) -> bool:
-    with suppress(OSError):
-        return script.stat().st_mtime > os.stat(record / SAMPLES).st_mtime
-    return True

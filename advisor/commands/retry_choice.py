@@ -92,7 +92,9 @@ def choose(
         return NoRetry(No.NOT_PROVEN)
     if len(before) > rules.most:
         return NoRetry(No.SPENT)
-    if len(before) > 1 and _grows(state):
+    grown = [state.situation.facts.get(name) for name in ("host.grows", "gpu.grows")] if state.situation else []
+    leaks = any(fact is not None and fact.value is True for fact in grown)  # by the log; else by the record
+    if len(before) > 1 and (leaks or (state.measured is not None and state.measured.grown)):
         return NoRetry(No.LEAK)
     if state.launch is None or state.situation is None or not state.run.framework or state.run.framework == "unknown":
         return NoRetry(No.NO_SCRIPT)
@@ -108,19 +110,14 @@ def choose(
     if refusal is not None:
         return refusal
     checkpoint = None if rules.from_scratch else last_checkpoint(resumption, 0.0 if resumption.by_itself else since)
-    if checkpoint is None and not rules.from_scratch and _should_be_there(resumption, before[-1]):
+    steps = resumption.way is not None and resumption.way.unit == "steps" and resumption.folder is not None
+    saved = steps and resumption.every is not None and 1 <= resumption.every < before[-1].step
+    if checkpoint is None and not rules.from_scratch and saved:  # it ran long enough to have one, in a known folder
         return NoRetry(No.NO_CHECKPOINT)
     made = patch(state, [] if rules.from_scratch else resume_edits(state, resumption, checkpoint))
     if made.refused or not made.rewrites:
         return NoRetry(No.NOT_EXACT, made.refused)
     return Retry(state, made, checkpoint)
-
-
-def _grows(state: State) -> bool:
-    """Whether record or log show that memory rises from step to step."""
-    facts = [state.situation.facts.get(name) for name in ("host.grows", "gpu.grows")] if state.situation else []
-    measured = state.measured is not None and bool(state.measured.grown)
-    return measured or any(fact is not None and fact.value is True for fact in facts)
 
 
 def _refused_plan(state: State, left_out: Sequence[No], before: Sequence[RunDeath]) -> NoRetry | None:
@@ -161,13 +158,6 @@ def _knobs(state: State, step: PlanStep) -> list[str]:
 
 def _changes(steps: Sequence[PlanStep]) -> tuple[tuple[str, str | None], ...]:
     return tuple((change.key, change.new) for step in steps for change in step.changes)
-
-
-def _should_be_there(resumption: Resumption, died: RunDeath) -> bool:
-    """It ran long enough to have saved one, into a folder that is known."""
-    steps = resumption.way is not None and resumption.way.unit == "steps"
-    every = resumption.every
-    return steps and resumption.folder is not None and every is not None and 1 <= every < died.step
 
 
 def resume_edits(state: State, resumption: Resumption, checkpoint: Checkpoint | None) -> list[EditRequest]:

@@ -198,9 +198,7 @@ def _by_launch(
 
 
 def _changed(before: Script, after: Script, output: str | None) -> list[tuple[Document, bytes]]:
-    """The files whose bytes differ, the script first (alone where none does). Raises Refusal where one file is asked
-    for and several are.
-    """
+    """The files whose bytes differ, the script first. Raises Refusal where one file is asked for and several are."""
     new = {document.path: document.data for document in after.documents}
     found = [(document, new.get(document.path, document.data)) for document in before.documents]
     changed = [(document, data) for document, data in found if data != document.data]
@@ -249,8 +247,7 @@ def _named(script: Script, index: int, wanted: Sequence[EditRequest]) -> list[Do
 
 def _parts(launch: Launch, key: str) -> list[str]:
     """The keys that are meant: those of several calls of a Python file that take what one literal says, where none is
-    in force under the key itself.
-    """
+    in force under the key itself."""
     found = {own: one.span for own, one in launch.effective().items() if own.endswith(f".{key}")}
     one = next(iter(found.values()), None)
     shared = one is not None and one.path.endswith(".py") and len(found) > 1 and {*found.values()} == {one}

@@ -46,17 +46,15 @@ def run(parsed: argparse.Namespace) -> int:
     path = Path(parsed.output)
     if path.exists() or path.is_symlink():
         raise Refusal(say("{file}: it is there already; give another name", file=clean_line(parsed.output)))
-    if sys.stdin.isatty() and sys.stdout.isatty() and not _agreed(path):
-        tell(say("nothing was written"))
-        return Exit.DONE
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        asks = say("write this to {file}? [y/N]", file=clean_line(str(path)))
+        print(asks, end=" ", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in _YES:
+            tell(say("nothing was written"))
+            return Exit.DONE
     usable(lambda: write_file(path, text.encode(), force=False))
     tell(say("written {file}", file=clean_line(parsed.output)))
     return Exit.DONE
-
-
-def _agreed(path: Path) -> bool:
-    print(say("write this to {file}? [y/N]", file=clean_line(str(path))), end=" ", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in _YES
 
 
 def _case_of(record: Path) -> Case:
@@ -66,7 +64,7 @@ def _case_of(record: Path) -> Case:
     from advisor.knowledge.schema import Case
     from advisor.knowledge.yaml_file import BadFile, read_yaml, typed
     from advisor.report.local_case import local_case, without_names
-    from advisor.watch.attempts import attempts_of
+    from advisor.watch.listing import attempts_of
     from advisor.watch.record_files import CASE
     from advisor.watch.recording import read_record
 

@@ -101,13 +101,17 @@ def run(parsed: argparse.Namespace) -> Finished:
         return _attached(parsed.attach, folder, parsed.alert, knowledge)
     asked = WatchRequest(tuple(argv), folder, parsed.alert, knowledge)
     if parsed.retry is not None:
-        return _retried(asked, parsed)
+        from advisor.commands.retry import run_with_retries
+        from advisor.commands.retry_choice import RetryRules
+
+        rules = RetryRules(parsed.retry, parsed.accept, parsed.from_scratch)
+        return run_with_retries(asked, rules, _notifier(parsed.notify), narrate)
     from advisor.watch.launcher import watch
 
     if parsed.notify is not None:
         return _notified(asked, parsed.notify)
     if parsed.alert is not None:
-        from advisor.commands.live_events import LiveEvents
+        from advisor.commands.watched_run import LiveEvents
         from advisor.watch.events import Notifier
 
         live = LiveEvents(Notifier(None), narrate, lambda: longest_answer(asked))
@@ -134,7 +138,7 @@ def _finished(asked: WatchRequest, ended: WatchResult, notifier: Notifier | None
 
 
 def _notified(asked: WatchRequest, command: str) -> Finished:
-    from advisor.commands.live_events import LiveEvents
+    from advisor.commands.watched_run import LiveEvents
     from advisor.watch.launcher import watch
 
     notifier = _notifier(command)
@@ -157,14 +161,6 @@ def _notifier(command: str | None) -> Notifier:
         return Notifier(command)
     except ValueError as error:
         raise Refusal(say("--notify {command}: {error}", command=clean_line(command or ""), error=error)) from error
-
-
-def _retried(asked: WatchRequest, parsed: argparse.Namespace) -> Finished:
-    from advisor.commands.retry import run_with_retries
-    from advisor.commands.retry_choice import RetryRules
-
-    rules = RetryRules(parsed.retry, parsed.accept, parsed.from_scratch)
-    return run_with_retries(asked, rules, _notifier(parsed.notify), narrate)
 
 
 def _attached(pid: int, wanted: Path | None, alert: float | None, knowledge: tuple[Path, ...]) -> Finished:

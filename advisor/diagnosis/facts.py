@@ -50,8 +50,8 @@ from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, Match
 from advisor.memory.constants import BF16, FP32
-from advisor.memory.otherwise import Otherwise
 from advisor.memory.predict import printed_threshold
+from advisor.memory.seen_sums import Otherwise
 from advisor.regex import regex
 from advisor.run.run import Run, Unread
 from advisor.units import GIB, show_bytes

@@ -9,7 +9,7 @@ from advisor.diagnosis.fact import Fact
 from advisor.language import say
 from advisor.memory.cells import Ledger, PhaseSum
 from advisor.memory.constants import GPU_CONTEXT
-from advisor.memory.peaks import Peak, proven_by
+from advisor.memory.readings import Peak, proven_by
 from advisor.regex import regex
 from advisor.run.run import Run
 from advisor.units import show_bytes

@@ -18,7 +18,7 @@ from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.constants import BF16, TYPICAL_IMAGE_PIXELS
 from advisor.memory.fit import PLACES, capacity_of
-from advisor.memory.otherwise import FILLED
+from advisor.memory.seen_sums import FILLED
 from advisor.regex import regex
 from advisor.rules.tree import as_number
 from advisor.run.run import Run

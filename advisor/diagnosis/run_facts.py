@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.diagnosis.sharing_facts import by_fsdp_of
 from advisor.language import say
-from advisor.memory.beside import stands_apart
+from advisor.memory.seen_sums import stands_apart
 from advisor.run.natives import adapters_by_default, default_bits
 from advisor.run.run import Knob, Run
 from advisor.script.pasted import ENGINE_CALL

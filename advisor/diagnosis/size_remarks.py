@@ -16,7 +16,7 @@ from advisor.language import clauses, say
 from advisor.memory.attribution import ROUND, completes, scores_of, tried_bytes
 from advisor.memory.cells import Match
 from advisor.memory.constants import BF16, FP32
-from advisor.memory.per_parameter import bytes_of
+from advisor.memory.parameters import bytes_of
 from advisor.memory.trainer import trainer_of
 from advisor.regex import regex
 from advisor.rules.tree import as_number

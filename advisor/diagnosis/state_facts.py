@@ -16,7 +16,7 @@ from advisor.language import say
 from advisor.machine.inventory import Machine
 from advisor.memory.attribution import NEAR, tried_bytes
 from advisor.memory.constants import BF16, FP32
-from advisor.memory.per_parameter import bytes_of
+from advisor.memory.parameters import bytes_of
 from advisor.memory.trainer import trainer_of
 from advisor.regex import regex
 from advisor.run.natives import default_bits

@@ -1,18 +1,55 @@
-"""Lints the knowledge files, `python -m advisor.knowledge [--knowledge DIR]…`; exit 1 where something is found."""
+"""Lints the knowledge files, `python -m advisor.knowledge [--knowledge DIR]…`; exit 1 where something is found.
+
+`--write-schema` writes the JSON Schema of each from the types that read them, so that editors complete and complain.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from advisor.folders import knowledge_folder
 from advisor.hostile import clean_line
-from advisor.knowledge.entries import entries_of
+from advisor.knowledge.entries import LinesPart, TreePart, entries_of
 from advisor.knowledge.lint import lint_folder
 from advisor.knowledge.load import KnowledgeError, load_knowledge
+from advisor.knowledge.schema import LISTS, Case, Framework
+from advisor.rules.expression import json_schema
+
+FILES: dict[str, Any] = {
+    "framework": Framework,
+    "case": Case,
+    **{name: several for name, (_, several) in LISTS.items()},
+    "decision_tree": TreePart,
+    "signatures": LinesPart,
+}
+"""Schema name → what a file of that name holds."""
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of one kind of file; field docstrings of the types are not in it."""
+    made = msgspec.json.schema(FILES[name], schema_hook=json_schema)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"knowledge: {name}", **made}
+
+
+def schema_text(name: str) -> str:
+    """What stands in knowledge/schema/NAME.json."""
+    return json.dumps(schema_of(name), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def write_schemas(folder: Path) -> int:
+    """Write all of them; returns the exit code."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        (folder / f"{name}.json").write_text(schema_text(name), encoding="utf-8")
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,8 +62,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--write-schema", type=Path, metavar="DIR", help="write the JSON Schema files there and stop")
     parsed = parser.parse_args(argv)
     if parsed.write_schema is not None:
-        from advisor.knowledge.json_schema import write_schemas
-
         return write_schemas(parsed.write_schema)
     missing = [folder for folder in parsed.knowledge if not folder.is_dir()]
     for folder in missing:

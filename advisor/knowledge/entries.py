@@ -2,65 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from advisor.knowledge.schema import (
-    LISTS,
-    AnswerLength,
-    Case,
-    Cause,
-    EngineFigure,
-    EntryKind,
-    FrameRule,
-    Framework,
-    Knowledge,
-    LogCount,
-    PlatformMark,
-    Progress,
-    Project,
-    Question,
-    Sharding,
-    Signature,
-    StatementWords,
-    Strict,
-    VersionMark,
-)
+from advisor.knowledge import schema
 from advisor.knowledge.yaml_file import At, BadFile, YamlFile, read_yaml, typed
 from advisor.language import listed, say
 
 
-class TreePart(Strict, frozen=True):
+class TreePart(schema.Strict, frozen=True):
     """decision_tree.yaml of somebody else: only what it adds or replaces."""
 
     start: str = ""
-    questions: tuple[Question, ...] = ()
-    causes: tuple[Cause, ...] = ()
-    sharding: tuple[Sharding, ...] = ()
+    questions: tuple[schema.Question, ...] = ()
+    causes: tuple[schema.Cause, ...] = ()
+    sharding: tuple[schema.Sharding, ...] = ()
 
 
-class LinesPart(Strict, frozen=True):
+class LinesPart(schema.Strict, frozen=True):
     """signatures.yaml of somebody else."""
 
-    signatures: tuple[Signature, ...] = ()
-    frames: tuple[FrameRule, ...] = ()
-    progress: tuple[Progress, ...] = ()
-    answers: tuple[AnswerLength, ...] = ()
-    versions: tuple[VersionMark, ...] = ()
-    engine_figures: tuple[EngineFigure, ...] = ()
-    counts: tuple[LogCount, ...] = ()
-    platforms: tuple[PlatformMark, ...] = ()
-    statements: StatementWords | None = None
-    projects: tuple[Project, ...] = ()
+    signatures: tuple[schema.Signature, ...] = ()
+    frames: tuple[schema.FrameRule, ...] = ()
+    progress: tuple[schema.Progress, ...] = ()
+    answers: tuple[schema.AnswerLength, ...] = ()
+    versions: tuple[schema.VersionMark, ...] = ()
+    engine_figures: tuple[schema.EngineFigure, ...] = ()
+    counts: tuple[schema.LogCount, ...] = ()
+    platforms: tuple[schema.PlatformMark, ...] = ()
+    statements: schema.StatementWords | None = None
+    projects: tuple[schema.Project, ...] = ()
 
 
 class KnowledgeEntry(Struct, frozen=True):
     """One thing with an id. `file` None: it comes with the program and was checked when the program was made."""
 
-    kind: EntryKind
+    kind: schema.EntryKind
     id: str
     value: Any
     file: YamlFile | None = None
@@ -85,9 +65,9 @@ class Finding(Struct, frozen=True, order=True):
         return f"{self.file}:{place}: {self.says}"
 
 
-_FOLDERS: dict[str, tuple[EntryKind, Any, str]] = {
-    "frameworks": ("framework", Framework, "framework"),
-    "cases": ("case", Case, "id"),
+_FOLDERS: dict[str, tuple[schema.EntryKind, Any, str]] = {
+    "frameworks": ("framework", schema.Framework, "framework"),
+    "cases": ("case", schema.Case, "id"),
 }
 
 _RECORDS = frozenset({"measured.yaml"})
@@ -125,35 +105,31 @@ def _entries(file: YamlFile, name: Path) -> list[KnowledgeEntry]:
         kind, struct, key = _FOLDERS[name.parts[0]]
         value = typed(file, struct)
         return [KnowledgeEntry(kind, getattr(value, key), value, file)]
-    if name.suffix == ".yaml" and name.parent == Path() and name.stem in LISTS:
-        kind, several = LISTS[name.stem]
+    if name.suffix == ".yaml" and name.parent == Path() and name.stem in schema.LISTS:
+        kind, several = schema.LISTS[name.stem]
         values = typed(file, several)
         return [KnowledgeEntry(kind, id_of(value), value, file, (index,)) for index, value in enumerate(values)]
     if str(name) == "decision_tree.yaml":
-        return list(_of_tree(typed(file, TreePart), file))
+        tree = typed(file, TreePart)
+        parts: list[tuple[schema.EntryKind, Sequence[Any]]] = [("question", tree.questions), ("cause", tree.causes)]
+        parts.append(("sharding", tree.sharding))
+        return [KnowledgeEntry("tree", "start", tree.start, file, ("start",)), *_listed(file, parts)]
     if str(name) == "signatures.yaml":
-        return list(_of_lines(typed(file, LinesPart), file))
+        lines = typed(file, LinesPart)
+        return [KnowledgeEntry("lines", "lines", lines, file), *_listed(file, [("signature", lines.signatures)])]
     if str(name) in _RECORDS:
         return []
-    lists = (f"{one}.yaml" for one in LISTS)
+    lists = (f"{one}.yaml" for one in schema.LISTS)
     known = [*(f"{folder}/NAME.yaml" for folder in _FOLDERS), *lists, "decision_tree.yaml", "signatures.yaml"]
     raise BadFile(1, say("no file of this name is read; files are {names}", names=listed(known)))
 
 
-def _of_tree(part: TreePart, file: YamlFile) -> Iterator[KnowledgeEntry]:
-    yield KnowledgeEntry("tree", "start", part.start, file, ("start",))
-    for number, question in enumerate(part.questions):
-        yield KnowledgeEntry("question", question.id, question, file, ("questions", number))
-    for number, cause in enumerate(part.causes):
-        yield KnowledgeEntry("cause", cause.id, cause, file, ("causes", number))
-    for number, sharding in enumerate(part.sharding):
-        yield KnowledgeEntry("sharding", sharding.id, sharding, file, ("sharding", number))
-
-
-def _of_lines(part: LinesPart, file: YamlFile) -> Iterator[KnowledgeEntry]:
-    yield KnowledgeEntry("lines", "lines", part, file)
-    for number, signature in enumerate(part.signatures):
-        yield KnowledgeEntry("signature", signature.id, signature, file, ("signatures", number))
+def _listed(file: YamlFile, parts: Iterable[tuple[schema.EntryKind, Sequence[Any]]]) -> Iterator[KnowledgeEntry]:
+    """The entries of these lists of a file; a list goes by its kind in the plural, "sharding" has none."""
+    for kind, values in parts:
+        field = kind if kind == "sharding" else f"{kind}s"
+        for number, value in enumerate(values):
+            yield KnowledgeEntry(kind, value.id, value, file, (field, number))
 
 
 def id_of(value: Any) -> str:
@@ -161,12 +137,12 @@ def id_of(value: Any) -> str:
     return str(getattr(value, "id", None) or value.name)
 
 
-def entries_of(knowledge: Knowledge) -> list[KnowledgeEntry]:
+def entries_of(knowledge: schema.Knowledge) -> list[KnowledgeEntry]:
     """The entries of knowledge that is already loaded, without places."""
     tree, lines = knowledge.tree, knowledge.signatures
-    groups: Sequence[tuple[EntryKind, Sequence[Any]]] = (
+    groups: Sequence[tuple[schema.EntryKind, Sequence[Any]]] = (
         ("case", knowledge.cases),
-        *((kind, getattr(knowledge, name)) for name, (kind, _) in LISTS.items()),
+        *((kind, getattr(knowledge, name)) for name, (kind, _) in schema.LISTS.items()),
         ("signature", lines.signatures),
         ("question", tree.questions),
         ("cause", tree.causes),

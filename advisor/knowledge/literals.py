@@ -7,7 +7,7 @@ thousand searches for a literal.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 try:
@@ -56,15 +56,11 @@ def _of_part(code: Any, value: Any) -> frozenset[str]:
     if code is codes.SUBPATTERN:
         return _of_sequence(value[-1])
     if code is codes.BRANCH:
-        return _of_branches([_of_sequence(branch) for branch in value[1]])
+        branches = [_of_sequence(branch) for branch in value[1]]  # one matches: one of all their literals stands there
+        return frozenset[str]().union(*branches) if all(map(_worth, branches)) else frozenset()
     if code in (codes.MAX_REPEAT, codes.MIN_REPEAT) and value[0] >= 1:
         return _of_sequence(value[2])
     return frozenset()
-
-
-def _of_branches(branches: Sequence[frozenset[str]]) -> frozenset[str]:
-    """One of them matches, so one of all their literals stands there; nothing is known where one needs nothing."""
-    return frozenset().union(*branches) if all(map(_worth, branches)) else frozenset()
 
 
 def _worth(literals: frozenset[str]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_knowledge
-from advisor.knowledge.framework_marks import marked_by
-from advisor.knowledge.schema import LISTS, Case, Framework, Knowledge, Signatures, Tree
+from advisor.knowledge.schema import LISTS, Case, Framework, FrameworkMark, Knowledge, Signatures, Tree
 from advisor.knowledge.translation import catalogue_of, kind_of, translated
 from advisor.language import ENGLISH, spoken
 from advisor.rules.expression import decode, encode
@@ -36,10 +35,7 @@ def open_knowledge(own: Sequence[Path] = ()) -> Knowledge:
 
 
 def load_knowledge(language: str = "") -> Knowledge:
-    """All of knowledge/, typed, in `language` (or the one spoken).
-
-    Raises KnowledgeError where a file is missing or says what the schema does not know.
-    """
+    """All of knowledge/, typed, in `language` (or the one spoken). Raises KnowledgeError where a file is wrong."""
     return _loaded(knowledge_folder(), language or spoken())
 
 
@@ -117,3 +113,16 @@ def _stamp(files: list[Path], language: str) -> str:
         status = file.stat()
         digest.update(f"{file}\0{status.st_mtime_ns}\0{status.st_size}\n".encode())
     return digest.hexdigest()[:20]
+
+
+def marked_by(signatures: Signatures, frameworks: Iterable[Framework]) -> Signatures:
+    """The same with the frameworks' marks in a log, the most specific first: a fork's before its parent's."""
+    from advisor.knowledge.literals import within  # loads the parser of patterns, where knowledge is compiled alone
+
+    ways = ((known, dialect.framework) for dialect in frameworks for known in dialect.recognised_by)
+    marks = tuple(
+        FrameworkMark(framework, pattern, within(pattern), known.below)
+        for known, framework in sorted(ways, key=lambda way: way[0].priority)
+        for pattern in known.log
+    )
+    return msgspec.structs.replace(signatures, framework_marks=marks)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from advisor.folders import own_knowledge
 from advisor.hostile import clean_line
 from advisor.knowledge.entries import Finding, KnowledgeEntry, LinesPart, entries_in, entries_of, id_of
-from advisor.knowledge.framework_marks import marked_by
 from advisor.knowledge.lint import lint_entries
+from advisor.knowledge.load import marked_by
 from advisor.knowledge.schema import LISTS, OWN_MARK, EntryKind, Framework, Knowledge, Signatures, Tree
 from advisor.language import say
 from advisor.rules.expression import encode
-
-T = TypeVar("T")
 
 
 def own_folders(given: Sequence[Path] = ()) -> tuple[Path, ...]:
@@ -70,9 +68,12 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
     frameworks = over("framework", ours.frameworks, lambda v: str(v.framework))
     lines = _lines_over(ours.signatures, entries, over("signature", ours.signatures.signatures))
     start = next((e.value for e in reversed(entries) if e.kind == "tree" and e.value), ours.tree.start)
+    digest = hashlib.sha256()
+    for entry in entries:
+        digest.update(msgspec.json.encode((entry.kind, entry.id, entry.value), enc_hook=encode))
     return msgspec.structs.replace(
         ours,
-        digest=f"{ours.digest}+{_digest(entries)}",
+        digest=f"{ours.digest}+{digest.hexdigest()[:12]}",
         frameworks=frameworks,
         cases=over("case", ours.cases),
         **{name: over(kind, getattr(ours, name)) for name, (kind, _) in LISTS.items()},
@@ -88,18 +89,14 @@ def _over(ours: Knowledge, entries: Sequence[KnowledgeEntry]) -> Knowledge:
 
 
 def _lines_over(ours: Signatures, entries: Sequence[KnowledgeEntry], signatures: tuple[Any, ...]) -> Signatures:
+    """Their lists behind ours; before ours where the first that matches counts."""
     parts: list[LinesPart] = [entry.value for entry in entries if entry.kind == "lines"]
-    return msgspec.structs.replace(
-        ours,
-        signatures=signatures,
-        frames=(*ours.frames, *(rule for part in parts for rule in part.frames)),
-        progress=(*ours.progress, *(mark for part in parts for mark in part.progress)),
-        answers=(*(length for part in parts for length in part.answers), *ours.answers),
-        engine_figures=(*ours.engine_figures, *(figure for part in parts for figure in part.engine_figures)),
-        counts=(*(count for part in parts for count in part.counts), *ours.counts),
-        platforms=(*(mark for part in parts for mark in part.platforms), *ours.platforms),
-        versions=(*ours.versions, *(mark for part in parts for mark in part.versions)),
-    )
+    joined: dict[str, tuple[Any, ...]] = {}
+    for name in ("frames", "progress", "engine_figures", "versions", "answers", "counts", "platforms"):
+        theirs = [one for part in parts for one in getattr(part, name)]
+        first = name in ("answers", "counts", "platforms")
+        joined[name] = (*theirs, *getattr(ours, name)) if first else (*getattr(ours, name), *theirs)
+    return msgspec.structs.replace(ours, signatures=signatures, **joined)
 
 
 def _marked(entry: KnowledgeEntry) -> Any:
@@ -127,10 +124,3 @@ def _theirs(entry: KnowledgeEntry, source: str) -> str:
     if source.startswith("http"):
         return say("{link} ({whose})", link=source, whose=file)
     return say("{whose}: {source}", whose=file, source=source)
-
-
-def _digest(entries: Sequence[KnowledgeEntry]) -> str:
-    digest = hashlib.sha256()
-    for entry in entries:
-        digest.update(msgspec.json.encode((entry.kind, entry.id, entry.value), enc_hook=encode))
-    return digest.hexdigest()[:12]

@@ -72,7 +72,10 @@ class YamlFile(Struct, frozen=True):
         if at not in self.scalars:
             return self.line(at), 0
         line, column = self.scalars[at]
-        wanted = len("".join(str(self._part(at))[:offset].split()))  # blanks are folded; the other signs stay
+        part = self.data
+        for step in at:
+            part = part[step]
+        wanted = len("".join(str(part)[:offset].split()))  # blanks are folded; the other signs stay
         quote = self.text[line - 1][column - 1 : column]
         if quote in "|>":
             line, column = line + 1, 1
@@ -90,12 +93,6 @@ class YamlFile(Struct, frozen=True):
             line, column = line + 1, 1
         return self.scalars[at]
 
-    def _part(self, at: At) -> Any:
-        part = self.data
-        for step in at:
-            part = part[step]
-        return part
-
 
 def read_yaml(path: Path) -> YamlFile:
     """Raises BadFile where it is not YAML, OSError where it cannot be read. Nothing in it is executed."""
@@ -104,7 +101,9 @@ def read_yaml(path: Path) -> YamlFile:
         loader = _LOADER(path.read_bytes())
         node = loader.get_single_node()
         # Before the data is made: making it copies merged keys (<<) into their mappings.
-        places = _counted(_places(node, ())) if node is not None else []
+        places = list(islice(_places(node, ()), _MOST_PARTS)) if node is not None else []
+        if len(places) == _MOST_PARTS:
+            raise BadFile(1, say("more than {most} parts", most=_MOST_PARTS))
         data = loader.construct_document(node) if node is not None else None
     except yaml.MarkedYAMLError as error:
         place = error.problem_mark or error.context_mark
@@ -138,7 +137,9 @@ def typed(file: YamlFile, kind: type[T]) -> T:
         field = _UNKNOWN_FIELD.search(text)
         place = (*at, field[1]) if field else at
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in at).lstrip(".")
-        says = _in_words(text.split(" - at `", 1)[0])
+        said = text.split(" - at `", 1)[0]
+        alike = ((wording, pattern.fullmatch(said)) for pattern, wording in _COMPLAINTS)
+        says = next((say(wording, **match.groupdict()) for wording, match in alike if match), said)
         if field or text.startswith("Invalid enum value"):
             says = f"{says}{_allowed(_type_at(kind, at), field[1] if field else '')}"
         if where:
@@ -146,11 +147,6 @@ def typed(file: YamlFile, kind: type[T]) -> T:
         wrong = error.__cause__
         line, column = file.place(at, wrong.offset) if isinstance(wrong, ExpressionError) else (file.line(place), 0)
         raise BadFile(line, says, column) from error
-
-
-def _in_words(complaint: str) -> str:
-    found = ((said, pattern.fullmatch(complaint)) for pattern, said in _COMPLAINTS)
-    return next((say(said, **match.groupdict()) for said, match in found if match), complaint)
 
 
 def _allowed(kind: Any, name: str) -> str:
@@ -211,14 +207,6 @@ def _only(data: Any, at: At, key: Any) -> Any:
     if isinstance(data, list):
         return [*data[: int(at[0])], inner, *data[int(at[0]) + 1 :]]
     return {**data, at[0]: inner}
-
-
-def _counted(places: Iterator[_YamlPart]) -> list[_YamlPart]:
-    """All of them. Raises BadFile where there are more than a file of knowledge can have."""
-    found = list(islice(places, _MOST_PARTS))
-    if len(found) == _MOST_PARTS:
-        raise BadFile(1, say("more than {most} parts", most=_MOST_PARTS))
-    return found
 
 
 def _places(node: Any, at: At) -> Iterator[_YamlPart]:

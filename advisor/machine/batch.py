@@ -50,10 +50,8 @@ def _started_under(script: str, file: str) -> BatchMemory | None:
 
 
 def within(machine: Machine, asked: BatchMemory) -> Machine:
-    """The machine with that limit, where it is less than is known of a node.
-
-    A log that prints the limit for all the RAM there is (Ray does, in a container) knows the container, not the node.
-    """
+    """The machine with that limit, where it is less than is known of a node. A log that prints the limit for all the
+    RAM there is (Ray does, in a container) knows the container, not the node."""
     host = machine.host
     if machine.sources.get("host.total") == "log" and host.total_bytes == asked.limit_bytes:
         host = replace(host, total_bytes=None)

@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from advisor.machine.drivers import has_amd, has_ascend
 from advisor.machine.inventory import Gpu
 from advisor.machine.nvml import NvmlReader, Trouble
-from advisor.machine.tool import run_tool
+from advisor.machine.tool import has_amd, has_ascend, run_tool
 
 
 class CardReader(Protocol):

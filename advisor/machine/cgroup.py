@@ -71,10 +71,7 @@ class MemoryGroup(NamedTuple):
 
 
 def memory_groups(root: Path, ram_bytes: int | None, pid: int | None = None) -> list[MemoryGroup]:
-    """The groups that a process (None: this one) is charged to, its own first, as far up as is visible.
-
-    `root` stands for "/".
-    """
+    """The groups that a process (None: this one) is charged to, its own first, as far up as is seen from `root`."""
     process = root / "proc" / ("self" if pid is None else str(pid))
     paths = _own_paths(process / "cgroup")
     found = [

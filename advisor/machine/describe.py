@@ -11,17 +11,7 @@ from typing import TypeVar
 
 from advisor.hostile import clean_line
 from advisor.language import listed, mark, say
-from advisor.machine.gpu_spec import (
-    MOST_OF_A_NODE,
-    KnownGpu,
-    cards_named,
-    nodes_told,
-    of_size,
-    parse_gpus,
-    roomier,
-    unsized,
-    vendor_by_name,
-)
+from advisor.machine import gpu_spec
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
@@ -52,7 +42,7 @@ _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run wa
 
 
 def described(
-    facts: Sequence[KnownGpu],
+    facts: Sequence[gpu_spec.KnownGpu],
     *,
     gpus: str | None = None,
     nodes: int | None = None,
@@ -85,13 +75,13 @@ def described(
     told = gpus or ""
     cards, unnamed = (
         ((), "") if gpus is None
-        else (_flag("--gpus", lambda: parse_gpus(told, facts)), "") if named
-        else _flag("--gpus", lambda: cards_named(told, facts))
+        else (_flag("--gpus", lambda: gpu_spec.parse_gpus(told, facts)), "") if named
+        else _flag("--gpus", lambda: gpu_spec.cards_named(told, facts))
     )  # fmt: skip
     unknown = [card for card in cards if not (card.vendor or card.problem)]
-    if (named or _PLAIN_COUNT.match(told)) and (strangers := unsized(unknown)):
+    if (named or _PLAIN_COUNT.match(told)) and (strangers := gpu_spec.unsized(unknown)):
         raise ValueError(say("{flag}: {error}", flag="--gpus", error=strangers[0]))
-    if nodes and nodes > 1 and len(cards) > MOST_OF_A_NODE and len(cards) % nodes == 0:
+    if nodes and nodes > 1 and len(cards) > gpu_spec.MOST_OF_A_NODE and len(cards) % nodes == 0:
         cards = cards[: len(cards) // nodes]  # those of all nodes were named
     own = any(_alike(card.total_bytes, ram.total) for card in cards)
     if own and host_ram is None and not _OF_HOST.search(told):  # "8 A100 (memory 40G)"
@@ -100,7 +90,7 @@ def described(
     return _sourced(
         replace(
             base,
-            nodes=nodes or (nodes_told(told, len(cards)) if cards else None) or base.nodes,
+            nodes=nodes or (gpu_spec.nodes_told(told, len(cards)) if cards else None) or base.nodes,
             gpus=cards or base.gpus,
             worded=bool(cards) and _PLAIN_COUNT.match(told) is None,
             host=host,
@@ -122,13 +112,11 @@ def from_log(
     host_limit: int | None = None,
     libraries: Mapping[str, str] | None = None,
 ) -> Machine:
-    """What a log printed of its machine; sizes in bytes.
-
-    `gpu_count`: cards of a node; where it is None, a node has at least `gpus_seen` of them.
-    """
+    """What a log printed of its machine; sizes in bytes. `gpu_count`: cards of a node; where it is None, a node has at
+    least `gpus_seen` of them."""
     name = clean_line(gpu_names[0], 80) if gpu_names else say(NAMELESS)
     count = gpu_count or max(1, gpus_seen or 1, len(gpu_names))
-    card = Gpu(0, name, gpu_bytes, vendor=vendor_by_name(name))
+    card = Gpu(0, name, gpu_bytes, vendor=gpu_spec.vendor_by_name(name))
     cards = tuple(replace(card, index=index) for index in range(count)) if gpu_bytes or gpu_names else ()
     versions = {normalised(name): version for name, version in (libraries or {}).items()}
     machine = Machine(
@@ -230,7 +218,7 @@ def _values(text: str) -> Iterator[object]:
 
 
 def merge(
-    measured: Machine, description: Machine, log: Machine | None = None, known: Sequence[KnownGpu] = ()
+    measured: Machine, description: Machine, log: Machine | None = None, known: Sequence[gpu_spec.KnownGpu] = ()
 ) -> Machine:
     """One machine from three sources: described over measured over the log, field by field.
 
@@ -241,13 +229,17 @@ def merge(
     """
     of_run = log is not None
     log = log or Machine()
-    description = _told_apart(description, log.gpu_bytes, known)
+    if (size := log.gpu_bytes) is not None:  # the cards of that size where their name leaves it open ("8xA100")
+        description = _with_cards(description, [gpu_spec.of_size(card, size, known) for card in description.gpus])
     elsewhere = _ran_elsewhere(measured, description, of_run)
     here = replace(measured, gpus=(), host=Host()) if elsewhere else measured
     if elsewhere or log.nodes is not None:  # a box can count no node but itself
         here = replace(here, nodes=None)
     order = [description, log, here] if elsewhere else [description, here, log]
-    gpus_of = _sized_by(log, next((machine for machine in order if machine.gpus), Machine()), description)
+    gpus_of = next((machine for machine in order if machine.gpus), Machine())
+    if gpus_of is description and size is not None:  # of described cards of which nobody knows it
+        cards = (card if card.total_bytes else replace(card, total_bytes=size) for card in gpus_of.gpus)
+        gpus_of = replace(gpus_of, gpus=tuple(cards))
     host = _merged_host([machine.host for machine in order])
     return Machine(
         nodes=next((machine.nodes for machine in order if machine.nodes is not None), None),
@@ -269,16 +261,9 @@ def merge(
     )
 
 
-def _told_apart(description: Machine, size: int | None, known: Sequence[KnownGpu]) -> Machine:
-    """The description, with cards of the size that the log prints where their name leaves it open ("8xA100")."""
-    if size is None:
-        return description
-    return _with_cards(description, [of_size(card, size, known) for card in description.gpus])
-
-
-def with_room(machine: Machine, needed: int, known: Sequence[KnownGpu]) -> Machine:
+def with_room(machine: Machine, needed: int, known: Sequence[gpu_spec.KnownGpu]) -> Machine:
     """The machine, with cards of more than `needed` bytes where their name leaves the size open; itself elsewhere."""
-    cards = [roomier(card, needed, known) for card in machine.gpus]
+    cards = [gpu_spec.roomier(card, needed, known) for card in machine.gpus]
     return machine if tuple(cards) == tuple(machine.gpus) else _with_cards(machine, cards)
 
 
@@ -293,17 +278,9 @@ def _with_cards(machine: Machine, cards: Sequence[Gpu]) -> Machine:
     return replace(machine, gpus=tuple(cards), problems=(*problems, *more))
 
 
-def _sized_by(log: Machine, machine: Machine, description: Machine) -> Machine:
-    """The machine, with the capacity that the log prints for described cards of which nobody knows it."""
-    if machine is not description or log.gpu_bytes is None:
-        return machine
-    size = log.gpu_bytes
-    return replace(machine, gpus=tuple(g if g.total_bytes else replace(g, total_bytes=size) for g in machine.gpus))
-
-
 def _strangers(description: Machine, log: Machine) -> list[str]:
     """A sentence on each kind of described card of which nobody knows the memory: whether the log tells it."""
-    unknown = unsized(description.gpus)
+    unknown = gpu_spec.unsized(description.gpus)
     if not unknown or log.gpu_bytes is None:
         return unknown
     names = listed(dict.fromkeys(gpu.name for gpu in description.gpus if gpu.total_bytes is None))

@@ -170,9 +170,7 @@ def counts_cards(text: str) -> bool:
 
 def nodes_told(text: str, cards: int) -> int | None:
     """How many nodes of so many cards a description speaks of: "2 nodes x 8", "8xH100, 4 nodes", "2 8xA100 nodes".
-
-    Behind more cards than a node mostly has, the count may have been of all of them: None.
-    """
+    Behind more cards than a node mostly has, the count may have been of all of them: None."""
     found = _OF_NODES.search(text.translate(_NUMERALS))
     whole = found is not None and (found.start() > 0 or found[3] is not None)
     if found is None or (whole and cards > MOST_OF_A_NODE and not _SIZE_OF_EACH.search(text)):
@@ -222,8 +220,7 @@ def cards_named(text: str, gpus: Sequence[KnownGpu]) -> tuple[tuple[Gpu, ...], s
 
 def gpus_from(value: object, gpus: Sequence[KnownGpu]) -> tuple[Gpu, ...]:
     """Cards as a run file gives them: a text for `parse_gpus`, or a list of {name, total_bytes}. Raises ValueError,
-    also where nothing tells how much memory one has.
-    """
+    also where nothing tells how much memory one has."""
     if not isinstance(value, str) and (not isinstance(value, list) or not value):
         raise ValueError(say(_NO_GPUS, examples=EXAMPLES))
     cards = (
@@ -341,8 +338,7 @@ def left_open(card: Gpu, gpus: Sequence[KnownGpu]) -> Gpu:
 
 
 def roomier(card: Gpu, needed: int, gpus: Sequence[KnownGpu]) -> Gpu:
-    """The card whose size was assumed, of those that its name may mean the smallest that has more than `needed` bytes;
-    as it is where it has that, or none has."""
+    """The card whose size was assumed, as the smallest of its name with more than `needed` bytes, if there is one."""
     alike = _candidates(card.name.split("-")[0], gpus) if card.problem and card.total_bytes else []
     larger = [one for one in alike if one.total_bytes > needed]
     if not larger or (card.total_bytes or 0) > needed:

@@ -16,9 +16,7 @@ SpaceOf = Callable[[str], os.statvfs_result]
 
 def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
     """Host memory as /proc and the cgroups under `root` say. What cannot be read is None. Never raises OSError.
-
-    /proc/meminfo is not namespaced: in a container it shows the node, and the cgroup limit is what binds.
-    """
+    /proc/meminfo is not namespaced: in a container it shows the node, and the cgroup limit is what binds."""
     memory = _meminfo(root / "proc/meminfo")
     total, available = memory.get("MemTotal"), memory.get("MemAvailable")
     group = binding_group(memory_groups(root, total))

@@ -12,7 +12,6 @@ from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.machine.libraries import normalised
 from advisor.words import Source
 
-SCHEMA = 1
 _MOST = 2**63
 _TEXT_LIMIT = 400
 _MOST_ENTRIES = 4096
@@ -22,7 +21,11 @@ def to_json(machine: Machine) -> dict[str, Any]:
     """The contract's `machine` block with details; every value is plain JSON, unknown is null."""
     return {
         "nodes": machine.nodes,
-        "gpus": [_gpu_to_json(gpu) for gpu in machine.gpus],
+        "gpus": [
+            {**_plain(gpu), "processes": processes, "usable_bytes": gpu.usable_bytes, "throttle": list(gpu.throttle)}
+            for gpu in machine.gpus
+            for processes in [None if gpu.processes is None else [_plain(process) for process in gpu.processes]]
+        ],
         "host": _plain(machine.host),
         "libraries": dict(sorted(machine.libraries.items())),
         "environment": machine.environment,
@@ -34,22 +37,13 @@ def to_json(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _gpu_to_json(gpu: Gpu) -> dict[str, Any]:
-    shown = {**_plain(gpu), "usable_bytes": gpu.usable_bytes, "throttle": list(gpu.throttle)}
-    if gpu.processes is not None:
-        shown["processes"] = [_plain(process) for process in gpu.processes]
-    return shown
-
-
 def _plain(noun: Host | Gpu | GpuProcess) -> dict[str, Any]:
     return {field.name: getattr(noun, field.name) for field in fields(noun)}
 
 
 def from_json(stated: object) -> Machine:
-    """The machine that `to_json` wrote; only what the contract names need be there, unknown keys are ignored.
-
-    Also takes {"machine": {…}} as a diagnosis has it. Raises ValueError naming the field that is wrong.
-    """
+    """The machine that `to_json` wrote; only what the contract names need be there, unknown keys are ignored. Also
+    takes {"machine": {…}} as a diagnosis has it. Raises ValueError naming the field that is wrong."""
     block = _mapping(stated, say("a machine file"))
     if isinstance(block.get("machine"), Mapping):
         block = _mapping(block["machine"], "machine")
@@ -82,15 +76,12 @@ def _gpu(entry: object, place: int) -> Gpu:
     processes = stated.get("processes")
     if processes is not None:
         listed = _list(processes, where)
-        read["processes"] = tuple(_process(one, f"{where}.processes") for one in listed)
+        inside = f"{where}.processes"
+        told = [_stated_fields(GpuProcess, _mapping(one, inside), inside + ".") for one in listed]
+        read["processes"] = tuple(GpuProcess(**{**one, "pid": one["pid"] or 0}) for one in told)
     throttle = tuple(_text(entry, f"{where}.throttle") for entry in _list(stated.get("throttle"), where))
     index = place if read["index"] is None else read["index"]
     return Gpu(**{**read, "index": index, "name": read["name"] or f"GPU {place}", "throttle": throttle})
-
-
-def _process(entry: object, where: str) -> GpuProcess:
-    stated = _stated_fields(GpuProcess, _mapping(entry, where), where + ".")
-    return GpuProcess(**{**stated, "pid": stated["pid"] or 0})
 
 
 def _stated_fields(noun: type, stated: Mapping[str, object], where: str) -> dict[str, Any]:

@@ -256,7 +256,8 @@ def _prefix_of(python: Path, environ: Mapping[str, str]) -> _Prefix | None:
     version = (match.group(1) or "") if match else ""
     version = version if "." in version else ""  # "3.10" by the program behind the links, "" where it does not tell
     folders = (folder, real.parent.parent) if real.exists() else (folder,)
-    return next((_Prefix(one, version) for one in folders if _has_packages(one, version)), None)
+    having = (f for f in folders if any(_library_dirs(f, version)) or (f / "lib/python3/dist-packages").is_dir())
+    return next((_Prefix(one, version) for one in having), None)
 
 
 def _behind_shim(python: Path, environ: Mapping[str, str]) -> Path | None:
@@ -273,10 +274,6 @@ def _settings(path: Path) -> dict[str, str]:
     """pyvenv.cfg: "key = value" lines."""
     pairs = (line.partition("=") for line in _read(path).splitlines())
     return {key.strip().lower(): value.strip() for key, sign, value in pairs if sign}
-
-
-def _has_packages(folder: Path, version: str) -> bool:
-    return any(_library_dirs(folder, version)) or (folder / "lib/python3/dist-packages").is_dir()
 
 
 # --- from a prefix to its packages ---------------------------------------------------------------------------------

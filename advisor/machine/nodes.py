@@ -75,14 +75,17 @@ def differences(members: Sequence[Machine]) -> list[str]:
     limits = _sizes([member.host.limit_bytes for member in members], none)
     said = [
         *_unlike(members, say("the driver"), [member.driver or unknown for member in members]),
-        *_unlike(members, say("GPUs"), [_gpus_of(member) for member in members], _DIFFER_TAKEN),
+        *_unlike(members, say("GPUs"), [_gpus_of(member) or none for member in members], _DIFFER_TAKEN),
         *_unlike(members, say("host memory"), _sizes([m.host.total_bytes for m in members], unknown), _DIFFER_TAKEN),
         *_unlike(members, say("the memory limit"), limits),
         *_unlike(members, say("shared memory"), _sizes([member.host.shm_bytes for member in members], unknown)),
     ]
     for name in sorted({name for member in members for name in member.libraries}):
         said += _unlike(members, name, [member.libraries.get(name, none) for member in members])
-    return [*said, *_tightest(members), *_busy(members)]
+    if (first := first_to_die(members)) is not None:
+        (size, *_), (others, *_), *_ = _by_free_memory(members)
+        said.append(say(_LEAST, node=first.name, size=show_bytes(size), others=show_bytes(others)))
+    return [*said, *_busy(members)]
 
 
 def _unlike(members: Sequence[Machine], what: str, values: Sequence[str], sentence: str = _DIFFER) -> list[str]:
@@ -124,7 +127,7 @@ def _gpus_of(machine: Machine) -> str:
     return listed(
         say("{count} x {name} ({size})", count=count, name=name, size=show_bytes(size))
         for (name, size), count in sorted(counts.items(), key=str)
-    ) or say("none")
+    )
 
 
 def free_for_a_run(host: Host) -> int | None:
@@ -149,13 +152,6 @@ def first_to_die(members: Sequence[Machine]) -> Machine | None:
 def _by_free_memory(members: Sequence[Machine]) -> list[tuple[int, str, Machine]]:
     known = [(free_for_a_run(member.host), member) for member in members]
     return sorted(((size, member.name, member) for size, member in known if size is not None), key=lambda one: one[:2])
-
-
-def _tightest(members: Sequence[Machine]) -> Iterator[str]:
-    first = first_to_die(members)
-    if first is not None:
-        (size, *_), (others, *_), *_ = _by_free_memory(members)
-        yield say(_LEAST, node=first.name, size=show_bytes(size), others=show_bytes(others))
 
 
 def _busy(members: Sequence[Machine]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import Sayings, mark, say
-from advisor.machine import drivers
+from advisor.machine import tool
 from advisor.machine.inventory import Gpu, GpuProcess
 
 NAME_LIMIT = 96
@@ -156,7 +156,7 @@ class NvmlReader:
     def open(self) -> str | None:
         """Start NVML and list the cards. Returns None, or the sentence that says why there is no NVML."""
         if self.nvml is None:
-            if not drivers.has_nvidia():
+            if not tool.has_nvidia():
                 return self._refuse(Refused(Trouble.LIBRARY_NOT_FOUND, "nvmlInit"))
             try:
                 import pynvml
@@ -212,16 +212,14 @@ class NvmlReader:
         if isinstance(handle, Refused):
             return [_Device(Gpu(index, f"GPU {index}", None, problem=handle.says, vendor="nvidia"), None)]
         name = query(self.nvml, "nvmlDeviceGetName", handle)
-        card = Gpu(index, _text(name) or f"GPU {index}", None, uuid=self._uuid(handle), vendor="nvidia")
+        uuid = _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
+        card = Gpu(index, _text(name) or f"GPU {index}", None, uuid=uuid, vendor="nvidia")
         if isinstance(name, Refused) and name.is_lost:
             return [_Device(replace(card, problem=name.says), handle)]
         mode = _known(query(self.nvml, "nvmlDeviceGetMigMode", handle))
         if not mode or not mode[0]:
             return [_Device(card, handle)]
         return self._instances(_Device(card, handle)) or [_Device(replace(card, problem=say(EMPTY_MIG)), handle)]
-
-    def _uuid(self, handle: Any) -> str:
-        return _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
 
     def _instances(self, card: _Device) -> list[_Device]:
         slots = _known(query(self.nvml, "nvmlDeviceGetMaxMigDeviceCount", card.handle)) or 0
@@ -232,7 +230,7 @@ class NvmlReader:
                 continue
             name = _text(query(self.nvml, "nvmlDeviceGetName", handle)) or card.gpu.name
             profile = name.rpartition(" MIG ")[2] if " MIG " in name else f"instance {slot}"
-            index, uuid = card.gpu.index, self._uuid(handle)
+            index, uuid = card.gpu.index, _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
             part = Gpu(index, name, None, uuid=uuid, mig=profile, parent=index, vendor="nvidia")
             found.append(_Device(part, handle, card.handle))
         return found
@@ -256,21 +254,21 @@ class NvmlReader:
             self._slow[place] = self._read_slow(device)
         if processes or place not in self._processes:
             self._processes[place] = self._read_processes(device.handle)
+        processes_now, total = self._processes[place], bare.total_bytes
+        if processes_now is not None and total is not None:  # no process holds more than its card has
+            processes_now = tuple(replace(p, used_bytes=_within(p.used_bytes, (0, total))) for p in processes_now)
         rates = _known(query(self.nvml, "nvmlDeviceGetUtilizationRates", device.handle))
         return replace(
             bare,
             utilisation=None if rates is None else _within(int(rates.gpu), (0, 100)),
             temperature=_within(self._whole_card("nvmlDeviceGetTemperature", device, _TEMPERATURE_CORE), _CELSIUS),
             power_watts=_watts(self._whole_card("nvmlDeviceGetPowerUsage", device)),
-            processes=_plausible(self._processes[place], bare.total_bytes),
+            processes=processes_now,
             **self._slow[place],
         )
 
     def _memory(self, handle: Any) -> tuple[int, int | None, int | None] | Refused | None:
-        """(total, used, reserved) in bytes; v2 is asked first, since v1 counts the driver's reserve as used.
-
-        None: no card is like that.
-        """
+        """(total, used, reserved) in bytes, None: no card is so; v2 first, since v1 counts the reserve as used."""
         version = getattr(self.nvml, "nvmlMemory_v2", None)
         if version is not None:
             newer = query(self.nvml, "nvmlDeviceGetMemoryInfo", handle, version=version)
@@ -322,10 +320,3 @@ def _sizes(total: int, used: int, reserved: int | None) -> tuple[int, int | None
     if not 0 < total < _MOST_BYTES:
         return None
     return total, _within(used, (0, total)), _within(reserved, (0, total - 1))
-
-
-def _plausible(processes: tuple[GpuProcess, ...] | None, total: int | None) -> tuple[GpuProcess, ...] | None:
-    """No process holds more than its card has."""
-    if processes is None or total is None:
-        return processes
-    return tuple(replace(one, used_bytes=_within(one.used_bytes, (0, total))) for one in processes)

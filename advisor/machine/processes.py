@@ -85,10 +85,8 @@ def _allowed(ask: Callable[[], T]) -> T | None:
 
 
 def unseen_bytes(gpu: Gpu) -> int | None:
-    """Memory in use on the card that no listed process accounts for; None where the list or a size is unknown.
-
-    Large beside an empty list, the holders live in another container. npu-smi counts what the driver keeps as used.
-    """
+    """Memory in use on the card that no listed process accounts for; None where the list or a size is unknown. Large
+    beside an empty list, the holders live in another container. npu-smi counts what the driver keeps as used."""
     sizes = [process.used_bytes for process in gpu.processes or () if process.used_bytes is not None]
     if gpu.used_bytes is None or gpu.processes is None or len(sizes) < len(gpu.processes):
         return None
@@ -116,13 +114,8 @@ def leftovers(gpus: Sequence[Gpu], now: float, run_started: float | None = None)
         Leftover(gpu.index, process, None if process.started is None else max(0.0, now - process.started))
         for gpu in gpus
         for process in gpu.processes or ()
-        if _could_be_left(process, run_started)
+        if process.pid != os.getpid() and process.used_bytes != 0
+        if process.command == UNKNOWN_PROCESS or _TRAINING.search(process.command)
+        if run_started is None or process.started is None or process.started <= run_started
     ]
     return tuple(sorted(found, key=lambda left: -(left.process.used_bytes or 0)))
-
-
-def _could_be_left(process: GpuProcess, run_started: float | None) -> bool:
-    is_later = run_started is not None and process.started is not None and process.started > run_started
-    if process.pid == os.getpid() or process.used_bytes == 0 or is_later:
-        return False
-    return process.command == UNKNOWN_PROCESS or bool(_TRAINING.search(process.command))

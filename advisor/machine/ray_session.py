@@ -34,9 +34,7 @@ def logs_of(worker: str, root: Path) -> list[Path]:
 
 def raylet_words(ids: Sequence[str], root: Path) -> str:
     """What raylets wrote of these workers or actors: whole records, "Memory on the node was …" before a kill, too.
-
-    Looks where the workers' own logs are, else through the newest sessions.
-    """
+    Looks where the workers' own logs are, else through the newest sessions."""
     folders = list(dict.fromkeys(file.parent for one in ids for file in logs_of(one, root)))
     with suppress(OSError):
         folders = folders or sorted(root.glob("session_2*/logs"), reverse=True)[:_SESSIONS]

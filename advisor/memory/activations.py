@@ -39,17 +39,13 @@ _CHECKPOINTED = {
 }
 
 
-def _offloads(inputs: Inputs, role: TrainedRole) -> bool:
-    """Whether kept activations go to host RAM on the way (verl and EasyR1; only with checkpointing)."""
-    return setting_of(inputs.run, role, "activation_offload") is True
-
-
 def offloaded_activations(inputs: Inputs, role: TrainedRole) -> list[Cell]:
     """Layer inputs of one pass of every training GPU of a node that rest in host RAM."""
     step = inputs.update if role == "actor" else inputs.critic
     checkpointed = setting_of(inputs.run, role, "gradient_checkpointing") is True
     layers = inputs.shape.layers - c.OFFLOADED_LAYERS
-    if not _offloads(inputs, role) or not checkpointed or inputs.by_tensor or inputs.split is not None or layers < 1:
+    moved = checkpointed and setting_of(inputs.run, role, "activation_offload") is True
+    if not moved or inputs.by_tensor or inputs.split is not None or layers < 1:
         return []
     each = of_each(stream_bytes(inputs), "hidden", inputs.shape.hidden) * quantity("layers", layers)
     size = (each * step.tokens * inputs.here).spread(high=c.PINNED_HIGH).rests_on("estimated")
@@ -57,10 +53,8 @@ def offloaded_activations(inputs: Inputs, role: TrainedRole) -> list[Cell]:
 
 
 def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradients: Sequence[Cell] = ()) -> list[Cell]:
-    """Activations, logits (the actor's) and gathered units of a role's update, at its fullest instant.
-
-    `gradients` are there at the loss only from the second pass of a step on.
-    """
+    """Activations, logits (the actor's) and gathered units of a role's update, at its fullest instant. `gradients` are
+    there at the loss only from the second pass of a step on."""
     checkpointed = setting_of(inputs.run, role, "gradient_checkpointing") is True
     if inputs.by_tensor:
         towers = _vision(inputs, step, checkpointed) if inputs.mechanics.frozen_tower_keeps else []
@@ -89,7 +83,11 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
     norm = of_each(c.LAST_NORM, "hidden", shape.hidden) / quantity("GPUs", inputs.stream)
     last = _tokens(norm, step, mark("last norm and the head's input"))
     images = _vision(inputs, step, checkpointed)
-    lost = _lost_behind(kept) if checkpointed and not inputs.expandable else []
+    lost: list[Cell] = []
+    if checkpointed and not inputs.expandable:  # segments that layer inputs were cut from, and no temporary can use
+        size = (c.LOST_OF_INPUTS - c.FRAGMENTATION) * kept.amount.called("of layer inputs")
+        words = mark("torch's segments that layer inputs were cut from")
+        lost = [cell("fragmentation", size.within(low=0, high=size.value * c.LOST_HIGH), words)]
     several = _several_passes(inputs, step, role)
     piled = (_whole_gradients(inputs, role) if several else []) or list(gradients)
     sure = piled if several else []
@@ -107,7 +105,8 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
 def _checkpoints(inputs: Inputs, step: Pass, role: TrainedRole, layer: Amount, *, fused: bool) -> Cell:
     """What checkpointed layers keep: their inputs, or those of their pieces; all but the MLP's where only it is one."""
     shape, wrapped = inputs.shape, inputs.mechanics.checkpoints
-    here = min(c.OFFLOADED_LAYERS, shape.passed) if _offloads(inputs, role) else shape.passed
+    moved = setting_of(inputs.run, role, "activation_offload") is True  # to host RAM on the way (verl and EasyR1)
+    here = min(c.OFFLOADED_LAYERS, shape.passed) if moved else shape.passed
     layers = quantity("layers", here)
     if wrapped == "mlp" and not shape.experts:
         mlp = of_each(mlp_copies(shape, fused), "MLP width", shape.intermediate)
@@ -131,20 +130,16 @@ def _megatron_update(inputs: Inputs, split: megatron.Split, step: Pass, role: Tr
     return fullest({"loss": loss, "backward": [*kept, *working, buffers]})
 
 
-def _megatron_scoring(inputs: Inputs, split: megatron.Split, step: Pass) -> list[Cell]:
-    buffers = megatron.buffers_cell(inputs.shape)
-    per, _ = logits_bytes(inputs, step, updating=False)
-    layer = megatron.scoring_activations(inputs.run, inputs.shape, split, step)
-    head = megatron.logits_cell(inputs.shape, split, step, per, inputs.run)
-    return max([layer, buffers], [head, buffers], key=total)
-
-
 def scoring_cells(inputs: Inputs, step: Pass) -> list[Cell]:
     """Activations, logits and gathered units of a pass without gradients."""
     if inputs.by_tensor:
         return lora.scoring_cells(inputs, step)
     if inputs.split is not None:
-        return _megatron_scoring(inputs, inputs.split, step)
+        split, buffers = inputs.split, megatron.buffers_cell(inputs.shape)
+        per, _ = logits_bytes(inputs, step, updating=False)
+        passing = megatron.scoring_activations(inputs.run, inputs.shape, split, step)
+        made = megatron.logits_cell(inputs.shape, split, step, per, inputs.run)
+        return max([passing, buffers], [made, buffers], key=total)
     inputs = of_rank(inputs)
     layer = forward_of_token(inputs.shape, stream_bytes(inputs), inputs.stream)
     hidden = _tokens(of_each(c.BF16, "hidden", inputs.shape.hidden), step, mark("hidden states"))
@@ -153,13 +148,6 @@ def scoring_cells(inputs: Inputs, step: Pass) -> list[Cell]:
     working = [_tokens(layer, step, mark("one layer forward")), *gathered_units(inputs, backward=False)]
     working += _eager_scores(inputs, step, 1, c.EAGER_SCORES)
     return max(head, working, key=total)
-
-
-def _lost_behind(kept: Cell) -> list[Cell]:
-    """Segments that layer inputs were cut from and that no larger temporary can use again."""
-    size = (c.LOST_OF_INPUTS - c.FRAGMENTATION) * kept.amount.called("of layer inputs")
-    bounded = size.within(low=0, high=size.value * c.LOST_HIGH)
-    return [cell("fragmentation", bounded, mark("torch's segments that layer inputs were cut from"))]
 
 
 def _tokens(per_token: Amount, step: Pass, words: str) -> Cell:

@@ -54,8 +54,7 @@ def elements_window(tried: int, width: int) -> tuple[int, int]:
 
 
 def lost_to_segments(inputs: Inputs, kept: int) -> Cell:
-    """Bytes lost to segments while base weights, adapters and `kept` bytes of layer inputs are on the GPU, where every
-    tensor of a run is known."""
+    """Bytes lost to segments beside base weights, adapters and `kept` bytes of layer inputs, all tensors known."""
     parts = [
         in_bytes("behind weight matrices", rounding_loss(inputs.shape), basis="estimated"),
         c.LOST_OF_INPUTS * in_bytes("of layer inputs", kept),
@@ -95,10 +94,8 @@ def _matrices(shape: ModelShape) -> list[tuple[int, int]]:
 
 
 def given_back(inputs: Inputs, cells: Sequence[Cell]) -> list[Cell]:
-    """The same cells; of segments that nothing uses only as much as torch keeps on a GPU that fills up.
-
-    Its allocator frees them before it fails, so they never make a run die.
-    """
+    """The same cells; of segments that nothing uses only as much as torch keeps on a GPU that fills up. Its allocator
+    frees them before it fails, so they never make a run die."""
     if inputs.gpu_bytes is None:
         return list(cells)
     held = total(each for each in cells if each.kind != "unused")

@@ -112,10 +112,8 @@ class Amount(Struct, frozen=True, gc=False):
         return self.value != 0
 
     def within(self, low: Amount | float | None = None, high: Amount | float | None = None) -> Amount:
-        """The same value in an interval of its own, which never excludes the value; None keeps an end.
-
-        A bound that is an Amount is printed behind the text (`bounds`).
-        """
+        """The same value in an interval of its own, which never excludes the value; None keeps an end. A bound that is
+        an Amount is printed behind the text (`bounds`)."""
         ends = (self if low is None else as_amount(low), self if high is None else as_amount(high))
         least, most = min(self.value, ends[0].low), max(self.value, ends[1].high)
         return Amount(self.value, least, most, "within", (self, *ends), by_data=self.by_data)
@@ -126,16 +124,6 @@ class Amount(Struct, frozen=True, gc=False):
         ends = as_amount(low), as_amount(high)
         by_data = ends[0].value, ends[1].value
         return Amount(self.value, self.low, self.high, "within", (self, *ends), by, by_data=by_data)
-
-    @property
-    def mover(self) -> str:
-        """What of the data moves it most: the name given to `moved`; "" where nothing does."""
-        if self.by_data is None:
-            return ""
-        inner = self.args[:1] if self.op == "within" else self.args
-        moving = [each for each in inner if each.by_data is not None]
-        own = self.name if self.op == "within" else ""
-        return own or (max(moving, key=_swing).mover if moving else "")
 
     def spread(self, low: float = 1, high: float = 1) -> Amount:
         """The same value, its interval's ends multiplied with these factors."""
@@ -292,10 +280,6 @@ def _moved(combine: Callable[..., float], *amounts: Amount) -> tuple[float, floa
         return None
     ends = [each.by_data or (each.value, each.value) for each in amounts]
     return combine(*(end[0] for end in ends)), combine(*(end[1] for end in ends))
-
-
-def _swing(amount: Amount) -> float:
-    return abs(amount.by_data[1] - amount.by_data[0]) if amount.by_data is not None else 0
 
 
 def _is_nothing(amount: Amount, neutral: float) -> bool:

@@ -57,8 +57,7 @@ _MOST_ROWS = 64
 ROUND = 512
 """Tokens: lengths and budgets are multiples of it, or of a larger power of two."""
 _SELDOM = 64
-"""How many times the numbers of tokens that print alike a round number's step has to be: by chance one size in so many
-has one among them."""
+"""Times the counts of tokens that print alike: so large a round number's step has to be, not to be met by chance."""
 _CUT = 64
 """Ranks among which a flat buffer of the whole model may be cut (judgement)."""
 _CUT_NEAR = 0.003
@@ -119,14 +118,14 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     if run.model is None:  # no other model's vocabulary is tried for its own
         return tuple(_heads_of_known(tried, crash)) if crash.memory == "gpu" else ()
     if crash.memory == "host":
-        return tuple(_match(x, x.phases[0], True) for x in _host_candidates(run, run.model) if x.bytes == tried)
+        return tuple(_match(x, x.phases[0]) for x in _host_candidates(run, run.model) if x.bytes == tried)
     by_row = one_row(crash.failing)
     found = [x for x in candidates(run, run.model, by_row) if can_mean(tried, x.bytes)]
     if not found:
         return _inverse(run, run.model, tried, crash.phase, by_row)
     told = made(crash.failing) or ("weights" if completes(crash, run.model.parameters) else "")
     ranked = sorted(found, key=lambda x: (bool(told) and x.made != told, _distance(x, crash.phase), -x.weight))
-    return tuple(_match(x, _phase_of(x, crash.phase), True) for x in ranked[:MATCHES_KEPT])
+    return tuple(_match(x, crash.phase if crash.phase in x.phases else x.phases[0]) for x in ranked[:MATCHES_KEPT])
 
 
 class BySize(Struct, frozen=True):
@@ -185,10 +184,8 @@ def _scored_while_generating(run: Run, crash: Crash, tried: int) -> BySize | Non
 
 
 def beyond_weights(run: Run, tried: int) -> bool:
-    """Whether no weights of this run's model, whole, in one layer or cut over ranks, take `tried` bytes at once.
-
-    What is that large in one piece is then made by a pass. False where the model is not known.
-    """
+    """Whether no weights of this run's model, whole, in one layer or cut over ranks, take `tried` bytes at once. What
+    is that large in one piece is then made by a pass. False where the model is not known."""
     shape = run.model
     if shape is None or tried < LEAST_LOGITS:
         return False
@@ -211,8 +208,7 @@ def tried_bytes(crash: Crash) -> int | None:
 
 def scores_of(tried: int, heads: int, width: int) -> tuple[int, int]:
     """Rows of a pass, and tokens of a row, whose attention scores (rows × heads × tokens × tokens of `width` bytes)
-    print as `tried`: the fewest rows with a round number of tokens, else one row.
-    """
+    print as `tried`: the fewest rows with a round number of tokens, else one row."""
     for power in range(_MOST_ROWS.bit_length()):
         least, most = elements_window(tried, heads * width << power)
         tokens = isqrt(most) // ROUND * ROUND
@@ -231,8 +227,7 @@ def completes(crash: Crash, parameters: float) -> int:
 
 
 def candidates(run: Run, shape: ModelShape, by_row: bool = False) -> list[Candidate]:
-    """Every tensor of this run that is large enough to fail alone, without duplicates. `by_row`: logits are taken row
-    by row."""
+    """Every tensor of this run that is large enough to fail alone, once. `by_row`: logits are taken row by row."""
     assumed = Assumptions()
     passes: list[tuple[Pass, Phase, str]] = [
         (update_pass(run, assumed), "actor_update", mark("update")),
@@ -408,8 +403,7 @@ def _host_candidates(run: Run, shape: ModelShape) -> Iterator[Candidate]:
 
 
 def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase, by_row: bool) -> tuple[Match, ...]:
-    """The token counts at which logits of this model have that size; those that a pass, or a row, may hold come
-    first."""
+    """The token counts at which logits have that size; those that a pass, or a row, may hold come first."""
     assumed = Assumptions()
     step = scoring_pass(run, assumed) if phase == "log_prob" else update_pass(run, assumed)
     by_row, step = by_row and step.padded, _row_of(step) if by_row else step
@@ -445,8 +439,7 @@ def _is_round(least: int, most: int) -> bool:
 
 
 def _heads_of_known(tried: int, crash: Crash) -> Iterator[Match]:
-    """The embedding or head of a known model that has this size, where the failing line makes weights or the model
-    would be complete on this card with it."""
+    """The embedding or head of a known model of this size, where weights failed or would complete it on this card."""
     told = made(crash.failing)
     if tried < LEAST_WEIGHTS or told == "logits":
         return
@@ -469,15 +462,11 @@ def _distance(candidate: Candidate, phase: Phase) -> int:
     return 1 if any(near in candidate.phases for near in _NEAR.get(phase, ())) else 2
 
 
-def _phase_of(candidate: Candidate, phase: Phase) -> Phase:
-    return phase if phase in candidate.phases else candidate.phases[0]
-
-
-def _match(candidate: Candidate, phase: Phase, matches: bool) -> Match:
+def _match(candidate: Candidate, phase: Phase) -> Match:
     tensor = say(candidate.tensor, role=say(candidate.role)) if candidate.role else say(candidate.tensor)
     of_logits, of_scores = candidate.tensor in (_LOGITS, _COPIES), candidate.tensor == _SCORES
     formula = candidate.amount.text()
     if candidate.words:
         formula = say("{formula} ({words})", formula=formula, words=candidate.words)
-    found = Match(tensor, candidate.bytes, candidate.shape, formula, phase, matches, of_logits, of_scores=of_scores)
+    found = Match(tensor, candidate.bytes, candidate.shape, formula, phase, True, of_logits, of_scores=of_scores)
     return replace(found, of_weights=candidate.of_weights, at_cap=candidate.at_cap)

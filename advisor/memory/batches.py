@@ -1,31 +1,22 @@
-"""Counts the tokens that one GPU sees in one pass, from the knobs that decide it, and notes what had to be assumed."""
+"""Counts the tokens that one GPU sees in one pass, from the knobs that decide it and what is known of the data, and
+notes what had to be assumed."""
 
 from __future__ import annotations
 
-from math import ceil
+from collections.abc import Mapping
+from functools import lru_cache
+from math import ceil, inf, log, sqrt
 from typing import Literal
 
 from msgspec import Struct, field
 
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.schema import DataSetFact
 from advisor.language import listed, mark, say
+from advisor.memory import constants as c
 from advisor.memory.amount import Amount, as_amount, least, most, quantity
 from advisor.memory.amount import assumed as guess
 from advisor.memory.cells import Rows
-from advisor.memory.constants import (
-    ASSUMED_LENGTH,
-    ASSUMED_PROMPT,
-    BALANCE_SLACK,
-    FILL,
-    FILL_GIVEN,
-    FILL_GIVEN_LOW,
-    FILL_LOW,
-    SHORTER_AT_CAP,
-    SHORTER_GIVEN,
-    SHORTER_TOLD,
-    SHORTEST_PACKED,
-    SHORTEST_PADDED,
-)
-from advisor.memory.data_sets import least_longest, row_lengths, usual_longest
 from advisor.run.run import Knob, KnobValue, Run, evaluates_only
 from advisor.words import Basis
 
@@ -113,14 +104,13 @@ _BUDGET = "actor.tokens_per_gpu"
 
 
 def sequence_length(run: Run, assumed: Assumptions) -> tuple[int, Basis]:
-    """Tokens of the longest prompt and response together; of a length that nobody could read, as many as the token
-    budget of a pass holds."""
+    """Tokens of the longest prompt and response together; of an unread length, as many as a pass's budget holds."""
     prompt, response = run.number("data.prompt_tokens"), run.number("data.response_tokens")
     known = run.number("data.total_tokens") or (prompt + response if prompt and response else None)
     known = known or run.number("rollout.max_model_len")
     if known is None and (unread := unread_lengths(run)):
         budget = _budget(run)
-        length = budget * run.topology.sequence_parallel if budget else max(ASSUMED_LENGTH, prompt or response or 0)
+        length = budget * run.topology.sequence_parallel if budget else max(c.ASSUMED_LENGTH, prompt or response or 0)
         told = {"keys": listed(knob.key for knob in unread), "length": f"{length:g}"}
         assumed.note(say("{keys} could not be read: rows of {length} tokens are counted", **told))
         return int(length), "estimated"
@@ -128,21 +118,21 @@ def sequence_length(run: Run, assumed: Assumptions) -> tuple[int, Basis]:
         row = run.number(LONGEST_ROW)
         if row is None:
             assumed.note(
-                say("how long prompts are is not known: {length} tokens of one are counted", length=ASSUMED_PROMPT)
+                say("how long prompts are is not known: {length} tokens of one are counted", length=c.ASSUMED_PROMPT)
             )
-        known = max(response, row or response + ASSUMED_PROMPT)
+        known = max(response, row or response + c.ASSUMED_PROMPT)
     known = known or response or prompt
     rows = row_lengths(run) if run.recipe.answers == "given" else None
     if rows is not None and not run.number("data.pack_tokens") and run.value(LONGEST_ROW) is None:
-        return ceil(min(known or max(ASSUMED_LENGTH, rows.longest), rows.most)), "estimated"
+        return ceil(min(known or max(c.ASSUMED_LENGTH, rows.longest), rows.most)), "estimated"
     if known:
         said = run.number(LONGEST_ROW)
         return int(min(known, said) if said else known), "computed"
     packed = run.number("data.pack_tokens")
     if packed:
         return int(packed), "computed"
-    assumed.note(say("longest sequence: {length} tokens", length=ASSUMED_LENGTH))
-    return ASSUMED_LENGTH, "estimated"
+    assumed.note(say("longest sequence: {length} tokens", length=c.ASSUMED_LENGTH))
+    return c.ASSUMED_LENGTH, "estimated"
 
 
 def sequences_held(run: Run, per_step: str = "data.train_batch") -> int | None:
@@ -166,7 +156,7 @@ def setting_of(run: Run, role: TrainedRole, name: str) -> KnobValue | None:
 
 def update_pass(run: Run, assumed: Assumptions) -> Pass:
     """The pass of the actor's update."""
-    caps = [c for c in (sequences_held(run), sequences_held(run, "actor.mini_batch")) if c is not None]
+    caps = [cap for cap in (sequences_held(run), sequences_held(run, "actor.mini_batch")) if cap is not None]
     micro = _rows_of(run, run.number("actor.micro_batch"))
     return _pass(run, assumed, "actor", without_padding(run, "actor"), micro, caps, _budget(run))
 
@@ -236,7 +226,7 @@ def _pass(
         if kind == "actor" and run.mechanics.packs_samples and run.recipe.scored_rows:
             packed = packed / (1 + run.recipe.scored_rows)  # the rest of a row is scored apart
         all_rows = (rows * quantity("tokens in a packed row", packed, basis=basis) / ways).rounded()
-        tokens = all_rows.moved(round(all_rows.value * SHORTEST_PACKED), all_rows, mark("how full packed rows are"))
+        tokens = all_rows.moved(round(all_rows.value * c.SHORTEST_PACKED), all_rows, mark("how full packed rows are"))
         return Pass(tokens, int(rows.value), int(packed), None, False)
     longest = quantity("tokens", length, basis=basis) / ways
     held = min(caps, default=None)
@@ -247,9 +237,9 @@ def _pass(
     if budget and unpadded:
         tokens = longest.rounded() if longest > budget else quantity("tokens in the budget", budget, basis=basis)
         sequences = max(1, round(tokens.value * ways.value / length))
-        fullest = round(tokens.value * BALANCE_SLACK)
+        fullest = round(tokens.value * c.BALANCE_SLACK)
         # Only a row that is longer than the budget exceeds it: shorter ones fill it.
-        least_full = round(min(tokens.value, budget) * SHORTEST_PADDED)
+        least_full = round(min(tokens.value, budget) * c.SHORTEST_PADDED)
         if held is not None:  # all that the GPU has may be less than the budget, where rows are short
             least_full = min(least_full, round((fill.least + (held - 1) * fill.least_others) * longest.value))
         ends = least_full, fullest
@@ -257,7 +247,8 @@ def _pass(
             tokens.rounded().moved(*ends, mark("how full the token budget is")), sequences, length, whole, False
         )
     if budget:
-        micro = _rows(budget, length, max(1, parallel))
+        # rows whose real tokens fill the budget, one at full length; each is then padded to it all the same
+        micro = max(1.0, 1 + (budget * max(1, parallel) / length - 1) / c.FILL)
     rows = _sequences(micro, caps, mark("sequences in the budget") if budget else mark("sequences in a micro-batch"))
     if micro is None and not caps:
         assumed.note(say(_ONE_SEQUENCE[kind]))
@@ -283,7 +274,7 @@ def _end_to_end(rows: Amount, longest: Amount, fill: Fill) -> Amount:
 def _one_pass(held: int, longest: Amount, budget: float, fill: Fill, length: int, response: int | None) -> Pass:
     """All sequences that the GPU holds in one pass, at the most as many tokens as the budget allows."""
     rows = quantity("sequences that the GPU holds", held)
-    cap = least((rows * longest).rounded(), most(longest, budget * BALANCE_SLACK).rounded())
+    cap = least((rows * longest).rounded(), most(longest, budget * c.BALANCE_SLACK).rounded())
     low = (rows * longest).value * fill.least_others
     tokens = _end_to_end(rows, longest, fill).moved(min(low, cap.value), cap, mark("the lengths of the rows"))
     return Pass(tokens, held, length, response, False)
@@ -310,17 +301,17 @@ def fill_of(run: Run, length: int) -> Fill:
     as data that hold their answers are, or as answers that a policy writes."""
     said = run.value(LONGEST_ROW)
     if said == AT_CAP:
-        return Fill(1, 1, 1, 1, SHORTER_AT_CAP)
+        return Fill(1, 1, 1, 1, c.SHORTER_AT_CAP)
     given = run.recipe.answers == "given"
-    others, least_others = (FILL_GIVEN, FILL_GIVEN_LOW) if given else (FILL, FILL_LOW)
+    others, least_others = (c.FILL_GIVEN, c.FILL_GIVEN_LOW) if given else (c.FILL, c.FILL_LOW)
     if said is not None:
-        return Fill(1, others, SHORTEST_PADDED, least_others, SHORTER_TOLD)
+        return Fill(1, others, c.SHORTEST_PADDED, least_others, c.SHORTER_TOLD)
     if given and (rows := row_lengths(run)) is not None:
         mean = min(1, rows.mean / length)
-        return Fill(min(1, rows.longest / length), mean, mean, mean * SHORTEST_PADDED, SHORTER_TOLD)
+        return Fill(min(1, rows.longest / length), mean, mean, mean * c.SHORTEST_PADDED, c.SHORTER_TOLD)
     if given:
-        return Fill(usual_longest(run, length), others, least_longest(run, length), least_others, SHORTER_GIVEN)
-    return Fill(1, others, SHORTEST_PADDED, least_others, SHORTER_AT_CAP)
+        return Fill(usual_longest(run, length), others, least_longest(run, length), least_others, c.SHORTER_GIVEN)
+    return Fill(1, others, c.SHORTEST_PADDED, least_others, c.SHORTER_AT_CAP)
 
 
 def _sequences(micro: float | None, caps: list[int], name: str) -> Amount:
@@ -333,15 +324,82 @@ def _sequences(micro: float | None, caps: list[int], name: str) -> Amount:
     return of_gpu if asked is None else least(quantity(name, asked), of_gpu)
 
 
-def _rows(budget: float, length: int, parallel: int) -> float:
-    """Sequences whose real tokens fill a budget, one at full length; each is then padded to it all the same."""
-    return max(1.0, 1 + (budget * parallel / length - 1) / FILL)
-
-
 def without_padding(run: Run, role: TrainedRole) -> bool:
-    """Whether the role's model sees real tokens only. A token budget alone does not say so where the role's own key
-    for padding says otherwise."""
+    """Whether the role's model sees real tokens only; a key for padding of its own counts before a token budget."""
     own = setting_of(run, role, "remove_padding")
     if isinstance(own, bool):
         return own
     return run.mechanics.lays_end_to_end or setting_of(run, role, "dynamic_batch") is True
+
+
+class RowLengths(Struct, frozen=True):
+    """Tokens of the rows of a run's data."""
+
+    mean: float
+    longest: float
+    """Of so many rows as the run takes."""
+    most: float
+    """Of all rows that are published, with the largest images."""
+
+
+@lru_cache(maxsize=1)
+def _by_name() -> Mapping[str, DataSetFact]:
+    facts = load_knowledge().data_sets
+    return {name.lower(): fact for fact in facts for name in (fact.name, fact.also) if name}
+
+
+def row_lengths(run: Run) -> RowLengths | None:
+    """Rows of the data sets that the run names together; None where it names none, or one that is not known, or images
+    whose tokens are not: towers other than Qwen's cut them into tiles."""
+    names = str(run.value("data.sets") or "").replace(",", " ").split()
+    known = _known(tuple(names))
+    tower = run.model is not None and run.model.vision_parameters > 0
+    if not known or (not tower and any(fact.images for fact, _ in known)):
+        return None
+    counts = [count for _, count in known]
+    # of a usual image, and of one at the cap on pixels; without one the row's own cap is all there is
+    cap, of_token = run.number("data.max_pixels") or inf, c.PATCH_PIXELS * c.PATCHES_OF_TOKEN
+    image = (min(cap, c.TYPICAL_IMAGE_PIXELS) / of_token, cap / of_token)
+    images = [image if fact.images else (0.0, 0.0) for fact, _ in known]
+    longest = max(_longest(fact, count) + image[0] for (fact, count), image in zip(known, images, strict=True))
+    most = max(c.PUBLISHED_HIGH * fact.longest + image[1] for (fact, _), image in zip(known, images, strict=True))
+    means = [(fact.mean + image[0]) * count for (fact, count), image in zip(known, images, strict=True)]
+    return RowLengths(sum(means) / sum(counts), longest, most)
+
+
+@lru_cache(maxsize=16)
+def _known(names: tuple[str, ...]) -> tuple[tuple[DataSetFact, int], ...]:
+    """The facts and the rows taken; empty where one of them is not known. "owner/name:subset#rows" (ms-swift)."""
+    found = []
+    for name in names:
+        path, _, taken = name.partition("#")
+        fact = _by_name().get(path.rpartition("::")[2].partition(":")[0].lower())
+        if fact is None:
+            return ()
+        found.append((fact, max(1, min(int(taken), fact.rows) if taken.isdigit() else fact.rows)))
+    return tuple(found)
+
+
+def _longest(fact: DataSetFact, rows: int) -> float:
+    """The longest of so many rows, if lengths are log-normal and the longest of all rows is the published one: extremes
+    of a normal distribution grow with the root of the logarithm of their number."""
+    if rows >= fact.rows or fact.rows < 2:
+        return fact.longest
+    return float(fact.mean * (fact.longest / fact.mean) ** sqrt(log(max(rows, 2)) / log(fact.rows)))
+
+
+def usual_longest(run: Run, cap: int) -> float:
+    """Part of the cap that the longest row of unknown data is taken to have: less where it makes room for an image."""
+    pixels = _bounded_pixels(run)
+    if not pixels:
+        return c.LONGEST_GIVEN
+    return min(c.LONGEST_GIVEN, (pixels / (c.PATCH_PIXELS * c.PATCHES_OF_TOKEN) + c.LONGEST_GIVEN * c.USUAL_CAP) / cap)
+
+
+def least_longest(run: Run, cap: int) -> float:
+    """The least part of the cap that it may have: of the usual cap, where the rest is room for an image."""
+    return c.FILL_GIVEN_LOW * (min(1, c.USUAL_CAP / cap) if _bounded_pixels(run) else 1)
+
+
+def _bounded_pixels(run: Run) -> float | None:
+    return run.number("data.max_pixels") if run.model is not None and run.model.vision_parameters else None

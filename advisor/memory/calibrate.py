@@ -13,7 +13,7 @@ from advisor.language import mark, say, sentences
 from advisor.memory.amount import Amount, in_bytes, quantity
 from advisor.memory.cells import ENGINE, Cell, Ledger, Note, Owner, PhaseSum, Place, note
 from advisor.memory.constants import DOUBTFUL_SHARE, STAYED_SHARE
-from advisor.memory.peaks import Peak
+from advisor.memory.readings import Peak
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
@@ -139,10 +139,7 @@ Fields = Mapping[str, int | float | str]
 
 
 def needed_on_gpu(fields: Fields) -> Amount | None:
-    """Bytes of a card that were needed when it ran out: in use and asked for; None where no message tells.
-
-    Much that torch held without giving it out was not needed: it lay in pieces.
-    """
+    """Bytes of a card in use and asked for when it ran out, without what lay in pieces; None where no message tells."""
     total, free, tried = (fields.get(name) for name in ("total_bytes", "free_bytes", "tried_bytes"))
     if isinstance(total, int) and isinstance(free, int) and isinstance(tried, int) and free <= tried:
         needed = _read(mark("of the card"), total) - _read(mark("free"), free) + _read(mark("asked for"), tried)
@@ -195,10 +192,8 @@ def _predicted(phase: PhaseSum) -> Amount:
 
 
 def _doubted(found: Correction, phase: PhaseSum, ledger: Ledger, fields: Fields, by_log: bool) -> Correction:
-    """With why the script may not be the whole story; as it is where the rest is within what a ledger leaves out.
-
-    What the run's own engine held beyond its due is told as such, and neither doubted nor counted a second time.
-    """
+    """With why the script may not be the whole story; as it is where the rest is within what a ledger leaves out. What
+    the run's own engine held beyond its due is told as such, and neither doubted nor counted a second time."""
     needed = found.measured
     if not is_doubtful(found.extra, needed, phase):
         return found

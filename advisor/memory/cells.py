@@ -16,32 +16,11 @@ from advisor.words import NOW_AND_THEN, ONCE, Basis, Phase
 
 Place = Literal["gpu", "host"]
 Owner = Literal[
-    "weights",
-    "gradients",
-    "optimizer",
-    "gathered",
-    "activations",
-    "logits",
-    "reference",
-    "critic",
-    "engine_weights",
-    "kv_cache",
-    "engine_rest",
-    "context",
-    "buffers",
-    "fragmentation",
-    "offloaded_weights",
-    "offloaded_optimizer",
-    "offloaded_activations",
-    "engine_copy",
-    "processes",
-    "object_store",
-    "swap",
-    "loading",
-    "unexplained",
-    "driver",
+    "weights", "gradients", "optimizer", "gathered", "activations", "logits", "reference", "critic", "engine_weights",
+    "kv_cache", "engine_rest", "context", "buffers", "fragmentation", "offloaded_weights", "offloaded_optimizer",
+    "offloaded_activations", "engine_copy", "processes", "object_store", "swap", "loading", "unexplained", "driver",
     "checkpoint",
-]
+]  # fmt: skip
 OwnerGroup = Literal["states", "gathered", "batch", "models", "engine", "rest"]
 """The actor's own states; what is whole beside them; what a batch brings; other models; the rollout engine."""
 
@@ -99,8 +78,7 @@ Bounds = tuple[tuple[float, float], tuple[float, float]]
 
 
 class Note(Struct, frozen=True, gc=False):
-    """Words beside a formula that are no arithmetic, said when they are read. Fields are words, numbers, Amounts or
-    other notes."""
+    """Words beside a formula, said when they are read. Fields are words, numbers, Amounts or other notes."""
 
     text: str
     fields: tuple[tuple[str, object], ...] = ()
@@ -279,15 +257,14 @@ class PhaseSum(Struct, frozen=True, gc=False):
     def high(self) -> int:
         """Bytes."""
         above = sum(each.at_most for each in self.cells) - self.expected
-        error = above if self.bounds is None else self._within(above, self.bounds[1], exact=self._share())
+        # an awake engine's weights and cache end where its share does, which a setting says
+        share = self.of("engine_weights", "kv_cache") if self.of("kv_cache") else 0
+        error = above if self.bounds is None else self._within(above, self.bounds[1], exact=share)
         return self.expected + _together(error, self.by_data[1] - self.expected)
 
     @property
     def by_data(self) -> tuple[int, int]:
-        """Bytes where the run's data are as small as they may be, and where they are as large; the formulas right.
-
-        What was measured was measured with its data.
-        """
+        """Bytes where the run's data are as small as they may be, and as large; what was measured had its own data."""
         if self.measured:
             return self.expected, self.expected
         return _by_data(self.cells)
@@ -300,10 +277,6 @@ class PhaseSum(Struct, frozen=True, gc=False):
     def of(self, *owners: Owner) -> int:
         """Expected bytes of these owners."""
         return sum(each.expected for each in self.cells if each.owner in owners)
-
-    def _share(self) -> int:
-        """Bytes of an awake engine's weights and cache: they end where its share does, which a setting says."""
-        return self.of("engine_weights", "kv_cache") if self.of("kv_cache") else 0
 
     def _within(self, reach: int, bounds: tuple[float, float], exact: int = 0) -> int:
         predicted = self.expected - self.of("unexplained")

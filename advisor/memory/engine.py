@@ -11,14 +11,13 @@ from msgspec import Struct
 
 from advisor.language import mark
 from advisor.memory import constants as c
-from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.amount import Amount, add_up, as_amount, in_bytes, least, most, quantity
 from advisor.memory.cells import Cell, cell, note
 from advisor.memory.gathered import cast_without_gradients, of_table, stream_bytes
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.layer import forward_of_token, kv_of_token, mlp_width, of_each
 from advisor.memory.megatron import expert_parameters
-from advisor.memory.per_parameter import embedding_parameters
+from advisor.memory.parameters import adapter_parameters, embedding_parameters, targets_of
 from advisor.run.shape import served_bits
 
 
@@ -49,7 +48,9 @@ def cache_of_token(inputs: Inputs) -> Amount:
 def engine_of(inputs: Inputs, beside: int) -> Engine:
     """The engine when it starts or is awake; `beside` is what others hold on the GPU when it measures free memory."""
     if inputs.gpu_bytes is None:
-        return Engine(weights_cell(inputs), _one_sequence(inputs), _graphs(inputs))
+        size = cache_of_token(inputs) * quantity("tokens", inputs.update.length, basis="estimated")
+        words = mark("cache of one sequence; the GPU's size is unknown")
+        return Engine(weights_cell(inputs), cell("kv_cache", size, words, pooled=False), _graphs(inputs))
     gpu = in_bytes("of the GPU", inputs.gpu_bytes)
     name = mark("share") if inputs.run.number("rollout.memory_share") is not None else mark("share by vLLM's default")
     share = inputs.knob("rollout.memory_share", name, c.ASSUMED_SHARE, "%")
@@ -70,10 +71,8 @@ def engine_of(inputs: Inputs, beside: int) -> Engine:
 
 @per_ledger
 def weights_cell(inputs: Inputs) -> Cell:
-    """The engine's weights on one GPU: over its tensor-parallel ranks, experts over its expert-parallel ones.
-
-    What is quantised is as a setting says, or the checkpoint that the engine loads by its name.
-    """
+    """The engine's weights on one GPU: over its tensor-parallel ranks, experts over its expert-parallel ones. What is
+    quantised is as a setting says, or the checkpoint that the engine loads by its name."""
     per = _bytes_of_weight(inputs)
     parallel = max(1, inputs.run.topology.tensor_parallel)
     wide = max(parallel, int(inputs.run.number("rollout.expert_parallel") or 1))
@@ -108,11 +107,6 @@ def _no_room(room: Amount, need: float) -> Cell:
     words = mark("the engine cannot start, there is no room for KV blocks")
     amount = most(0, room).within(0, in_bytes("for one sequence", need) if need else 0)
     return cell("kv_cache", amount, words, pooled=False, kind="cannot_start")
-
-
-def _one_sequence(inputs: Inputs) -> Cell:
-    size = cache_of_token(inputs) * quantity("tokens", inputs.update.length, basis="estimated")
-    return cell("kv_cache", size, mark("cache of one sequence; the GPU's size is unknown"), pooled=False)
 
 
 def _profile(inputs: Inputs) -> Cell:
@@ -168,15 +162,11 @@ def _step_of(inputs: Inputs) -> EngineStep:
         tables = of_each(c.BF16, "per-layer width", shape.layers * shape.per_layer_input)
         passing, staying = add_up([wide, of_each(c.PREFILL_HIDDEN, "hidden", shape.hidden), tables]), as_amount(0)
     rows = tokens * (c.IN_BF16 * hidden + c.INPUT_BYTES)
-    return EngineStep(tokens, passing, staying, rows, _captured(inputs, sequences), sequences)
-
-
-def _captured(inputs: Inputs, sequences: int) -> Amount:
-    if inputs.run.value("rollout.eager") is True:
-        return as_amount(0)
     largest = min(2 * sequences, c.GRAPH_MOST)
     sizes = sum(1 for size in c.GRAPH_SIZES if size <= largest) + largest // c.GRAPH_STEP
-    return in_bytes("of a graph", c.GRAPH_BYTES) * quantity("layers", inputs.shape.layers) * quantity("sizes", sizes)
+    graphs = in_bytes("of a graph", c.GRAPH_BYTES) * quantity("layers", shape.layers) * quantity("sizes", sizes)
+    graphs = as_amount(0) if inputs.run.value("rollout.eager") is True else graphs
+    return EngineStep(tokens, passing, staying, rows, graphs, sequences)
 
 
 def _with_graphs_inside(inputs: Inputs, budget: Amount) -> Engine:
@@ -262,9 +252,8 @@ def own_generation(inputs: Inputs, rows: int) -> list[Cell]:
 
 
 def _left_by_growth(inputs: Inputs, tokens: int) -> list[Cell]:
-    """Segments behind a cache that is copied for every token (transformers' DynamicCache): above 10 MiB a layer each
-    2 MiB step leaves one that the next is too large for. Nothing of it is needed: torch gives it back before it fails.
-    """
+    """Segments behind a cache that is copied for every token (transformers' DynamicCache): above 10 MiB a layer each 2
+    MiB step leaves one that the next is too large for. Nothing of it is needed: torch gives it back before it fails."""
     shape = inputs.shape
     one = c.BF16 * shape.kv_heads * shape.head_dim * tokens
     if inputs.expandable or one <= c.LARGE_FROM:

@@ -27,22 +27,9 @@ Standing = Literal["fits", "over", "engine", "lived_through", "set_aside"]
 Room = Literal["fits", "unsure", "tight", "over", "passed", "engine"]
 """What a phase leaves of its place: "tight" eats into the margin, of "unsure" the verdict says what it hangs on."""
 Reason = Literal[
-    "over",
-    "engine",
-    "gpus",
-    "high",
-    "lengths",
-    "near",
-    "shape",
-    "set_aside",
-    "inputs",
-    "capacity",
-    "phase",
-    "unexplained",
-    "contradicted",
-    "launch",
-    "unread",
-]
+    "over", "engine", "gpus", "high", "lengths", "near", "shape", "set_aside", "inputs", "capacity", "phase",
+    "unexplained", "contradicted", "launch", "unread",
+]  # fmt: skip
 """Why it does not fit (the first three), may not (the next five), or why nobody can say (the rest)."""
 
 _DOUBTS: dict[Reason, int] = {"unexplained": 0, "set_aside": 1}
@@ -339,8 +326,7 @@ def _finding(reason: Reason, now: PhaseSum, capacity: int, walls: Walls, run: Ru
 
 
 def rows_that_fill(now: PhaseSum, capacity: int) -> int:
-    """Tokens of a row on average with which the phase takes `capacity` bytes, beyond its cap, too; 0 where no row
-    does."""
+    """Tokens of a row on average with which the phase takes `capacity` bytes, beyond its cap, too; 0: none does."""
     least, most = now.by_data
     if now.rows is None or most <= least:
         return 0
@@ -373,9 +359,7 @@ def _highest(now: PhaseSum, walls: Walls) -> int:
 
 def _engine_short(now: PhaseSum, capacity: int, run: Run) -> int:
     """Bytes by which the engine's share is below its weights and its start-up pass; 0 where the cache alone is short.
-
-    SGLang's share holds weights and cache alone; vLLM takes a profiling pass out of it, too.
-    """
+    SGLang's share holds weights and cache alone; vLLM takes a profiling pass out of it, too."""
     share = run.number("rollout.memory_share") or ASSUMED_SHARE
     profiles = str(run.value("rollout.engine") or "").lower() != "sglang"
     held = sum(

@@ -7,7 +7,7 @@ from advisor.memory import constants as c
 from advisor.memory.amount import Amount, in_bytes, least, most, quantity
 from advisor.memory.cells import Cell, cell
 from advisor.memory.inputs import Inputs
-from advisor.memory.per_parameter import embedding_parameters, layer_parameters
+from advisor.memory.parameters import embedding_parameters, layer_parameters
 from advisor.run.run import ModelShape
 
 
@@ -39,7 +39,10 @@ def stream_bytes(inputs: Inputs) -> int:
 def gathered_units(inputs: Inputs, *, backward: bool) -> list[Cell]:
     """Unsharded units that live beside the shards, and in backward the gradients of one of them."""
     if inputs.stage < 3 or inputs.trainer == "megatron" or inputs.shards == 1:
-        return _cast_weights(inputs)
+        if inputs.trainer != "fsdp" or inputs.per.weights <= c.BF16:
+            return []  # other trainers compute with what they keep
+        size = c.IN_BF16 * (of_root(inputs.shape) + quantity("layers", 2) * of_layer(inputs.shape))
+        return [cell("gathered", size.within(low=0), mark("bf16 casts of the units in use"))]
     if inputs.trainer == "deepspeed":
         return _zero_gathered(inputs, backward)
     layer, root = of_layer(inputs.shape), of_root(inputs.shape)
@@ -113,14 +116,6 @@ def root_ending(inputs: Inputs, several: bool) -> list[Cell]:
         each = per if inputs.shards == 1 else each - shard
     size = (each * of_root(inputs.shape)).spread(c.ACTIVATION_LOW)
     return [cell("gathered", size, mark("gradients of embedding and head"))]
-
-
-def _cast_weights(inputs: Inputs) -> list[Cell]:
-    """A single FSDP rank casts its fp32 weights to bf16 unit by unit; other trainers compute with what they keep."""
-    if inputs.trainer != "fsdp" or inputs.per.weights <= c.BF16:
-        return []
-    size = c.IN_BF16 * (of_root(inputs.shape) + quantity("layers", 2) * of_layer(inputs.shape))
-    return [cell("gathered", size.within(low=0), mark("bf16 casts of the units in use"))]
 
 
 def _zero_gathered(inputs: Inputs, backward: bool) -> list[Cell]:

@@ -13,11 +13,11 @@ from advisor.memory.batches import TrainedRole
 from advisor.memory.cells import Cell, Note, Owner, cell, note, total
 from advisor.memory.engine import sleeps
 from advisor.memory.engine import weights_cell as engine_weights
+from advisor.memory.gpu_phases import reference_on_host, reward_cells, teacher_copy, teacher_rests_on_host
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.lora import adapter_count
-from advisor.memory.per_parameter import embedding_parameters, layer_parameters
+from advisor.memory.parameters import embedding_parameters, layer_parameters
 from advisor.memory.states import Offload, cpu_part, masters_stay, offload_of
-from advisor.memory.training import reference_on_host, reward_cells, teacher_copy, teacher_rests_on_host
 from advisor.rules.functions import version_in
 from advisor.run.run import ModelShape
 from advisor.units import GIB
@@ -85,19 +85,14 @@ def _paged_out(inputs: Inputs) -> list[Cell]:
 
 
 def states_on_node(inputs: Inputs, role: TrainedRole | Literal["reference"]) -> int:
-    """Bytes of one role's states that one of its nodes holds while engines generate: what rests, or always lives there.
-
-    `inputs`: those of the role (`Inputs.of`).
-    """
+    """Bytes of one role's states (`inputs`: of the role) on one of its nodes while engines generate, resting or not."""
     return total(_reference(inputs) if role == "reference" else _states(inputs, role, "rollout_generate"))
 
 
 @per_ledger
 def pinned_rounding(inputs: Inputs) -> float:
-    """How much larger pinned copies are than the states: torch rounds each block to a power of two and keeps it.
-
-    FSDP moves one shard a unit (decoder layers, then embedding and head); DeepSpeed pins large flat buffers.
-    """
+    """How much larger pinned copies are than the states: torch rounds each block to a power of two and keeps it. FSDP
+    moves one shard a unit (decoder layers, then embedding and head); DeepSpeed pins large flat buffers."""
     if inputs.trainer == "deepspeed":
         block = max(1, round(c.FP32 * min(inputs.shape.parameters / inputs.shards, c.SUB_GROUP)))
         return _power_of_two(block) / block
@@ -269,11 +264,8 @@ def _batch_of(inputs: Inputs, prompts: float, samples: float) -> Amount:
 
 
 def batch_cells(inputs: Inputs, *, validating: bool = False) -> list[Cell]:
-    """The step's batch in the driver, and what of it lies in Ray's object store.
-
-    A validation answers each prompt once. Frameworks that take the whole set at once do not tell its size: no less than
-    a step's batch is counted.
-    """
+    """The step's batch in the driver, and what of it lies in Ray's object store. A validation answers each prompt once.
+    Frameworks that take the whole set at once do not tell its size: no less than a step's batch is counted."""
     run = inputs.run
     batch = _batch_of(inputs, run.number("data.train_batch") or 0, run.number("rollout.samples_per_prompt") or 1)
     validated = run.number("data.val_batch") if validating else None

@@ -13,37 +13,19 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Mechanics
 from advisor.language import listed, mark, say
 from advisor.machine.inventory import Machine
-from advisor.memory.adapters import adapter_parameters, targets_of
+from advisor.memory import batches
+from advisor.memory import constants as c
 from advisor.memory.amount import Amount, Unit, as_amount, in_bytes, quantity
-from advisor.memory.batches import (
-    LONGEST_ROW,
-    Assumptions,
-    Pass,
-    critic_pass,
-    evaluation_pass,
-    scoring_pass,
-    sequence_length,
-    unread_lengths,
-    unread_rows,
-    update_pass,
-)
-from advisor.memory.constants import (
-    ASSUMED_RANK,
-    ASSUMED_SHARE,
-    BF16,
-    GPU_CONTEXT,
-    SAME_GPU,
-    USUAL_RANK,
-)
-from advisor.memory.data_sets import row_lengths, usual_longest
 from advisor.memory.megatron import Split, expert_parameters, split_of
-from advisor.memory.per_parameter import (
+from advisor.memory.parameters import (
     Bytes,
     Trainer,
+    adapter_parameters,
     bytes_of,
     embedding_parameters,
     is_low_rank,
     layer_parameters,
+    targets_of,
 )
 from advisor.memory.trainer import has_engine, shards_of, stage_of, tensor_ways, trainer_of, unread_stage, whole_on_each
 from advisor.run.run import Knob, ModelShape, Run, evaluates_only
@@ -52,8 +34,7 @@ from advisor.words import Basis, weakest
 
 SHARE = "rollout.memory_share"
 per_ledger = lru_cache(maxsize=64)
-"""Keeps what a formula gave for the last inputs, which are compared by identity: a cell stands in several phases, so
-what is given is not to be changed."""
+"""Keeps what a formula gave for the last inputs, compared by identity; shared by phases, so not to be changed."""
 _STATE_FIELDS = {
     "weights": ("weight_bytes",),
     "gradients": ("gradient_bytes",),
@@ -65,6 +46,14 @@ _STATE_FIELDS = {
 }
 _TABLES = (("embed_tokens", "word_embeddings", "all-embedding"), ("lm_head", "output_layer"))
 """Names of the embedding and of the head among modules that are trained whole."""
+_CUT = (
+    *("heads", "kv_heads", "intermediate", "linear_key_width", "linear_value_width", "expert_intermediate"),
+    *("shared_intermediate", "vocab", "parameters", "vision_parameters"),
+)
+"""Of a model's shape, what tensor-parallel ranks of an FSDP trainer split."""
+_MOST_LAID = ("layers", "parameters", "vision_parameters", "global_layers", "wide_layers")
+_LEAST_LAID = ("linear_layers", "dense_layers", "shared_kv_layers", "shared_kv_globals")
+"""What of it the cards have parts of over which a process lays its model: the most that one has, and the least."""
 StateKind = Literal["weights", "gradients", "optimizer", "master", "paged", "step_extra", "reference"]
 
 
@@ -88,18 +77,18 @@ class Inputs(Struct, frozen=True, eq=False):
     gpu_bytes: int | None
     ram_bytes: int | None
     has_engine: bool
-    update: Pass
-    scoring: Pass
-    critic: Pass
+    update: batches.Pass
+    scoring: batches.Pass
+    critic: batches.Pass
     basis: Basis
     assumed: tuple[str, ...]
     stage_known: bool = True
     """False: the DeepSpeed file that says the stage could not be read, so `stage` is a guess."""
     split: Split | None = None
     """Megatron's shares; None: another trainer, or no parallel size is known."""
-    gpu_context: int = GPU_CONTEXT
+    gpu_context: int = c.GPU_CONTEXT
     """Bytes of a CUDA context on this card."""
-    evaluation: Pass | None = None
+    evaluation: batches.Pass | None = None
     """The pass that scores an evaluation batch; None: nothing is evaluated, or only by a rollout."""
     tensor: int = 1
     """GPUs that split every matrix of an FSDP trainer (Megatron's are in `split`)."""
@@ -154,11 +143,9 @@ class Inputs(Struct, frozen=True, eq=False):
 
     @property
     def by_tensor(self) -> bool:
-        """Whether layers are counted tensor by tensor: LoRA in fp32 on a half-precision base under autocast.
-
-        DeepSpeed casts the adapters with the model.
-        """
-        casts = self.mechanics.adapter_casts and self.trainer == "ddp" and self.per.weights <= BF16
+        """Whether layers are counted tensor by tensor: LoRA in fp32 on a half-precision base under autocast. DeepSpeed
+        casts the adapters with the model."""
+        casts = self.mechanics.adapter_casts and self.trainer == "ddp" and self.per.weights <= c.BF16
         return casts and self.adapters > 0
 
     @property
@@ -169,8 +156,7 @@ class Inputs(Struct, frozen=True, eq=False):
     @property
     def trained(self) -> Amount:
         """Parameters with gradients and optimizer states beside adapters': all but a frozen tower, some layers with the
-        tables, or modules that are trained whole beside the adapters.
-        """
+        tables, or modules that are trained whole beside the adapters."""
         if self.adapters:
             return quantity("parameters of modules trained whole", self.saved, basis=self.shape.basis)
         if layers := self.run.number("actor.trained_layers"):
@@ -222,7 +208,7 @@ class Inputs(Struct, frozen=True, eq=False):
         """The same for a role with a model, or a number of GPUs, that is not the actor's."""
         topology, own = self.run.topology, self.run.critic_model if role == "critic" else None
         if own is not None and own is not self.shape:
-            adapters = _adapters(self.run, own, Assumptions()) if self.adapters else 0
+            adapters = _adapters(self.run, own, batches.Assumptions()) if self.adapters else 0
             split = split_of(self.run, own) if self.split is not None else None
             return replace(self, shape=own, adapters=adapters, split=split).of(role)
         count = {"critic": topology.critic_gpus, "reference": topology.reference_gpus}.get(role)
@@ -253,19 +239,7 @@ def of_rank(inputs: Inputs) -> Inputs:
 def shape_of_rank(shape: ModelShape, ways: int) -> ModelShape:
     """Heads, MLP, experts and vocabulary split `ways` ways, the stream whole; its parameters are those that FSDP then
     gathers (torch's ColwiseParallel and RowwiseParallel: every matrix has one dimension cut)."""
-    return replace(
-        shape,
-        heads=-(-shape.heads // ways),
-        kv_heads=-(-shape.kv_heads // ways),
-        intermediate=-(-shape.intermediate // ways),
-        linear_key_width=-(-shape.linear_key_width // ways),
-        linear_value_width=-(-shape.linear_value_width // ways),
-        expert_intermediate=-(-shape.expert_intermediate // ways),
-        shared_intermediate=-(-shape.shared_intermediate // ways),
-        vocab=-(-shape.vocab // ways),
-        parameters=-(-shape.parameters // ways),
-        vision_parameters=-(-shape.vision_parameters // ways),
-    )
+    return replace(shape, **{name: -(-getattr(shape, name) // ways) for name in _CUT})
 
 
 def laid_over(shape: ModelShape, gpus: int) -> ModelShape:
@@ -273,18 +247,10 @@ def laid_over(shape: ModelShape, gpus: int) -> ModelShape:
     balanced memory); its widths stay whole, and the logits are on one of them."""
     if gpus <= 1:
         return shape
-    return replace(
-        shape,
-        layers=-(-shape.layers // gpus),
-        linear_layers=shape.linear_layers // gpus,
-        dense_layers=shape.dense_layers // gpus,
-        parameters=-(-shape.parameters // gpus),
-        vision_parameters=-(-shape.vision_parameters // gpus),
-        global_layers=-(-shape.global_layers // gpus),
-        shared_kv_layers=shape.shared_kv_layers // gpus,
-        shared_kv_globals=shape.shared_kv_globals // gpus,
-        wide_layers=-(-shape.wide_layers // gpus),
-    )
+    sizes = {name: -(-getattr(shape, name) // gpus) for name in _MOST_LAID} | {
+        name: getattr(shape, name) // gpus for name in _LEAST_LAID
+    }
+    return replace(shape, **sizes)
 
 
 def missing_inputs(run: Run, machine: Machine, crash: Crash | None) -> tuple[str, ...]:
@@ -312,16 +278,16 @@ def unread_parts(run: Run) -> tuple[Knob, ...]:
     rests: how long rows are, how many a pass has, the engine's share, the rank of adapters. A token budget bounds a
     pass however long its rows are."""
     bounded = run.is_on("actor.dynamic_batch") and run.number("actor.tokens_per_gpu")
-    lengths = () if bounded else unread_lengths(run)
+    lengths = () if bounded else batches.unread_lengths(run)
     names = (SHARE, "rollout.tensor_parallel") if has_engine(run) else ()
     others = (run.knobs[name] for name in (*names, "actor.lora_rank") if name in run.knobs and run.knobs[name].unread)
-    return tuple(dict.fromkeys((*lengths, *unread_rows(run), *others)))
+    return tuple(dict.fromkeys((*lengths, *batches.unread_rows(run), *others)))
 
 
 def gpu_of(machine: Machine, crash: Crash | None) -> tuple[int | None, tuple[str, ...]]:
     """Bytes of one GPU (None: unknown), and what does not go together: the GPU that the run died on counts."""
     known, printed = machine.gpu_bytes, crash.gpu_total_bytes if crash is not None else None
-    if known is None or printed is None or abs(known - printed) <= SAME_GPU * printed:
+    if known is None or printed is None or abs(known - printed) <= c.SAME_GPU * printed:
         return known or printed, ()
     doubt = say(
         "The log's card has {printed}, the machine's {known}: memory is counted for the card of the log, on which the "
@@ -336,7 +302,7 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
     """Resolve the inputs. The model's shape must be known (see `missing_inputs`)."""
     if run.model is None:
         raise ValueError("the model's shape is unknown")
-    assumed = Assumptions()
+    assumed = batches.Assumptions()
     topology = run.topology
     trainer = trainer_of(run)
     stage = stage_of(run, trainer)
@@ -389,17 +355,17 @@ def read_inputs(run: Run, machine: Machine, crash: Crash | None = None) -> Input
         gpu_bytes=capacity,
         ram_bytes=machine.host.total_bytes or machine.host.ceiling_bytes,
         has_engine=has_engine(run),
-        update=update_pass(run, assumed),
-        scoring=scoring_pass(run, assumed),
-        critic=critic_pass(run, assumed),
-        evaluation=evaluation_pass(run, assumed),
+        update=batches.update_pass(run, assumed),
+        scoring=batches.scoring_pass(run, assumed),
+        critic=batches.critic_pass(run, assumed),
+        evaluation=batches.evaluation_pass(run, assumed),
         tensor=tensor_ways(run) if trainer == "fsdp" else 1,
         stream=tensor_ways(run) if trainer == "fsdp" and splits else 1,
         basis=weakest(run.model.basis, "computed" if sure else "estimated"),
         assumed=tuple(assumed.said),
         stage_known=not guessed,
         split=split,
-        gpu_context=_context(machine),
+        gpu_context=_contexts().get(_plain(machine.usable[0].name), c.GPU_CONTEXT) if machine.gpus else c.GPU_CONTEXT,
         assumed_mechanics=frozenset(run.assumed_mechanics),
         ran_out=crash is not None and crash.memory == "gpu",
     )
@@ -413,14 +379,14 @@ _LIKE: dict[Trainer, str] = {
 }
 
 
-def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
+def _note_limits(run: Run, trainer: Trainer, assumed: batches.Assumptions) -> None:
     """Kinds of runs whose readings this ledger was not shown to meet (docs/accuracy.md)."""
     if run.framework == "unknown":
         assumed.note(say(_LIKE[trainer]))
     if (run.number("actor.quantized_bits") or 16) < 16:
         assumed.note(say("a quantised base: counted from the libraries' code, compared with no reading"))
-    known = run.number("data.pack_tokens") or run.value(LONGEST_ROW)
-    if run.recipe.answers == "given" and not known and (rows := row_lengths(run)) is not None:
+    known = run.number("data.pack_tokens") or run.value(batches.LONGEST_ROW)
+    if run.recipe.answers == "given" and not known and (rows := batches.row_lengths(run)) is not None:
         assumed.note(
             say(
                 "rows of {names} have {mean:.0f} tokens on average and {longest:.0f} at the most, as is published of "
@@ -435,22 +401,22 @@ def _note_limits(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
             say(
                 "lengths of the data are not known: its longest row is taken as {part:.0%} of the cap (--max-row N "
                 "says what it is)",
-                part=usual_longest(run, sequence_length(run, Assumptions())[0]),
+                part=batches.usual_longest(run, batches.sequence_length(run, batches.Assumptions())[0]),
             )
         )
 
 
-def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
+def _note_guesses(run: Run, trainer: Trainer, assumed: batches.Assumptions) -> None:
     for knob in run.knobs.values():
         if knob.source == "assumed" and knob.value is not None:
             told = {"knob": knob.name, "value": knob.value, "note": knob.note}
             assumed.note(say("{knob} = {value} ({note})", **told) if knob.note else f"{knob.name} = {knob.value}")
-    for knob in unread_rows(run):
+    for knob in batches.unread_rows(run):
         assumed.note(say("{key} could not be read: the least that a pass can be is counted", key=knob.key))
     engine = has_engine(run)
     if engine and run.number(SHARE) is None:
         share = run.knobs.get(SHARE)
-        told = {"share": ASSUMED_SHARE, "key": share.key if share is not None else ""}
+        told = {"share": c.ASSUMED_SHARE, "key": share.key if share is not None else ""}
         assumed.note(
             say("{key} could not be read: the engine's share of the card is taken as {share}, vLLM's own", **told)
             if share is not None and share.unread
@@ -458,24 +424,19 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: Assumptions) -> None:
         )
     _note_limits(run, trainer, assumed)
     if is_low_rank(str(run.value("actor.optimizer") or "").lower()) and not run.number("actor.projection_rank"):
-        assumed.note(say("rank {rank} of the optimizer's projections", rank=USUAL_RANK))
+        assumed.note(say("rank {rank} of the optimizer's projections", rank=c.USUAL_RANK))
 
 
-def _adapters(run: Run, shape: ModelShape, assumed: Assumptions) -> int:
+def _adapters(run: Run, shape: ModelShape, assumed: batches.Assumptions) -> int:
     """LoRA parameters on all linear layers; 0 where all weights are trained."""
     rank = run.number("actor.lora_rank")
     full = run.value("actor.full_finetuning")
     if full is True or (full is None and not rank):
         return 0
     if not rank:
-        assumed.note(say("LoRA rank {rank}", rank=ASSUMED_RANK))
+        assumed.note(say("LoRA rank {rank}", rank=c.ASSUMED_RANK))
     targets = targets_of(run, experts_are_linear=run.mechanics.experts_are_linear)
-    return adapter_parameters(shape, rank or ASSUMED_RANK, targets)
-
-
-def _context(machine: Machine) -> int:
-    """CUDA context of the machine's card by its name; a usual one where the GPU is not known."""
-    return _contexts().get(_plain(machine.usable[0].name), GPU_CONTEXT) if machine.gpus else GPU_CONTEXT
+    return adapter_parameters(shape, rank or c.ASSUMED_RANK, targets)
 
 
 @lru_cache(maxsize=1)

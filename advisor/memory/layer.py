@@ -106,10 +106,8 @@ def forward_of_token(shape: ModelShape, stream_bytes: int, ways: int) -> Amount:
 
 @per_shape
 def kv_of_token(shape: ModelShape, ranks: int = 1, element: int = c.BF16) -> Amount:
-    """Bytes of one token in the KV cache of one of `ranks` tensor-parallel GPUs, `element` bytes a number.
-
-    Heads are repeated where there are more ranks than heads; a latent cache (MLA) is not divided.
-    """
+    """Bytes of one token in the KV cache of one of `ranks` tensor-parallel GPUs, `element` bytes a number. Heads are
+    repeated where there are more ranks than heads; a latent cache (MLA) is not divided."""
     whole = of_each(element, "keys and values of a head", 2 * shape.head_dim) * quantity("KV heads", shape.kv_heads)
     whole = whole * quantity("layers", shape.layers - shape.linear_layers)
     stated = shape.kv_bytes_per_token * element // c.BF16

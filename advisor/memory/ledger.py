@@ -1,20 +1,25 @@
-"""Builds the whole ledger of a run on a machine, and compares two of them."""
+"""Builds the whole ledger of a run on a machine, compares two, and says what one GPU holds of each role over nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.language import listed, say
 from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
-from advisor.memory import rollout, training
+from advisor.memory import gpu_phases
 from advisor.memory.amount import quantity
-from advisor.memory.cells import Bounds, Cell, Ledger, PhaseSum, Place, Rows, owners_of, phase_sum
-from advisor.memory.host import host_cells
+from advisor.memory.batches import TrainedRole
+from advisor.memory.cells import Bounds, Cell, Ledger, PhaseSum, Place, Rows, owners_of, phase_sum, total
+from advisor.memory.constants import BF16
+from advisor.memory.host import host_cells, states_on_node
 from advisor.memory.inputs import Inputs, gpu_of, missing_inputs, read_inputs
+from advisor.memory.states import gradients_cells, offload_of, optimizer_cells, sharded_cell, weights_cell
 from advisor.run.run import Run, evaluates_only
 from advisor.words import NOW_AND_THEN, PHASES, Basis, Phase, weakest
 
@@ -23,24 +28,22 @@ COUNTED = owners_of("states", "models", "engine", "batch")
 IMPLAUSIBLE = 2
 """Times a card: nobody starts a run that needs more of each (judgement)."""
 _GPU: dict[Phase, Callable[[Inputs], list[Cell]]] = {
-    "model_load": training.load_cells,
-    "rollout_init": rollout.init_cells,
-    "rollout_generate": rollout.generate_cells,
-    "weight_sync": rollout.sync_cells,
-    "log_prob": training.log_prob_cells,
-    "actor_update": training.actor_cells,
-    "critic_update": training.critic_cells,
-    "optimizer_step": training.step_phase_cells,
-    "checkpoint": training.checkpoint_cells,
-    "validation": rollout.validation_cells,
+    "model_load": gpu_phases.load_cells,
+    "rollout_init": gpu_phases.init_cells,
+    "rollout_generate": gpu_phases.generate_cells,
+    "weight_sync": gpu_phases.sync_cells,
+    "log_prob": gpu_phases.log_prob_cells,
+    "actor_update": gpu_phases.actor_cells,
+    "critic_update": gpu_phases.critic_cells,
+    "optimizer_step": gpu_phases.step_phase_cells,
+    "checkpoint": gpu_phases.checkpoint_cells,
+    "validation": gpu_phases.validation_cells,
 }
 
 
 def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledger:
     """Phase x place x owner → bytes, for the busiest kind of GPU and for one node. Some 100 cells, well below 5 ms.
-
-    Without the model's shape or any count of GPUs the sums are empty and `missing` says what to give.
-    """
+    Without the model's shape or any count of GPUs the sums are empty and `missing` says what to give."""
     capacity, of_card = gpu_of(machine, crash)
     doubts = (*run.doubts, *of_card)
     limit = machine.host.ceiling_bytes
@@ -69,8 +72,7 @@ def build_ledger(run: Run, machine: Machine, crash: Crash | None = None) -> Ledg
 
 
 def certainty(ledger: Ledger, place: Place, phase: Phase, before: Ledger | None = None) -> Basis:
-    """How sure a phase's sum is, or with `before` what differs from there: as the least sure of what settings decide in
-    it."""
+    """How sure a phase's sum, or what differs from `before`, is: as the least sure of what settings decide in it."""
     now, then = (
         {(one.owner, one.expected, one.low, one.high): one.basis for one in found.cells if one.owner in COUNTED}
         if each is not None and (found := each.phase(place, phase)) is not None
@@ -176,3 +178,86 @@ def difference(before: Ledger, after: Ledger, place: Place) -> dict[Phase, int]:
         if now is not None:
             saved[was.phase] = was.expected - now.expected
     return saved
+
+
+GroupRole = Literal["actor", "critic", "reference", "rollout"]
+
+
+class RoleGroup(Struct, frozen=True):
+    """One role's GPUs. Bytes are of one GPU; None: the role holds no such states."""
+
+    role: GroupRole
+    gpus: int
+    nodes: int
+    over: int
+    """GPUs over which one copy is spread; 1: every GPU has its own."""
+    spans: int
+    """Nodes over which one copy is spread."""
+    copies: int
+    beside: str = ""
+    """Role on whose cards it lives; "": on its own."""
+    weights: int | None = None
+    gradients: int | None = None
+    optimizer: int | None = None
+    on_node: int = 0
+    """Bytes of the role's states in the host RAM of one of its nodes, between updates or always."""
+    steps_on_host: bool = False
+    """The optimizer lives there and never comes to the GPU."""
+
+
+def groups_of(run: Run, machine: Machine, crash: Crash | None = None) -> tuple[RoleGroup, ...]:
+    """The roles of a run on several nodes, the actor first; () on one node, or where the ledger lacks an input."""
+    if run.topology.nodes < 2 or missing_inputs(run, machine, crash):
+        return ()
+    inputs = read_inputs(run, machine, crash)
+    found = [_trained(inputs, "actor")]
+    if run.has_critic:
+        found.append(_trained(inputs.of("critic"), "critic"))
+    if inputs.has_reference:
+        found.append(_reference(inputs))
+    if inputs.has_engine:
+        found.append(_engines(inputs))
+    return tuple(found)
+
+
+def _trained(inputs: Inputs, role: GroupRole) -> RoleGroup:
+    apart = role == "critic" and not inputs.run.topology.roles_share_cards
+    held: TrainedRole = "critic" if role == "critic" else "actor"
+    return replace(
+        _spread(inputs, role, beside="" if role == "actor" or apart else "actor"),
+        on_node=states_on_node(inputs, held),
+        steps_on_host=offload_of(inputs, held).adam_on_host,
+        weights=weights_cell(inputs).expected,
+        gradients=total(gradients_cells(inputs)) or None,
+        optimizer=total(optimizer_cells(inputs)) or None,
+    )
+
+
+def _spread(inputs: Inputs, role: GroupRole, beside: str) -> RoleGroup:
+    gpus = inputs.run.topology.actor_gpus
+    nodes = -(-gpus // inputs.node_gpus)
+    if inputs.split is not None:
+        model = inputs.split.tensor * inputs.split.pipeline
+        return RoleGroup(role, gpus, nodes, model, -(-model // inputs.node_gpus), max(1, gpus // model), beside)
+    if not inputs.stage:
+        return RoleGroup(role, gpus, nodes, 1, 1, gpus, beside)
+    return RoleGroup(role, gpus, nodes, inputs.shards, inputs.spans, inputs.copies, beside)
+
+
+def _reference(inputs: Inputs) -> RoleGroup:
+    topology = inputs.run.topology
+    beside = "actor" if topology.roles_share_cards or topology.reference_beside_actor else ""
+    own = inputs.of("reference")
+    size = sharded_cell(own, "reference", own.state("reference"), from_stage=3).expected
+    return replace(_spread(own, "reference", beside), weights=size, on_node=states_on_node(own, "reference"))
+
+
+def _engines(inputs: Inputs) -> RoleGroup:
+    """Each engine holds a copy in bf16, split over its tensor-parallel GPUs."""
+    topology = inputs.run.topology
+    per_node, parallel = max(1, topology.gpus_per_node), max(1, topology.tensor_parallel)
+    nodes, spans = -(-topology.rollout_gpus // per_node), -(-parallel // per_node)
+    beside = "actor" if topology.colocated else ""
+    weights = BF16 * inputs.shape.parameters // parallel
+    copies = max(1, topology.rollout_gpus // parallel)
+    return RoleGroup("rollout", topology.rollout_gpus, nodes, parallel, spans, copies, beside, weights)

@@ -6,13 +6,13 @@ from math import ceil
 
 from advisor.language import mark
 from advisor.memory import constants as c
-from advisor.memory.adapters import MLP, targets_of
 from advisor.memory.amount import Amount, add_up, in_bytes, quantity
 from advisor.memory.batches import Pass
 from advisor.memory.cells import Cell, cell, fullest, total
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.layer import kept_of_token, of_each
 from advisor.memory.logits import logits_cell, lost_logits
+from advisor.memory.parameters import MLP, targets_of
 
 
 def adapter_count(inputs: Inputs) -> Amount:
@@ -95,11 +95,8 @@ def update_cells(inputs: Inputs, step: Pass, checkpointed: bool) -> list[Cell]:
 
 
 def scoring_cells(inputs: Inputs, step: Pass) -> list[Cell]:
-    """The head, or one layer without gradients.
-
-    Autocast casts each adapter once and keeps it until it ends. Where logits are tiles, the constants of a layer were
-    counted with these casts.
-    """
+    """The head, or one layer without gradients. Autocast casts each adapter once and keeps it until it ends. Where
+    logits are tiles, the constants of a layer were counted with these casts."""
     layer = [_tokens(_forward_of_token(inputs), step, mark("one layer forward"))]
     cells = max(_head(inputs, step, updating=False), layer, key=total)
     if inputs.mechanics.logits_tile_bytes:

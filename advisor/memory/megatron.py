@@ -85,10 +85,8 @@ def _stream(run: Run, split: Split) -> int:
 
 
 def update_activations(run: Run, shape: ModelShape, split: Split, step: Pass) -> tuple[list[Cell], list[Cell]]:
-    """Kept activations, and the layer that is recomputed.
-
-    Under 1F1B the first stage keeps as many micro-batches as there are stages, so the layers of all stages count.
-    """
+    """Kept activations, and the layer that is recomputed. Under 1F1B the first stage keeps as many micro-batches as
+    there are stages, so the layers of all stages count."""
     stream = _stream(run, split)
     layer = _layer_of_token(shape, split.tensor, stream)
     tokens, layers = _tokens(run, split, step), quantity("layers", shape.layers)

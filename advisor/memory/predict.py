@@ -19,15 +19,13 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Crash
 from advisor.language import say, sentences
 from advisor.machine.inventory import Machine
-from advisor.memory.batches import AT_CAP, LONGEST_ROW
+from advisor.memory.batches import AT_CAP, LONGEST_ROW, row_lengths
 from advisor.memory.calibrate import Correction, corrected, corrections, is_doubtful, needed_on_gpu, overcount
 from advisor.memory.cells import ENGINE, Ledger, PhaseSum, Place
-from advisor.memory.data_sets import row_lengths
 from advisor.memory.fit import Died, Fit, Walls, fit_of, unfit
 from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import build_ledger
-from advisor.memory.peaks import Peak, with_peaks
-from advisor.memory.readings import Replaced, replaced_by, with_readings
+from advisor.memory.readings import Peak, Replaced, replaced_by, with_peaks, with_readings
 from advisor.memory.squeeze import Squeeze, squeeze_of
 from advisor.run.build import BuiltRun, RunInputs, build_run
 from advisor.run.run import Knob, Run, Unread
@@ -237,7 +235,10 @@ class Predictor:
         nowhere = nowhere and not (self.crash.evidence and "node_used_bytes" in self.crash.evidence[0].fields)
         if self.limit == "share" or nowhere:
             return MeasuredEvidence(readings, peaks)
-        placed = _placed(self.crash, raw)
+        placed = self.crash  # in the fullest of the phases that its frames leave, where they leave several: the least
+        among = [here for phase in self.crash.phase_among if (here := raw.phase("gpu", phase)) is not None]
+        if self.crash.phase == "unknown" and among:
+            placed = replace(self.crash, phase=max(among, key=lambda each: each.expected).phase)
         found = corrections(raw, placed, self._said, self.of_logits)
         if not self._seen(run):  # nothing was said of the settings that could be wrong
             found = tuple(replace(one, doubt="") for one in found)
@@ -345,22 +346,13 @@ def _nearer_at_cap(died: PhaseSum, needed: int, others: int) -> dict[str, Knob]:
     return {LONGEST_ROW: Knob(LONGEST_ROW, AT_CAP, "assumed", note=why)}
 
 
-def _placed(crash: Crash, ledger: Ledger) -> Crash:
-    """The crash in the fullest of the phases that its frames leave, where they leave several: the least it proves."""
-    among = [found for phase in crash.phase_among if (found := ledger.phase("gpu", phase)) is not None]
-    if crash.phase != "unknown" or not among:
-        return crash
-    return replace(crash, phase=max(among, key=lambda each: each.expected).phase)
-
-
 def _question(overrides: Overrides | None, fixed: bool, knobs: Mapping[str, Knob] | None) -> _PredictionKey:
     told = tuple((name, knob.value) for name, knob in knobs.items()) if knobs else ()
     return frozenset(overrides.items() if overrides else ()), fixed, told
 
 
 def _with_ray_wall(ledger: Ledger, built: BuiltRun, crash: Crash) -> Ledger:
-    """Where Ray runs the job, its threshold is the wall, not the end of the RAM; the one that it printed, before a
-    change sets another."""
+    """Where Ray runs the job, its threshold (printed, or as a change sets it) is the wall, not the end of the RAM."""
     printed = printed_threshold(crash)
     if ledger.host_limit is None or not (printed or built.natives.carriers("host.ray_memory_threshold")):
         return ledger
@@ -369,8 +361,7 @@ def _with_ray_wall(ledger: Ledger, built: BuiltRun, crash: Crash) -> Ledger:
 
 
 def printed_threshold(crash: Crash) -> float | None:
-    """The part of the RAM from which Ray killed, by its message; where that names none, the part in use then, which
-    is no lower."""
+    """The part of the RAM from which Ray killed, by its message; else the part in use then, which is no lower."""
     fields = crash.evidence[0].fields if crash.verdict == "oom" and crash.evidence else {}
     threshold, in_use = (_part(fields.get(name)) for name in ("threshold", "fraction"))
     return threshold or (min(in_use, RAY_THRESHOLD) if in_use else None)

@@ -1,11 +1,12 @@
-"""Puts what the run itself printed of its memory in place of the prediction of the same quantity.
+"""Puts what was measured in place of the prediction: quantities that a log printed, peaks of phases that a record has.
 
-Read before a change, a reading also tells by how much the prediction of the changed run is off.
+Where less was held in a phase than predicted, its cells shrink, first within their own intervals; where it was more,
+the rest is "unexplained", as it is after a crash. After a change the difference that was measured moves along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,9 +15,9 @@ from advisor.crash.evidence import Crash, Reading, ReadingKind
 from advisor.crash.holders import idle_in_pool
 from advisor.language import Sayings, mark, say
 from advisor.memory.amount import in_bytes, most
-from advisor.memory.cells import ENGINE, Cell, CellKind, Ledger, Owner, PhaseSum, note
+from advisor.memory.cells import ENGINE, Cell, CellKind, Ledger, Owner, PhaseSum, Place, note
 from advisor.units import show_bytes
-from advisor.words import Phase
+from advisor.words import Basis, Phase
 
 _KINDS: Sayings[ReadingKind] = Sayings(
     {
@@ -113,10 +114,8 @@ def _where(reading: Reading) -> str:
 
 
 def with_readings(ledger: Ledger, found: Iterable[Replaced]) -> Ledger:
-    """The ledger with what was read in place of what was predicted.
-
-    Where a change moved the prediction, the difference that was read moves along, and the cell is an estimate.
-    """
+    """The ledger with what was read in place of what was predicted. Where a change moved the prediction, the difference
+    that was read moves along, and the cell is an estimate."""
     gpu = ledger.gpu
     for each in found:
         gpu = tuple(_in_phase(phase, each) for phase in gpu)
@@ -159,3 +158,157 @@ def _with_fragmentation(phase: PhaseSum, found: Replaced) -> PhaseSum:
     predicted = in_bytes("of predicted fragmentation", whole, low=low, high=high, basis="estimated")
     rest = tuple(cell for cell in phase.cells if cell.owner != "fragmentation")
     return replace(phase, cells=(*rest, _read_cell(Cell("fragmentation", predicted), found)))
+
+
+_EXACT = ((0.0, 0.0), (0.0, 0.0))
+_STAYING = ("weights", "gradients", "optimizer", "reference", "critic", "engine_weights", "context")
+"""Owners whose size follows from the model and its shards."""
+_NEAR = 1.05
+"""Factor within which a peak may be that of a phase which the output does not show (judgement)."""
+
+
+class Peak(Struct, frozen=True):
+    """The most that was in use in one phase, in bytes on one GPU or on the node."""
+
+    place: Place
+    phase: Phase
+    measured: int
+    source: str
+    """Where and when it was read, in words."""
+    whole: bool = True
+    """The phase went well from begin to end, often enough to have shown its peak; else it may need more."""
+    predicted: int = 0
+    engine: int | None = None
+    """Bytes of it that a rollout engine's processes held; None: there are none, or it lives in the trainer's."""
+    engine_predicted: int = 0
+
+    @property
+    def rest_predicted(self) -> int:
+        """What is predicted once the engine's part is known."""
+        return self.predicted if self.engine is None else self.predicted - self.engine_predicted + self.engine
+
+
+def proven_by(ledger: Ledger, found: Sequence[Peak]) -> tuple[Peak, ...]:
+    """The peaks that replace a prediction of this ledger, which they then carry with them.
+
+    Left out: a phase of another ledger, a peak too far from the prediction to be of this run, a low peak of a phase
+    that was cut off, and a high one that may belong to a phase which the output does not show, since in the record that
+    one's time counts for the phase before it.
+    """
+    shown = {(peak.place, peak.phase) for peak in found}
+    proven = []
+    for peak in found:
+        phase = ledger.phase(peak.place, peak.phase)
+        if phase is None or peak.measured < phase.expected / PLAUSIBLE:
+            continue
+        if peak.place == "gpu" and peak.measured > phase.expected * PLAUSIBLE:  # on a host nobody knows who holds much
+            continue
+        hidden = [each.expected for each in ledger.sums(peak.place) if (peak.place, each.phase) not in shown]
+        if peak.measured < phase.expected and not peak.whole:
+            continue
+        if peak.measured > phase.expected and peak.measured <= _NEAR * max(hidden, default=0):
+            continue
+        whole = phase.of(*ENGINE)  # without the engine's part where that is another engine's, or none is predicted
+        own = peak.engine is not None and 0 < whole / PLAUSIBLE <= peak.engine <= whole * PLAUSIBLE
+        engine = {"engine_predicted": whole} if own else {"engine": None}
+        proven.append(replace(peak, predicted=phase.expected, **engine))
+    return tuple(proven)
+
+
+def with_peaks(ledger: Ledger, proven: Iterable[Peak]) -> Ledger:
+    """The ledger with what was measured in place of what was predicted, phase by phase."""
+    by_phase = {(peak.place, peak.phase): peak for peak in proven}
+    if not by_phase:
+        return ledger
+    gpu, host = (
+        tuple(_at_peak(each, by_phase.get((each.place, each.phase))) for each in sums)
+        for sums in (ledger.gpu, ledger.host)
+    )
+    return replace(ledger, gpu=gpu, host=host)
+
+
+def _at_peak(phase: PhaseSum, peak: Peak | None) -> PhaseSum:
+    if peak is None or not peak.predicted:
+        return phase
+    extra, known = peak.measured - peak.rest_predicted, _with_engine(phase, peak)
+    cells: tuple[Cell, ...] | None
+    if extra > 0:
+        beyond = in_bytes("in use", peak.measured, basis="measured") - in_bytes(
+            "predicted", peak.rest_predicted, basis="measured"
+        )
+        words = note(mark("measured by {source}"), source=peak.source)
+        cells = (*known.cells, Cell("unexplained", beyond, words))
+    else:
+        cells = _shrunk(known.cells, round(-extra * known.expected / peak.rest_predicted), peak)
+    if cells is None:
+        return phase
+    if phase.expected != peak.predicted:  # settings changed: the difference stays, the interval too
+        return replace(phase, cells=cells)
+    return replace(phase, cells=cells, bounds=_EXACT, measured=peak.source, predicted=peak.predicted)
+
+
+def _with_engine(phase: PhaseSum, peak: Peak) -> PhaseSum:
+    """The engine's cells as large, together, as its processes were; after a change, in the same proportion."""
+    whole = phase.of(*ENGINE)
+    if peak.engine is None or not whole:
+        return phase
+    places = {place: cell.expected for place, cell in enumerate(phase.cells) if cell.owner in ENGINE}
+    parts = _shared(round(peak.engine * whole / peak.engine_predicted), places)
+    basis: Basis = "measured" if whole == peak.engine_predicted else "estimated"
+    words = note(
+        mark("part of {measured} that the engine's own processes held by {source}; predicted {predicted}"),
+        measured=in_bytes("", peak.engine),
+        source=peak.source,
+        predicted=in_bytes("", peak.engine_predicted),
+    )
+    cells = tuple(
+        replace(cell, amount=in_bytes("of the engine", parts[place], basis=basis), note=words)
+        if place in parts
+        else cell
+        for place, cell in enumerate(phase.cells)
+    )
+    return replace(phase, cells=cells)
+
+
+def _shrunk(cells: Sequence[Cell], less: int, peak: Peak) -> tuple[Cell, ...] | None:
+    """So many bytes less in all: first what the intervals allow, then of what a batch brings, at last of all else. In
+    each round in proportion; None where so much was read that it cannot be less."""
+    free = {place: cell for place, cell in enumerate(cells) if cell.basis != "measured" and cell.expected}
+    if less > sum(cell.expected for cell in free.values()):
+        return None
+    cut = dict.fromkeys(range(len(cells)), 0)
+    rounds = (
+        {place: cell.expected - cell.low for place, cell in free.items()},
+        {place: cell.expected for place, cell in free.items() if cell.owner not in _STAYING},
+        {place: cell.expected for place, cell in free.items()},
+    )
+    for sizes in rounds:
+        room = {place: size - cut[place] for place, size in sizes.items() if size > cut[place]}
+        for place, size in _shared(min(less - sum(cut.values()), sum(room.values())), room).items():
+            cut[place] += size
+    return tuple(_less(cell, cut[place], peak) for place, cell in enumerate(cells))
+
+
+def _shared(size: int, weights: dict[int, int]) -> dict[int, int]:
+    """`size`, no more than the sum of the weights, divided in their proportion to the byte."""
+    left, total = size, sum(weights.values())
+    found = {}
+    for place, weight in weights.items():
+        found[place] = left * weight // total if total else 0
+        left, total = left - found[place], total - weight
+    return found
+
+
+def _less(cell: Cell, cut: int, peak: Peak) -> Cell:
+    if not cut:
+        return cell
+    less = cell.amount - in_bytes("less by what was measured", cut, basis="estimated")
+    words = note(
+        mark("{measured} were in use in all by {source}, {predicted} predicted"),
+        measured=in_bytes("", peak.measured),
+        source=peak.source,
+        predicted=in_bytes("", peak.predicted),
+    )
+    if cell.note is not None:
+        words = note(mark("{words}; {more}"), words=cell.note, more=words)
+    return replace(cell, amount=less.within(min(cell.low, less.value), cell.high), note=words)

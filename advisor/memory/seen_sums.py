@@ -1,4 +1,5 @@
-"""Chooses, among what a launch leaves open, the assumption under which the sums meet what the crash printed."""
+"""Settles what a launch leaves open by the sizes that the crash printed: an assumption under which the sums meet them,
+whether the process beside the trainer is the run's own engine, and what may fill a card that has room by count."""
 
 from __future__ import annotations
 
@@ -11,15 +12,88 @@ from advisor.crash.evidence import Crash
 from advisor.crash.holders import held_by_others
 from advisor.knowledge.schema import Advisory, KnobFact, Scalar, Sharding
 from advisor.language import clauses, say, sentences
-from advisor.memory.beside import SLEEPS, stands_apart
 from advisor.memory.calibrate import COPIES, LASTING, needed_on_gpu
-from advisor.memory.cells import ENGINE, Ledger, PhaseSum
+from advisor.memory.cells import ENGINE, Ledger, Owner, PhaseSum
+from advisor.memory.fit import rows_that_fill
 from advisor.memory.ledger import build_ledger, refuted
-from advisor.memory.predict import Overrides, Predictor
+from advisor.memory.predict import Overrides, Prediction, Predictor
+from advisor.memory.trainer import has_engine
+from advisor.regex import regex
 from advisor.rules.functions import version_in
 from advisor.run.run import Knob, Run, Unread
 from advisor.units import show_bytes
-from advisor.words import NOW_AND_THEN
+from advisor.words import NOW_AND_THEN, Phase
+
+_PID = regex(r"\(pid (\d+)\)")
+LEAST = 0.1
+"""Part of a card from which on another process of it is worth a word (judgement)."""
+AS_ITS_SHARE = 0.2
+"""Part by which what an engine holds may miss its share: a context, graphs, a cache in whole blocks (judgement)."""
+RANKS = 2
+"""Processes that hold as much as the one that failed: ranks that were sent to one card, no engine (judgement)."""
+OF_TRAINER: tuple[Phase, ...] = ("log_prob", "actor_update", "critic_update", "optimizer_step", "checkpoint")
+"""Phases in which it is the trainer that fails."""
+SHARE, SLEEPS = "rollout.memory_share", "rollout.sleeps"
+
+
+class OwnEngine(Struct, frozen=True):
+    """The run's own engine as the process that torch's message lists beside the trainer."""
+
+    size: int
+    name: str
+    because: str
+    awake: bool
+    """It holds as much as its share of the card."""
+
+    @property
+    def knobs(self) -> dict[str, Knob]:
+        """What that says of the run."""
+        return {SLEEPS: Knob(SLEEPS, False, "log", note=self.because)} if self.awake else {}
+
+    def named_in(self, crash: Crash) -> Crash:
+        """The crash whose message names the process."""
+        first, *rest = crash.evidence
+        fields = {**first.fields, "engine_process": self.name, "engine_process_bytes": self.size}
+        return replace(crash, evidence=(replace(first, fields=fields), *rest))
+
+
+def own_engine(run: Run, crash: Crash) -> OwnEngine | None:
+    """The run's own engine, where something beside the trainer holds much of the card and nothing else explains it:
+    engine and trainer share cards, and are processes of their own as far as anybody knows."""
+    fields = crash.evidence[0].fields if crash.evidence and crash.verdict == "oom" and crash.memory == "gpu" else {}
+    held, total, alike = (fields.get(name) for name in ("other_process_bytes", "total_bytes", "alike_processes"))
+    if not isinstance(held, int) or not isinstance(total, int) or "engine_process_bytes" in fields:
+        return None
+    ranks = isinstance(alike, int) and alike >= RANKS
+    shared = run.topology.colocated or not run.topology.known
+    apart = has_engine(run) and stands_apart(run) is not False
+    share = run.number(SHARE)
+    due = share * total if share else 0
+    awake = bool(due) and abs(held - due) <= AS_ITS_SHARE * due
+    fails = crash.phase in OF_TRAINER or (awake and crash.phase == "unknown")  # it is the trainer that does
+    if held < LEAST * total or ranks or not fails or not shared or not apart:
+        return None
+    told = {
+        "size": show_bytes(held),
+        "total": show_bytes(total),
+        "share": f"{share or 0:g}",
+        "due": show_bytes(round(due)),
+    }
+    because = (
+        say("another process holds {size} of {total}, as much as the engine's share ({share}: {due})", **told)
+        if awake
+        else say("another process holds {size} of {total}, and this run has its engine on the same card", **told)
+    )
+    pids = _PID.findall(str(fields.get("other_processes", "")))
+    name = f"pid {pids[0]}" if len(pids) == 1 else say("another process")
+    return OwnEngine(held, name, because, awake)
+
+
+def stands_apart(run: Run) -> bool | None:
+    """Whether the engine is a process of its own; None where nobody knows the version, and that decides it."""
+    inside = run.mechanics.engine_inside and str(run.value("rollout.engine")).lower() != "sglang"
+    return None if inside and run.era_assumed else not inside
+
 
 FAR, NEARER = 0.25, 3
 """Part of what was needed by which sums miss it that do not meet it; and how many times nearer another assumption has
@@ -109,7 +183,11 @@ def fitting(
     ledger, seen, missed = count(run)
     tried = fields.get("tried_bytes")
     used = needed - (tried if isinstance(tried, int) else 0)
-    there = max((_lasting(one, ran) for one in _phases(ledger, crash)), default=0)
+    # what lay there whatever of the pass was made by then: some make the optimizer's state in the first step
+    lasting = (*LASTING, "optimizer") if ran else LASTING
+    held = [one for one in _phases(ledger, crash) if one.phase != "model_load"]
+    stepping: tuple[Owner, ...] = (*lasting, "gradients")
+    there = max((one.of(*(stepping if one.phase == "optimizer_step" else lasting)) for one in held), default=0)
     too_much = refuted(ledger, ran) or there > used * (1 + STATES_ERR)
     too_little = seen < needed and missed > FAR and not predictor.leaks(earlier)
     # more copies of the logits that failed explain it nearer
@@ -148,14 +226,6 @@ def fitting(
     return InLog(best, doubt)
 
 
-def _lasting(phase: PhaseSum, ran: bool) -> int:
-    """Bytes that lay there when the phase failed, whatever of its pass was made by then: the optimizer's only where
-    steps were done, as some make it in the first."""
-    owners = (*LASTING, "optimizer") if ran else LASTING
-    owners = (*owners, "gradients") if phase.phase == "optimizer_step" else owners
-    return 0 if phase.phase == "model_load" else phase.of(*owners)
-
-
 def _nearest(ledger: Ledger, crash: Crash, needed: int, beside: int) -> tuple[int, float]:
     """What the phase that died takes by count, with rows as long as brings it nearest to what was needed, and by which
     part of that it misses; the fullest phase of a step where none is told."""
@@ -180,3 +250,63 @@ def _open(run: Run, knobs: Mapping[str, Scalar | None]) -> bool:
     unread = {knob.key for knob in here if knob.value is None}
     stated = [knob for knob in here if knob.source not in OPEN and knob.key not in unread]
     return not stated and any(run.value(name) != value for name, value in knobs.items() if value is not None)
+
+
+FILLED = 0.9
+"""Of a card; what is expected to take more is no contradiction to a crash (judgement)."""
+BEYOND = 4
+"""Times a card: nobody's run gets anywhere with so much (judgement)."""
+_BUILT_IN = ("default", "derived")
+"""What the framework sees to by itself, whatever the launch says."""
+
+
+class Otherwise(Struct, frozen=True):
+    """One way in which a run is too large for its card that its settings do not show."""
+
+    says: str
+    """A clause."""
+    size: int
+    """Bytes of one card in the fullest phase, were it so."""
+    check: str = ""
+    """How a user sees whether it is so; "" where the sentence says it."""
+
+    @property
+    def clause(self) -> str:
+        """The way, its size and how to check it."""
+        told = {"says": self.says, "size": show_bytes(self.size), "check": self.check}
+        return say("{says}: {size} ({check})", **told) if self.check else say("{says}: {size}", **told)
+
+
+def otherwise(seen: Prediction, phase: Phase, knobs: Sequence[KnobFact], ran: bool) -> tuple[Otherwise, ...]:
+    """What would fill the card in `phase` ("unknown": in any), though the expected bytes are not. `ran`: steps were
+    done before, so every setting was in force and only a longer row is left."""
+    run, ledger = seen.run, seen.ledger
+    room = ledger.gpu_capacity
+    if room is None:
+        return ()
+    longest = Otherwise(say("every row as long as its cap"), _fullest(ledger, phase, at_cap=True))
+    filling = [tokens for one in _counted_phases(ledger, phase) if (tokens := rows_that_fill(one, room))]
+    if run.unlimited_rows and filling:
+        longest = Otherwise(say("rows of {tokens} tokens, which no setting limits", tokens=f"{min(filling):,}"), room)
+    found: list[Otherwise] = []
+    for fact in () if ran else knobs:
+        knob = run.knobs.get(fact.id)
+        doubt = fact.not_in_force
+        if doubt is None or knob is None or knob.source in _BUILT_IN or not knob.value:
+            continue
+        less = {name: replace(run.knobs[name], value=value) for name, value in doubt.knobs.items() if name in run.knobs}
+        off = replace(run, knobs={**run.knobs, **less})
+        found.append(Otherwise(doubt.says, _fullest(seen.ledger_of(off), phase), doubt.check))
+    ways = (longest, *sorted(found, key=lambda one: -one.size))
+    return tuple(one for one in ways if room * FILLED < one.size < room * BEYOND)
+
+
+def _counted_phases(ledger: Ledger, phase: Phase) -> Sequence[PhaseSum]:
+    """The phase; all of the card where none of that name is counted."""
+    here = ledger.phase("gpu", phase)
+    return [here] if here is not None else ledger.sums("gpu")
+
+
+def _fullest(ledger: Ledger, phase: Phase, *, at_cap: bool = False) -> int:
+    """Bytes of the phase, of the fullest where none of that name is counted."""
+    return max((one.by_data[1] if at_cap else one.expected for one in _counted_phases(ledger, phase)), default=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 
 from msgspec import Struct
@@ -16,12 +16,8 @@ from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
 OFFLOADS = (
-    "actor.param_offload",
-    "actor.optimizer_offload",
-    "actor.full_cpu_offload",
-    "reference.offload",
-    "critic.param_offload",
-    "critic.optimizer_offload",
+    *("actor.param_offload", "actor.optimizer_offload", "actor.full_cpu_offload"),
+    *("reference.offload", "critic.param_offload", "critic.optimizer_offload"),
 )
 """Knobs that move states from the card to host RAM."""
 _FACTORS = (2, 3, 4, 6, 8, 16)
@@ -51,7 +47,11 @@ def squeeze_of(run: Run, ledger_of: Callable[[Run], Ledger], walls: Walls) -> Sq
     states = [name for name in OFFLOADS if name in run.knobs]
     if not states or run.value("actor.lora_rank"):
         return None
-    forms = [_turned(run, states, chosen) for chosen in product((False, True), repeat=len(states))]
+    turned = (
+        {name: Knob(name, is_on, "assumed", run.knobs[name].key) for name, is_on in zip(states, chosen, strict=True)}
+        for chosen in product((False, True), repeat=len(states))
+    )
+    forms = [replace(run, knobs={**run.knobs, **knobs}) for knobs in turned]
     gpu = _short(ledger_of(forms[0]), "gpu", walls)
     if gpu is None:
         return None
@@ -96,11 +96,6 @@ def squeeze_clause(found: Squeeze, with_ways: bool = True) -> str:
     return clauses([neither, say("what would fit: {ways}", ways=listed(ways))])
 
 
-def _turned(run: Run, names: list[str], on: Sequence[bool]) -> Run:
-    turned = {name: Knob(name, is_on, "assumed", run.knobs[name].key) for name, is_on in zip(names, on, strict=True)}
-    return replace(run, knobs={**run.knobs, **turned})
-
-
 def _larger(run: Run, factor: int) -> Run:
     topology = run.topology
     counts = ("nodes", "actor_gpus", "rollout_gpus")
@@ -109,8 +104,7 @@ def _larger(run: Run, factor: int) -> Run:
 
 
 def _short(ledger: Ledger, place: Place, walls: Walls) -> tuple[int, Phase] | None:
-    """Bytes by which the fullest phase is over, and which; None where all have room, or nobody knows: most of it is
-    unexplained."""
+    """Bytes by which the fullest phase is over, and which; None where all have room, or most of it is unexplained."""
     capacity = capacity_of(ledger, place)
     if capacity is None:
         return None

@@ -8,17 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.language import mark
+from advisor.memory import constants as c
 from advisor.memory.amount import Amount, as_amount, in_bytes, least, quantity
 from advisor.memory.batches import TrainedRole
 from advisor.memory.cells import Cell, Note, Owner, cell, note
-from advisor.memory.constants import (
-    ADAPTER_STATE_BYTES,
-    IN_BF16,
-    IN_FP32,
-    MEGATRON_ADAPTER_BYTES,
-    STEP_LOW,
-    SUB_GROUP,
-)
 from advisor.memory.gathered import of_table, of_unit
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.lora import adapter_count
@@ -84,11 +77,11 @@ def _adapter_bytes(inputs: Inputs) -> Amount:
     """Weights, gradients and moments of the adapters on one GPU; weights alone where the others are counted apart."""
     count = adapter_count(inputs)
     if inputs.by_tensor:
-        return IN_FP32 * inputs.mechanic("adapter_copies", mark("copies"), "") * count
+        return c.IN_FP32 * inputs.mechanic("adapter_copies", mark("copies"), "") * count
     if inputs.split is not None:
         here = quantity("of the model on this rank", inputs.split.parameters / inputs.shape.parameters, "%")
-        return (in_bytes("", MEGATRON_ADAPTER_BYTES) * count * here).rounded()
-    return (in_bytes("", ADAPTER_STATE_BYTES) * count / _ways(inputs, 3)).rounded()
+        return (in_bytes("", c.MEGATRON_ADAPTER_BYTES) * count * here).rounded()
+    return (in_bytes("", c.ADAPTER_STATE_BYTES) * count / _ways(inputs, 3)).rounded()
 
 
 @per_ledger
@@ -129,9 +122,7 @@ def optimizer_cells(inputs: Inputs, owner: Owner = "optimizer", *, masters_only:
 
 def sharded_cell(inputs: Inputs, owner: Owner, per: Amount, from_stage: int, *, trained: bool = False) -> Cell:
     """States of `per` bytes a parameter on one GPU, sharded from this ZeRO stage on; an interval where it is a guess.
-
-    The file that would say the stage may also move the optimizer to the host, so its least is then nothing.
-    """
+    The file that would say the stage may also move the optimizer to the host, so its least is then nothing."""
     count = inputs.trained if trained else inputs.parameters
     size = per * _share(inputs, from_stage, trained=trained)
     if not inputs.stage_known:
@@ -186,7 +177,7 @@ def second_copy(inputs: Inputs) -> list[Cell]:
     over = int(inputs.run.number("actor.second_shard") or 1)
     if inputs.trainer != "deepspeed" or inputs.stage < 3 or over <= 1:
         return []
-    size = IN_BF16 * inputs.parameters / quantity("GPUs", min(over, inputs.shards))
+    size = c.IN_BF16 * inputs.parameters / quantity("GPUs", min(over, inputs.shards))
     return [cell("gathered", size, mark("second copy for backward"))]
 
 
@@ -194,7 +185,7 @@ def step_cells(inputs: Inputs) -> list[Cell]:
     """Temporaries of the optimizer step: torch's foreach copies, or the upcast gradients of one ZeRO sub-group."""
     if inputs.by_tensor and inputs.per.step_extra:
         # Adapters and their moments are fp32, whatever the base is.
-        size = (IN_FP32 * adapter_count(inputs)).within(low=0)
+        size = (c.IN_FP32 * adapter_count(inputs)).within(low=0)
         if inputs.saved:
             size = size + inputs.state("step_extra") * _share(inputs, 1, trained=True)
         return [cell("buffers", size, mark("foreach temporaries"))]
@@ -206,8 +197,8 @@ def step_cells(inputs: Inputs) -> list[Cell]:
     words = mark("foreach temporaries")
     if inputs.trainer == "deepspeed":
         words = mark("fp32 gradients of one sub-group")
-        elements = least(elements, quantity("in a sub-group", SUB_GROUP))
-    return [cell("buffers", (inputs.state("step_extra") * elements).spread(STEP_LOW), words)]
+        elements = least(elements, quantity("in a sub-group", c.SUB_GROUP))
+    return [cell("buffers", (inputs.state("step_extra") * elements).spread(c.STEP_LOW), words)]
 
 
 @per_ledger
@@ -228,15 +219,11 @@ def resident_states(inputs: Inputs, role: TrainedRole, moment: StepMoment) -> li
         kept += optimizer_cells(inputs, owner)
     elif offload.sleeps and masters_stay(inputs) and moment not in _BEFORE_THE_FIRST_STEP:
         kept += optimizer_cells(inputs, owner, masters_only=mark("fp32 masters, which stay"))
-    elif _masters_made(inputs, moment, offload):
-        kept += optimizer_cells(inputs, owner, masters_only=mark("fp32 masters; the moments come with the first step"))
+    elif inputs.split is not None and moment in _BEFORE_THE_FIRST_STEP:
+        away = offload.adam_on_host or offload.optimizer or (offload.sleeps and moment != "model_load")
+        words = mark("fp32 masters; the moments come with the first step")  # Megatron makes them with its optimizer
+        kept += [] if away else optimizer_cells(inputs, owner, masters_only=words)
     return kept
-
-
-def _masters_made(inputs: Inputs, moment: StepMoment, offload: Offload) -> bool:
-    """Whether Megatron's fp32 masters, made with its optimizer, are there while the moments wait for the first step."""
-    away = offload.adam_on_host or offload.optimizer or (offload.sleeps and moment != "model_load")
-    return inputs.split is not None and moment in _BEFORE_THE_FIRST_STEP and not away
 
 
 def masters_stay(inputs: Inputs) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.language import say
 from advisor.memory.constants import ASSUMED_STAGE
-from advisor.memory.per_parameter import Trainer
+from advisor.memory.parameters import Trainer
 from advisor.run.run import Run
 
 _NO_ENGINE = ("false", "hf", "transformers", "huggingface", "none", "native")
@@ -47,10 +47,8 @@ def stage_of(run: Run, trainer: Trainer) -> int:
 
 
 def shards_of(run: Run) -> int:
-    """GPUs over which one copy of the training states is spread; a shard size of -1 (or none) means all of them.
-
-    Beside tensor parallelism the shard size counts the mesh's other dimension.
-    """
+    """GPUs over which one copy of the training states is spread; a shard size of -1 (or none) means all of them. Beside
+    tensor parallelism the shard size counts the mesh's other dimension."""
     everyone = max(1, run.topology.actor_gpus)
     size = run.number("actor.shard_size")
     return everyone if size is None or size < 1 else min(int(size) * tensor_ways(run), everyone)
@@ -71,13 +69,7 @@ def whole_on_each(run: Run) -> bool:
 
 def has_engine(run: Run) -> bool:
     """Whether a rollout engine stands on cards of this run."""
-    rolls_out = run.recipe.answers == "generated"
-    return run.topology.rollout_gpus > 0 and rolls_out and _engine_name(run) not in _NO_ENGINE
-
-
-def _engine_name(run: Run) -> str:
-    """The rollout engine; where nothing says, the trainer's own model if the framework generates with it, else vLLM."""
     engine = run.value("rollout.engine")
-    if engine is None and (run.mechanics.generates_itself or run.mechanics.gathers_to_generate):
-        return "hf"
-    return "vllm" if engine is None or engine is True else str(engine).lower()
+    own = engine is None and (run.mechanics.generates_itself or run.mechanics.gathers_to_generate)
+    named = str(engine).lower() in _NO_ENGINE and engine is not None and engine is not True
+    return run.topology.rollout_gpus > 0 and run.recipe.answers == "generated" and not own and not named

@@ -13,10 +13,7 @@ CONTEXT = 3
 
 
 def diff_report(rewrites: Sequence[Rewrite], names: Sequence[str] = ()) -> str:
-    """One unified diff over all rewritten documents; "" where nothing differs.
-
-    `names` are the new files' names, in order; the documents' own where they are not given.
-    """
+    """One unified diff over all rewritten documents, "" where nothing differs; `names`: the new files', in order."""
     parts = []
     for place, rewrite in enumerate(rewrites):
         old_name = clean(str(rewrite.document.path))

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from advisor.diagnosis.cases import situation_words
-from advisor.knowledge.schema import (
-    Advisory,
-    Answer,
-    Case,
-    Cause,
-    Framework,
-    KnobFact,
-    Knowledge,
-    Question,
-    Remedy,
-    RemedyEvidence,
-    SettingFact,
-    Signature,
-)
+from advisor.knowledge import schema
 from advisor.language import Sayings, clauses, listed, say
 from advisor.plan.situation import costs_of
 from advisor.report.layout import join, wrap, wrap_each
@@ -85,41 +73,25 @@ class UnknownIdError(Exception):
         self.wanted, self.close = wanted, close
 
 
-def explain_report(knowledge: Knowledge, wanted: str) -> str:
+def explain_report(knowledge: schema.Knowledge, wanted: str) -> str:
     """Everything that goes by this id, in words, with sources. Raises UnknownIdError."""
     name = wanted.strip().lstrip("-+~")
-    found = list(_told_of(knowledge, name))
+    found = [line for lines in _told_of(knowledge, name) for line in ("", *lines)]
     if not found:
         raise UnknownIdError(wanted, _close(knowledge, name))
-    blocks: list[str] = []
-    for lines in found:
-        blocks += ["", *lines] if blocks else lines
-    return join(blocks)
+    return join(found[1:])
 
 
-def all_ids(knowledge: Knowledge) -> list[str]:
-    ids = {entry.id for group in _groups(knowledge) for entry in group}
+def all_ids(knowledge: schema.Knowledge) -> list[str]:
+    tree, signatures = knowledge.tree, knowledge.signatures.signatures
+    groups: list[Sequence[Any]] = [knowledge.knobs, knowledge.remedies, knowledge.advisories, knowledge.cases]
+    ids = {entry.id for group in (*groups, signatures, tree.questions, tree.causes) for entry in group}
     for framework in knowledge.frameworks:
         ids |= {framework.framework, *framework.settings, *framework.environment, *framework.renamed}
     return sorted(ids)
 
 
-def _groups(
-    knowledge: Knowledge,
-) -> tuple[tuple[KnobFact | Remedy | Advisory | Case | Signature | Question | Cause, ...], ...]:
-    tree, signatures = knowledge.tree, knowledge.signatures.signatures
-    return (
-        knowledge.knobs,
-        knowledge.remedies,
-        knowledge.advisories,
-        knowledge.cases,
-        signatures,
-        tree.questions,
-        tree.causes,
-    )
-
-
-def _close(knowledge: Knowledge, name: str) -> tuple[str, ...]:
+def _close(knowledge: schema.Knowledge, name: str) -> tuple[str, ...]:
     """Ids spelled alike, then those that contain the word or end in it (`micro_batch` finds every native key of it)."""
     ids = all_ids(knowledge)
     folded = {identifier.lower(): identifier for identifier in ids}
@@ -131,7 +103,7 @@ def _close(knowledge: Knowledge, name: str) -> tuple[str, ...]:
 TextBlock = list[str]
 
 
-def _told_of(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
+def _told_of(knowledge: schema.Knowledge, name: str) -> Iterator[TextBlock]:
     """A block of lines for each thing of this name."""
     tree = knowledge.tree
     yield from (_knob(knowledge, one) for one in knowledge.knobs if one.id == name)
@@ -146,7 +118,7 @@ def _told_of(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
     yield from (_framework(one) for one in knowledge.frameworks if one.framework == name)
 
 
-def _knob(knowledge: Knowledge, knob: KnobFact) -> TextBlock:
+def _knob(knowledge: schema.Knowledge, knob: schema.KnobFact) -> TextBlock:
     title = say("{title} ({unit})", title=knob.title, unit=knob.unit)
     lines = [*_named(say("{id}: a knob", id=knob.id), title), *wrap(knob.says, 2)]
     carriers = [
@@ -165,7 +137,7 @@ def _named(head: str, title: str) -> TextBlock:
     return [*wrap(head), *wrap(title, 2)]
 
 
-def _settings(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
+def _settings(knowledge: schema.Knowledge, name: str) -> Iterator[TextBlock]:
     for framework in knowledge.frameworks:
         told = {"id": name, "framework": framework.title}
         if name in framework.settings:
@@ -175,7 +147,7 @@ def _settings(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
             yield _setting(framework, head, framework.environment[name])
 
 
-def _renamed(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
+def _renamed(knowledge: schema.Knowledge, name: str) -> Iterator[TextBlock]:
     for framework in knowledge.frameworks:
         older = {new: old for old, new in framework.renamed.items()}
         told = {"id": name, "framework": framework.title}
@@ -187,9 +159,12 @@ def _renamed(knowledge: Knowledge, name: str) -> Iterator[TextBlock]:
             yield wrap(say("{id}: in other versions of {framework} it was called {name}", **told, name=then))
 
 
-def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
+def _setting(framework: schema.Framework, head: str, fact: schema.SettingFact) -> TextBlock:
     lines = wrap(head)
-    lines += wrap(_carries(fact.knob) if fact.knob else _no_lever(fact), 2)
+    lever = say("known, but not a lever against memory shortage")
+    if any(moved != "none" for moved in fact.moves.values()):
+        lever = say("known, but no remedy changes it")
+    lines += wrap(_carries(fact.knob) if fact.knob else lever, 2)
     lines += wrap(say("unit: {unit}", unit=fact.unit) if fact.unit else "", 2) + wrap(_default(fact), 2)
     lines += wrap(say("exists in {eras}", eras=listed(fact.eras)) if fact.eras else "", 2)
     lines += wrap(say("since {version}", version=fact.since) if fact.since else "", 2)
@@ -202,7 +177,7 @@ def _setting(framework: Framework, head: str, fact: SettingFact) -> TextBlock:
     return lines + wrap(fact.caveat, 2) + _source(fact.source or framework.source)
 
 
-def _effects(fact: SettingFact) -> list[str]:
+def _effects(fact: schema.SettingFact) -> list[str]:
     """One clause an effect, with the phases that have it: "raising it lowers GPU memory in the actor update, …"."""
     phases: dict[str, list[str]] = {}
     for phase, moved in fact.moves.items():
@@ -232,14 +207,7 @@ def _carries(knob: str) -> str:
     return say("carries the knob {knob}", knob=knob)
 
 
-def _no_lever(fact: SettingFact) -> str:
-    moving = any(moved != "none" for moved in fact.moves.values())
-    if moving:
-        return say("known, but no remedy changes it")
-    return say("known, but not a lever against memory shortage")
-
-
-def _default(fact: SettingFact) -> str:
+def _default(fact: schema.SettingFact) -> str:
     """One value, or each value with the eras that have it: "false (v0.14, v0.15), true (otherwise)"."""
     if fact.default is None:
         return ""
@@ -252,13 +220,13 @@ def _default(fact: SettingFact) -> str:
     return say("default: {value}", value=told)
 
 
-def _value(fact: SettingFact, value: object) -> str:
+def _value(fact: schema.SettingFact, value: object) -> str:
     if value is None:
         return say("none")
     return str(value).lower() if fact.type in ("bool", "flag") else str(value)
 
 
-def _cause(knowledge: Knowledge, cause: Cause) -> TextBlock:
+def _cause(knowledge: schema.Knowledge, cause: schema.Cause) -> TextBlock:
     title = say("{title} ({memory})", title=cause.title, memory=MEMORY_TITLES[cause.memory])
     lines = [*_named(say("{id}: a cause", id=cause.id), title), *wrap(cause.explains, 2)]
     lines += wrap(say("proved by: {proof}", proof=cause.proof) if cause.proof else "", 2, 4)
@@ -269,7 +237,7 @@ def _cause(knowledge: Knowledge, cause: Cause) -> TextBlock:
     return lines + wrap(say("to record next time: {what}", what=later) if later else "", 2, 4)
 
 
-def _relieved(knowledge: Knowledge, cause: Cause) -> Iterator[str]:
+def _relieved(knowledge: schema.Knowledge, cause: schema.Cause) -> Iterator[str]:
     """Its remedies in its own order, by the phases that they relieve: those for every phase last."""
     phases = {remedy.id: remedy.phases for remedy in knowledge.remedies}
     for phase in PHASES:
@@ -281,7 +249,7 @@ def _relieved(knowledge: Knowledge, cause: Cause) -> Iterator[str]:
         yield say("relieved in every phase by {remedies}", remedies=listed(always))
 
 
-def _remedy(remedy: Remedy) -> TextBlock:
+def _remedy(remedy: schema.Remedy) -> TextBlock:
     phases = listed(PHASE_TITLES[phase] for phase in remedy.phases) or say("every phase")
     lines = _named(say("{id}: a remedy ({kind})", id=remedy.id, kind=KINDS[remedy.kind]), remedy.title)
     lines += wrap(say("changes the knob {knob}", knob=remedy.knob) if remedy.knob else "", 2)
@@ -290,18 +258,14 @@ def _remedy(remedy: Remedy) -> TextBlock:
     lines += wrap(say("costs: {costs}", costs=costs_of(remedy, None)), 2, 4)
     lines += wrap_each(remedy.caveats, 2, 4)
     lines += wrap(say("never for {what}", what=listed(remedy.never_for)) if remedy.never_for else "", 2, 4)
-    lines += wrap_each((_graded(evidence) for evidence in remedy.evidence), 2, 4)
+    for evidence in remedy.evidence:
+        told = {"case": evidence.case, "grade": GRADES[evidence.grade], "because": evidence.because}
+        why = say("case {case}: {grade}: {because}", **told)
+        lines += wrap(why if evidence.because else say("case {case}: {grade}", **told), 2, 4)
     return lines + _source(remedy.source)
 
 
-def _graded(evidence: RemedyEvidence) -> str:
-    told = {"case": evidence.case, "grade": GRADES[evidence.grade]}
-    if not evidence.because:
-        return say("case {case}: {grade}", **told)
-    return say("case {case}: {grade}: {because}", **told, because=evidence.because)
-
-
-def _signature(signature: Signature) -> TextBlock:
+def _signature(signature: schema.Signature) -> TextBlock:
     lines = [*_named(say("{id}: a crash line", id=signature.id), signature.title), *wrap(signature.says, 2)]
     verdict, memory = signature.verdict or say("nothing by itself"), MEMORY_TITLES[signature.memory]
     lines += wrap(say("proves: {verdict}, {memory}", verdict=verdict, memory=memory), 2, 4)
@@ -313,20 +277,16 @@ def _signature(signature: Signature) -> TextBlock:
     return lines + _source(signature.source)
 
 
-def _question(question: Question) -> TextBlock:
+def _question(question: schema.Question) -> TextBlock:
     lines = [*_named(say("{id}: a question", id=question.id), question.asks), *wrap(question.why, 2)]
-    lines += wrap_each((_leads(identifier, answer) for identifier, answer in question.answers.items()), 4, 6)
+    for identifier, answer in question.answers.items():
+        told = {"id": identifier, "title": answer.title, "next": answer.next, "cause": answer.leads_to}
+        onward = say("{id}: {title}; leads to the question {next}", **told)
+        lines += wrap(onward if answer.next else say("{id}: {title}; leads to the cause {cause}", **told), 4, 6)
     return lines + wrap(say("to find out: {how}", how=question.if_unknown), 2, 4)
 
 
-def _leads(identifier: str, answer: Answer) -> str:
-    told = {"id": identifier, "title": answer.title}
-    if answer.next:
-        return say("{id}: {title}; leads to the question {next}", **told, next=answer.next)
-    return say("{id}: {title}; leads to the cause {cause}", **told, cause=answer.leads_to)
-
-
-def _advisory(advisory: Advisory) -> TextBlock:
+def _advisory(advisory: schema.Advisory) -> TextBlock:
     told = {"id": advisory.id, "library": advisory.library, "versions": advisory.versions}
     grade = GRADES[advisory.grade]
     lines = wrap(say("{id}: an advisory for {library} {versions} ({grade})", **told, grade=grade))
@@ -336,21 +296,17 @@ def _advisory(advisory: Advisory) -> TextBlock:
     return lines + _source(advisory.source)
 
 
-def _case(case: Case) -> TextBlock:
+def _case(case: schema.Case) -> TextBlock:
     lines = _named(say("{id}: a documented case ({grade})", id=case.id, grade=GRADES[case.grade]), case.title)
     facts = listed(situation_words(key, value) for key, value in case.situation.items())
     lines += wrap(say("situation: {facts}", facts=facts), 2, 4)
-    lines += wrap_each((_reported(key, _told(value)) for key, value in case.reported.items()), 2, 4)
+    for key, value in case.reported.items():  # a user's own case may have other keys
+        text = _REPORTED[key] if key in _REPORTED else f"reported, {key.replace('_', ' ')}: {{what}}"
+        lines += wrap(text.format(what=_told(value)), 2, 4)
     lines += wrap(case.mechanism, 2)
     lines += wrap_each((say("told there, but not supported: {what}", what=told) for told in case.folklore), 2, 4)
     lines += wrap(say("remedies: {remedies}", remedies=listed(case.remedies)) if case.remedies else "", 2, 4)
     return lines + _source(case.source)
-
-
-def _reported(key: str, what: str) -> str:
-    if key in _REPORTED:
-        return _REPORTED[key].format(what=what)
-    return f"reported, {key.replace('_', ' ')}: {what}"  # a key that only a user's own case has
 
 
 def _told(value: object) -> str:
@@ -363,7 +319,7 @@ def _told(value: object) -> str:
     return clauses(items) if any("，" in item for item in items) else listed(items)
 
 
-def _framework(framework: Framework) -> TextBlock:
+def _framework(framework: schema.Framework) -> TextBlock:
     lines = _named(say("{id}: a framework", id=framework.framework), framework.title)
     eras = listed(dict.fromkeys(era.id for era in framework.eras))
     lines += wrap(say("eras: {eras}", eras=eras) if eras else "", 2, 4)

@@ -38,9 +38,7 @@ def spelled(text: str, encoding: str) -> str:
 
 def wrap(text: str, indent: int = 0, hanging: int | None = None, width: int = WIDTH) -> list[str]:
     """Lines of at most `width` columns; the first is indented by `indent`, the others by `hanging` (default: the same).
-
-    Wide characters count two columns; a word too long for a line is cut across lines.
-    """
+    Wide characters count two columns; a word too long for a line is cut across lines."""
     hanging = indent if hanging is None else hanging
     lines = wrapped(redact(text), width - hanging, width - indent, longest=100_000)
     return [" " * (hanging if i else indent) + line for i, line in enumerate(lines)]

@@ -25,6 +25,7 @@ def layouts_report(found: Layouts) -> str:
     """The answer in a sentence, every layout tried, what changes on the smallest, its memory and its script."""
     smallest = found.smallest
     shown = smallest or found.tried[-1]
+    trial = sizing_of(shown.state).trial
     titles = [say("GPUs"), say("fullest, GiB"), say("as it stands"), say("with changes that keep results")]
     told = {"start": shown.state.run.title, "version": found.start.version, "source": found.start.source}
     script = [
@@ -41,7 +42,7 @@ def layouts_report(found: Layouts) -> str:
             *section(say("Changes on {cards}", cards=_cards(shown, found.card)), _changes(shown)),
             *memory_section(shown.state),
             *_host(shown),
-            *section(say("To see the worst batch first"), _trial(shown)),
+            *section(say("To see the worst batch first"), wrap(trial.sentence, 2) if trial is not None else []),
             *section(say("The script, with these changes") if shown.changes else say("The script"), script[1:]),
         ]
     )
@@ -107,11 +108,6 @@ def _host(layout: Layout) -> list[str]:
         return []
     told = {"size": show_bytes(crowded.expected), "phase": PHASE_TITLES[crowded.phase]}
     return ["", *wrap(say("Host RAM of each node: {size}, in {phase}.", **told))]
-
-
-def _trial(layout: Layout) -> list[str]:
-    trial = sizing_of(layout.state).trial
-    return wrap(trial.sentence, 2) if trial is not None else []
 
 
 def layouts_json(found: Layouts) -> dict[str, Any]:

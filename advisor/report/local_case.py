@@ -91,13 +91,9 @@ def _is_known(state: State, change: Change) -> bool:
     if state.situation is None:
         return False
     native = state.situation.now.built.natives.values.get(bare(change.key))
-    return native is not None and native.fact is not None and all(_is_plain(text) for text in (change.old, change.new))
-
-
-def _is_plain(text: str | None) -> bool:
-    if text is None or isinstance(_scalar(text), (int, float, bool)):
-        return True
-    return _WORD.match(text) is not None and redact(text) == text
+    words = [text for text in (change.old, change.new) if text is not None and isinstance(_scalar(text), str)]
+    plain = all(_WORD.match(text) is not None and redact(text) == text for text in words)
+    return native is not None and native.fact is not None and plain
 
 
 def _scalar(text: str | None) -> Scalar:
@@ -184,16 +180,12 @@ def keep_case(case: Case) -> Path | None:
     with suppress(OSError):
         cases = folder / "cases"
         cases.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if any(_is_alike(path, case) for path in sorted(cases.glob("local-*.yaml"))[-_LOOKED_AT:]):
-            return None
+        for path in sorted(cases.glob("local-*.yaml"))[-_LOOKED_AT:]:
+            with suppress(BadFile, OSError):
+                there = typed(read_yaml(path), Case)
+                if (there.situation, there.values) == (case.situation, case.values):
+                    return None
         file = cases / f"{case.id}.yaml"
         write_file(file, case_yaml(case).encode(), force=False, mode=0o600)
         return file
     return None
-
-
-def _is_alike(path: Path, case: Case) -> bool:
-    with suppress(BadFile, OSError):
-        there = typed(read_yaml(path), Case)
-        return (there.situation, there.values) == (case.situation, case.values)
-    return False

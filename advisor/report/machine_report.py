@@ -21,39 +21,28 @@ LIBRARIES_SHOWN = (
 
 def machine_report(machine: Machine) -> str:
     """GPUs, host memory, libraries of the training environment, and what could not be read."""
-    unlike = differences(machine.members)
+    unlike, count = differences(machine.members), len(machine.gpus)
+    cards = say_count("{number} GPU", "{number} GPUs", count) if count else say("No GPUs")
+    told = say("{cards}, driver {version}", cards=cards, version=machine.driver) if machine.driver else cards
+    alike = say("{count} nodes alike", count=machine.nodes)
+    nodes = say("{count} nodes; of each thing, the smallest", count=machine.nodes) if machine.members else alike
+    where = cut(machine.environment, 62)
+    rows = [[name, machine.libraries[name]] for name in LIBRARIES_SHOWN if name in machine.libraries]
     return join(
         [
-            *wrap(_title(machine)),
-            *wrap(_nodes(machine)),
+            *wrap(told),
+            *wrap(nodes if machine.nodes is not None and machine.nodes > 1 else ""),
             *nodes_section(machine.members),
             *table([_gpu(gpu) for gpu in machine.gpus]),
             *section(say("Host"), _host(machine.host)),
-            *section(_whose(machine), _libraries(machine)),
+            *section(
+                say("Libraries of {environment}", environment=where) if where else say("Libraries"),
+                table(rows) or ["  " + say("none that decide memory")],
+            ),
             *section(say("How the nodes differ"), wrap_each(unlike, 2, 4)),
             *section(say("Not known"), wrap_each([said for said in machine.problems if said not in unlike], 2, 4)),
         ]
     )
-
-
-def _nodes(machine: Machine) -> str:
-    if machine.nodes is None or machine.nodes < 2:
-        return ""
-    if machine.members:
-        return say("{count} nodes; of each thing, the smallest", count=machine.nodes)
-    return say("{count} nodes alike", count=machine.nodes)
-
-
-def _title(machine: Machine) -> str:
-    count = len(machine.gpus)
-    cards = say_count("{number} GPU", "{number} GPUs", count) if count else say("No GPUs")
-    return say("{cards}, driver {version}", cards=cards, version=machine.driver) if machine.driver else cards
-
-
-def _whose(machine: Machine) -> str:
-    if not machine.environment:
-        return say("Libraries")
-    return say("Libraries of {environment}", environment=cut(machine.environment, 62))
 
 
 def _gpu(gpu: Gpu) -> list[str]:
@@ -79,11 +68,6 @@ def _host(host: Host) -> list[str]:
         lines += wrap(say("the kernel killed {count} processes for memory here", count=host.oom_kills), 2, 4)
     sizes = {"size": show_bytes(host.shm_bytes), "used": show_bytes(host.shm_used_bytes)}
     return lines + wrap(say("shared memory {size}, used {used}", **sizes), 2, 4)
-
-
-def _libraries(machine: Machine) -> list[str]:
-    rows = [[name, machine.libraries[name]] for name in LIBRARIES_SHOWN if name in machine.libraries]
-    return table(rows) if rows else ["  " + say("none that decide memory")]
 
 
 ROWS = 12

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from advisor import __version__
 from advisor.crash.evidence import Crash, Evidence
-from advisor.diagnosis.diagnosis import UNKNOWN, Advice, CaseMatch, Diagnosis, QuestionStep
+from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, Diagnosis, QuestionStep
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, say, sentences
 from advisor.memory.cells import Ledger, Place
@@ -113,12 +113,13 @@ def _changes(plan: Plan) -> str:
 
 def _step(step: PlanStep) -> list[str]:
     """What, where, why, what it saves, what it costs, whether results change, how sure and from where."""
-    stay = step.results == "unchanged"
+    stay, other = step.results == "unchanged", "gpu" if step.place == "host" else "host"
+    saved = clauses(phrases.savings(step.saves, step.place) + phrases.savings(step.host_saves, other))
     lines = [
         *(say("What: {change}", change=_what(change)) for change in step.changes),
         *([text(say("for example {example}", example=step.example))] if step.example else []),
         say("Why: {why}", why=text(step.why)),
-        say("Saves: {saved}", saved=text(_saved(step))),
+        say("Saves: {saved}", saved=text(saved or say("not computed"))),
         say("Costs: {costs}", costs=text(step.costs or say("nothing known"))),
         say("Training results: stay the same") if stay else say("Training results: change"),
         say("How sure: {basis}", basis=phrases.BASIS_WORDS[step.basis]),
@@ -136,26 +137,18 @@ def _what(change: Change) -> str:
     return say("{change} ({place})", change=line, place=text(where)) if where else line
 
 
-def _saved(step: PlanStep) -> str:
-    other = "gpu" if step.place == "host" else "host"
-    saved = phrases.savings(step.saves, step.place) + phrases.savings(step.host_saves, other)
-    return clauses(saved) or say("not computed")
-
-
 def _offered(plan: Plan) -> str:
     """Steps that are there to be chosen, shorter."""
     rows = [
-        f"| {code(step.id)} | {text(step.title)} | {_brief(step.changes)} | {phrases.results_word(step)} | "
+        f"| {code(step.id)} | {text(step.title)} | "
+        f"{'<br>'.join(code(phrases.change_line(change)) for change in step.changes) or '–'} | "
+        f"{phrases.results_word(step)} | "
         f"{text(phrases.saves_word(step)) or '–'} | {BASIS_TITLES[step.basis]} |"
         for step in plan.steps
         if not step.selected
     ]
     header = [say("| id | change | setting | results | saves | basis |"), "|---|---|---|---|---|---|"]
     return _section(say("What else could be done"), [*header, *rows]) if rows else ""
-
-
-def _brief(changes: Sequence[Change]) -> str:
-    return "<br>".join(code(phrases.change_line(change)) for change in changes) or "–"
 
 
 # --- why -----------------------------------------------------------------------------------------------------------
@@ -184,14 +177,10 @@ def _cause(diagnosis: Diagnosis) -> str:
     title = say("**{title}** ({basis})", title=text(diagnosis.title), basis=BASIS_TITLES[diagnosis.basis])
     lines = [title, "", text(diagnosis.explains), ""]
     lines += [f"- {_question(step)}" for step in diagnosis.path]
-    lines += [f"- {_advice(one)}" for one in diagnosis.advisories]
+    for one in diagnosis.advisories:
+        head = say("**{library}**: {title}.", library=text(f"{one.library} {one.version}"), title=text(one.title))
+        lines.append(f"- {sentences((head, say('{words} ({source})', words=text(one.says), source=text(one.source))))}")
     return "\n".join([f"## {say('Likely cause')}", "", *lines, ""])
-
-
-def _advice(one: Advice) -> str:
-    library = text(f"{one.library} {one.version}")
-    says = say("{words} ({source})", words=text(one.says), source=text(one.source))
-    return sentences((say("**{library}**: {title}.", library=library, title=text(one.title)), says))
 
 
 def _question(step: QuestionStep) -> str:

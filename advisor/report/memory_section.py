@@ -37,16 +37,13 @@ def memory_section(state: State) -> list[str]:
     """
     plan, ledger = state.plan, state.ledger
     place: Place = "host" if state.diagnosis.memory == "host" else "gpu"
-    if state.crash.verdict == "not_oom":
-        return []
-    if state.measured is None and (state.run.quoted or plan.fit.of_defaults or implausible(state.run, ledger)):
-        return []
-    if state.measured is None and place == "gpu" and refuted(ledger, state.ran):
-        return []
-    if state.measured is None and state.ran and state.crash.verdict == "unclear":  # a run of these sums did steps
-        return []
-    if state.measured is not None:
+    if state.measured is not None and state.crash.verdict != "not_oom":
         return section(say("What the watcher measured, GiB"), record_lines(state.measured, ledger))
+    if state.crash.verdict == "not_oom" or state.run.quoted or plan.fit.of_defaults or implausible(state.run, ledger):
+        return []
+    # a run of these sums did steps
+    if (place == "gpu" and refuted(ledger, state.ran)) or (state.ran and state.crash.verdict == "unclear"):
+        return []
     short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")
     died: Phase = state.situation.fullest if state.situation is not None and place == "host" else state.diagnosis.phase
     room, load = capacity_of(ledger, place), ledger.phase(place, "model_load")
@@ -80,8 +77,7 @@ def memory_section(state: State) -> list[str]:
 
 
 def _phases(state: State) -> list[str]:
-    """The phases that may have died, the fullest first, each with its largest owner; [] where one is known, or where
-    the count would be one of guesses."""
+    """The phases that may have died, the fullest first; [] where one is known, or the count would be one of guesses."""
     ledger, room = state.ledger, state.ledger.gpu_capacity
     if state.diagnosis.phase != "unknown" or state.diagnosis.memory != "gpu" or ledger.missing:
         return []
@@ -91,10 +87,12 @@ def _phases(state: State) -> list[str]:
     fullest = [one for one in fullest if _at_most(one) > SMALL * _at_most(fullest[0])]
     endless = state.run.unlimited_rows
     caps = [say("no cap") if endless and one.rows is not None else show_gib(one.by_data[1]) for one in fullest]
-    rows = [
-        [PHASE_TITLES[one.phase], show_gib(one.expected), cap, _most(one)]
-        for one, cap in zip(fullest, caps, strict=True)
-    ]
+    rows = []
+    for one, cap in zip(fullest, caps, strict=True):
+        sizes = _by_owner(one)  # what is lost between blocks is lost by another owner
+        most = max(sizes, key=lambda owner: (owner != "fragmentation", sizes[owner]))
+        largest = f"{TITLES[most]} {show_gib(sizes[most])}"
+        rows.append([PHASE_TITLES[one.phase], show_gib(one.expected), cap, largest])
     titles = ["", say("counted"), say("at the caps"), say("most of it")]
     title = say("Memory by phase, GiB of the {size} of one card", size=phrases.size_words(room))
     return section(title, table([titles, *rows], right=_NUMBERS))
@@ -102,13 +100,6 @@ def _phases(state: State) -> list[str]:
 
 def _at_most(phase: PhaseSum) -> int:
     return max(phase.expected, phase.by_data[1])
-
-
-def _most(phase: PhaseSum) -> str:
-    """The largest owner; what is lost between blocks is lost by one of the others."""
-    sizes = _by_owner(phase)
-    owner = max(sizes, key=lambda one: (one != "fragmentation", sizes[one]))
-    return f"{TITLES[owner]} {show_gib(sizes[owner])}"
 
 
 def _by_owner(phase: PhaseSum) -> Counter[Owner]:

@@ -5,7 +5,6 @@ The page holds no script and loads nothing; words from outside are shown as text
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from html import escape
 from itertools import groupby
 
@@ -44,11 +43,10 @@ _LETTER_FROM = 0.04
 
 
 def page_report(state: State, diff: str) -> str:
-    """The page, without names of people, hosts and homes; secrets are taken out as in every report.
-
-    `diff`: what the selected steps change in the launch script; "" where nothing is written.
-    """
-    head, changes, rest = (_html(shareable(part)) for part in markdown_parts(state))
+    """The page, without names of people, hosts and homes; secrets are taken out as in every report. `diff`: what the
+    selected steps change in the launch script; "" where nothing is written."""
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")  # tags are text, and nothing becomes a link
+    head, changes, rest = (str(reader.render(shareable(part))) for part in markdown_parts(state))
     title = escape(shareable(phrases.verdict(state)))
     body = [
         head,
@@ -65,11 +63,6 @@ def page_report(state: State, diff: str) -> str:
         + "\n".join(filter(None, body))
         + "\n</body>\n</html>\n"
     )
-
-
-def _html(markdown: str) -> str:
-    """Our Markdown as HTML; tags that stand in it are text, and nothing becomes a link by itself."""
-    return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
 
 
 # --- bars ----------------------------------------------------------------------------------------------------------
@@ -96,7 +89,9 @@ def _bars(place: Place, now: Ledger, plan: Plan) -> str:
                 rows.append(_row(name, word, of, room, scale, plan))
     titles = {"gpu": say("GPU memory of one card, GiB"), "host": say("Host RAM of one node, GiB")}
     table = "\n".join(rows)
-    return f'<h2>{escape(titles[place])}</h2>\n<table class="bars">\n{table}\n</table>\n{_legend(phases)}'
+    owners = dict.fromkeys(cell.owner for of in phases for cell in of.cells if cell.expected > 0)
+    legend = "<p>" + " · ".join(f"{OWNERS[one].letter} {escape(TITLES[one])}" for one in owners) + "</p>"
+    return f'<h2>{escape(titles[place])}</h2>\n<table class="bars">\n{table}\n</table>\n{legend}'
 
 
 def _row(name: str, word: str, of: PhaseSum, room: int | None, scale: float, plan: Plan) -> str:
@@ -116,11 +111,6 @@ def _row(name: str, word: str, of: PhaseSum, room: int | None, scale: float, pla
         f'<tr><td>{escape(name)}</td><td>{escape(word)}</td><td><div class="bar">{"".join(parts)}{limit}</div></td>'
         f"<td>{escape(figures)}</td><td>{says}</td></tr>"
     )
-
-
-def _legend(phases: Iterable[PhaseSum]) -> str:
-    owners = dict.fromkeys(cell.owner for of in phases for cell in of.cells if cell.expected > 0)
-    return "<p>" + " · ".join(f"{OWNERS[one].letter} {escape(TITLES[one])}" for one in owners) + "</p>"
 
 
 # --- the diff ------------------------------------------------------------------------------------------------------

@@ -24,13 +24,7 @@ from advisor.memory.fit import (
 from advisor.memory.fit_clause import finding_clause
 from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import NotProposed, Plan
-from advisor.report.step_words import change_line as change_line
-from advisor.report.step_words import largest_saving as largest_saving
-from advisor.report.step_words import place_of as place_of
-from advisor.report.step_words import results_word as results_word
-from advisor.report.step_words import saves_word as saves_word
-from advisor.report.step_words import savings as savings
-from advisor.report.step_words import trade_words as trade_words
+from advisor.report.step_words import *  # noqa: F403 - the words of a step go by this module
 from advisor.run.run import Run, Topology
 from advisor.units import show_bytes, show_gib, show_params
 from advisor.words import (
@@ -427,10 +421,8 @@ def printed(entry: Evidence, most: int | None = None) -> str:
 
 
 def machine_line(machine: Machine, topology: Topology, platform: Platform = "cuda") -> str:
-    """ "2 nodes of 8 × A100-SXM4-40GB each · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0".
-
-    By the launch's topology the nodes that nobody states, and how many GPUs where nobody knows of which kind they are.
-    """
+    """ "2 nodes of 8 × A100-SXM4-40GB each · 760.00 GiB RAM, no container limit known · torch 2.5.1, ray 2.40.0". By
+    the launch's topology the nodes that nobody states, and how many GPUs where nobody knows of which kind they are."""
     parts = []
     nodes = machine.nodes or (topology.nodes if topology.known else 1)
     one_memory = platform in ("mps", "cpu") and not machine.gpus
@@ -460,10 +452,8 @@ def machine_line(machine: Machine, topology: Topology, platform: Platform = "cud
 
 
 def cards(machine: Machine, asked: int | None, kind: str = "", each: str = "") -> str:
-    """How many GPUs of which kind; `asked`: as many as the launch asks for, told where nobody counted more.
-
-    `kind` names a card with its size, like "A100 (79.15 GiB)", and `each` its size alone; by default as reports do.
-    """
+    """How many GPUs of which kind; `asked`: as many as the launch asks for, told where nobody counted more. `kind`
+    names a card with its size, like "A100 (79.15 GiB)", and `each` its size alone; by default as reports do."""
     if not machine.gpus:
         return say("{count} GPUs of unknown size", count=asked) if asked else say("no GPU known")
     count, each = len(machine.usable), each or show_bytes(machine.gpu_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import TextIO
 
@@ -32,13 +32,9 @@ _BANDS: dict[Phase, str] = {
 
 def write_csv(recording: Recording, file: TextIO) -> int:
     """One row for each change of a gauge: seconds, phase, kind, name, pid, bytes (empty: ended). Returns the rows."""
-    writer = csv.writer(file)
-    writer.writerow(("seconds", "phase", "kind", "name", "pid", "bytes", "capacity_bytes"))
-    count = 0
-    for row in _rows(recording):
-        writer.writerow(row)
-        count += 1
-    return count
+    rows = list(_rows(recording))
+    csv.writer(file).writerows([("seconds", "phase", "kind", "name", "pid", "bytes", "capacity_bytes"), *rows])
+    return len(rows)
 
 
 def _rows(recording: Recording) -> Iterator[tuple[object, ...]]:
@@ -125,14 +121,11 @@ def _panel(title: str, curves: Sequence[Curve], phases: Sequence[Band], length: 
         )
 
 
-def _path(one: Curve, up: object) -> str:
-    assert callable(up)
-    parts: list[str] = []
-    draws = False
-    for column, value in enumerate(one.values):
-        if value is None:
-            draws = False
-            continue
-        parts.append(f"{'L' if draws else 'M'}{LEFT + column} {up(value):.1f}")
-        draws = True
-    return " ".join(parts)
+def _path(one: Curve, up: Callable[[float], float]) -> str:
+    """A line through the values that are known, begun anew behind each gap."""
+    before = (None, *one.values)
+    return " ".join(
+        f"{'M' if before[column] is None else 'L'}{LEFT + column} {up(value):.1f}"
+        for column, value in enumerate(one.values)
+        if value is not None
+    )

@@ -11,7 +11,7 @@ from advisor.language import listed, say
 from advisor.memory.cells import Ledger
 from advisor.report.layout import fields_of, table, wrap, wrap_each
 from advisor.units import show_gib
-from advisor.watch.attempts import AttemptTold, attempts_of
+from advisor.watch.listing import AttemptTold, attempts_of
 from advisor.watch.measured import Held, Measured, PhasePeak
 from advisor.words import PHASE_NAMES, when
 
@@ -25,9 +25,10 @@ def record_lines(measured: Measured | None, ledger: Ledger | None = None) -> lis
     rows = [_row(peak, ledger) for peak in measured.peaks]
     head = (say("place"), say("phase"), say("peak"), say("of"), say("predicted"))
     lines = table([head, *rows], indent=2) if rows else []
-    for peak in _fullest(measured):
-        held = listed(_held(held) for held in peak.owners[:_OWNERS])
-        if held:
+    for place in ("gpu", "host"):
+        peak = max((one for one in measured.peaks if one.place == place), key=lambda one: one.bytes, default=None)
+        held = listed(_held(held) for held in peak.owners[:_OWNERS]) if peak is not None else ""
+        if peak is not None and held:
             at = say(
                 "At the highest of {gauge}, {when}: {held} GiB.", gauge=peak.gauge, when=when(peak.phase), held=held
             )
@@ -90,13 +91,6 @@ def _row(peak: PhasePeak, ledger: Ledger | None) -> tuple[str, ...]:
         show_gib(peak.capacity),
         show_gib(size) if known else "",
     )
-
-
-def _fullest(measured: Measured) -> Iterator[PhasePeak]:
-    for place in ("gpu", "host"):
-        many = [peak for peak in measured.peaks if peak.place == place]
-        if many:
-            yield max(many, key=lambda peak: peak.bytes)
 
 
 def record_json(measured: Measured | None) -> dict[str, Any] | None:

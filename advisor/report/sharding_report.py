@@ -7,7 +7,7 @@ from typing import Any
 from advisor.crash.evidence import Crash
 from advisor.language import Sayings, say
 from advisor.machine.inventory import Machine
-from advisor.memory.sharding import GroupRole, RoleGroup, groups_of
+from advisor.memory.ledger import GroupRole, RoleGroup, groups_of
 from advisor.report.layout import fields_of, section, table, wrap_each
 from advisor.run.run import Run
 from advisor.units import show_gib
@@ -28,13 +28,16 @@ def sharding_section(run: Run, machine: Machine, crash: Crash | None = None) -> 
 
 
 def _row(group: RoleGroup) -> list[str]:
-    optimizer = show_gib(group.optimizer) if group.optimizer is not None else ""
+    weights, gradients, optimizer = (
+        show_gib(size) if size is not None else "" for size in (group.weights, group.gradients, group.optimizer)
+    )
     return [
         _ROLES[group.role],
         str(group.gpus),
         str(group.nodes),
         _over(group),
-        *(show_gib(size) if size is not None else "" for size in (group.weights, group.gradients)),
+        weights,
+        gradients,
         say("on the host") if group.steps_on_host else optimizer,
         show_gib(group.on_node) if group.on_node else "",
     ]

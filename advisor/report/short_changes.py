@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from advisor.diagnosis.cases import open_words
 from advisor.hostile import cells
-from advisor.knowledge.schema import Case
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
 from advisor.memory.cells import Place
 from advisor.memory.fit import FitVerdict
@@ -116,7 +115,10 @@ def changes_of(state: State, most: Most) -> list[str]:
     perhaps = [step for step in plan.steps if step.only_if]
     if not plan.steps:
         return wrap(plan.shortfall, 2)
-    short = _worst(_unsaid(plan.shortfall, state, most))
+    unsaid = plan.shortfall
+    for remark in phrases.remarks(state)[: most.remarks]:  # these stand below the cause already
+        unsaid = unsaid.replace(remark, "")
+    short = _worst(unsaid.strip(" ;；"))
     if perhaps and not chosen and not others:
         counted = say("By the settings alone: {short}", short=short) if short and not state.ran else ""
         nothing = say("Nothing, before it is known what ended the run.")
@@ -184,13 +186,6 @@ def _promise(state: State) -> str:
     return (_ONE_SIDE if peak_rises(plan.before, plan.after, beside) else _ENOUGH)[beside]
 
 
-def _unsaid(shortfall: str, state: State, most: Most) -> str:
-    """Without the remarks that stand below the cause already."""
-    for remark in phrases.remarks(state)[: most.remarks]:
-        shortfall = shortfall.replace(remark, "")
-    return shortfall.strip(" ;；")
-
-
 def _worst(shortfall: str) -> str:
     """What is short or in doubt: its first clauses, and how many more there are."""
     parts = shortfall.split(clauses(("", "")))
@@ -243,20 +238,18 @@ def _offered(mark: str, step: PlanStep, state: State) -> list[str]:
 
 def _as_in(step: PlanStep, state: State) -> str:
     """Which case stands behind it, where all that is known of that is so here, and the versions it had."""
-    alike = state.situation.cases if state.situation is not None else ()
+    now = state.situation
+    alike = now.cases if now is not None else ()
     case = next((one for one in alike if step.documented.partition(" ")[0] == one.id), None)
-    if case is None or any(not name.startswith("version ") for name in _unknown_of(case, state)):
+    if now is None or case is None:
+        return ""
+    if any(not name.startswith("version ") for name in open_words(case, now.facts, state.run)):
         return ""
     if next(one for one in state.plan.steps if one.documented == step.documented) is not step:
         return ""  # told already
     had = [f"{name.removeprefix('version ')} {v}" for name, v in case.situation.items() if name.startswith("version ")]
     told = {"title": case.title, "versions": listed(had)}
     return say("Reported, with {versions}: {title}.", **told) if had else say("Reported: {title}.", **told)
-
-
-def _unknown_of(case: Case, state: State) -> list[str]:
-    """What the case says of its run and nobody knows of this one."""
-    return open_words(case, state.situation.facts, state.run) if state.situation is not None else []
 
 
 def _by_hand(step: PlanStep, state: State) -> list[str]:

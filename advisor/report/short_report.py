@@ -10,7 +10,7 @@ from advisor.crash.holders import held_by_others
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.deciding import DecidingQuestion, Outcome
 from advisor.diagnosis.diagnose import WAKING
-from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
+from advisor.diagnosis.diagnosis import UNKNOWN
 from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
 from advisor.diagnosis.tree import EITHER, UNSETTLED
 from advisor.hostile import clean_line
@@ -30,7 +30,6 @@ from advisor.units import GIB, show_bytes
 from advisor.words import BASIS_TITLES, sentence
 
 if TYPE_CHECKING:
-    from advisor.run.run import Run
     from advisor.state import State
 
 QUOTED, BRIEFLY = 180, 90
@@ -73,10 +72,8 @@ OTHER = "other"
 
 
 def short_report(state: State) -> str:
-    """Verdict and proof, cause, the question that decides most, changes, what they rest on, what to look at next.
-
-    As much of each as leaves the whole short.
-    """
+    """Verdict and proof, cause, the question that decides most, changes, what they rest on, what to look at next. As
+    much of each as leaves the whole short."""
     *longer, shortest = LENGTHS
     written = (_written(state, most) for most in longer)
     return next((text for text in written if len(text.split()) <= WORDS), None) or _written(state, shortest)
@@ -109,10 +106,13 @@ def _head(state: State) -> list[str]:
     lines = wrap(phrases.verdict(state))
     if crash.verdict == "unclear" and state.asked.logs:
         lines += wrap(phrases.why_unclear(state))
-    proof = min((one for one in crash.evidence if one.role in _PROVES), key=_proving, default=None)
+    proving = [one for one in crash.evidence if one.role in _PROVES]
+    proof = min(proving, key=lambda one: (one.runs_ago, _PROVES.index(one.role)), default=None)
     if proof is not None:
         sizes = phrases.printed(proof, SIZES)
-        quoted = _excerpt(proof, _anchors(state, proof), BRIEFLY if sizes else QUOTED)
+        signatures = state.knowledge.signatures.signatures
+        anchors = next((one.anchors for one in signatures if one.id == proof.signature), ())
+        quoted = _excerpt(proof, anchors, BRIEFLY if sizes else QUOTED)
         lines += wrap(f"{cut_left(phrases.quote_place(proof), 60)}  {quoted}", 2, 4) + wrap(sizes, 4)
         beside, every = proof.fields.get("other_processes"), proof.fields.get("card_processes")
         lines += wrap(say("Held beside it: {held}", held=beside), 2, 4) if beside else []
@@ -131,10 +131,6 @@ def _head(state: State) -> list[str]:
     return [*lines, *wrap(say("Run: {run}", run=run), 2, 4), *how, *told]
 
 
-def _proving(entry: Evidence) -> tuple[int, int]:
-    return (entry.runs_ago, _PROVES.index(entry.role))
-
-
 def _tensor(state: State) -> str:
     """Which tensors of this run have the size that was asked for, the likeliest first; "" where none has."""
     found = [match for match in state.attribution if match.matches]
@@ -146,11 +142,6 @@ def _tensor(state: State) -> str:
         return say("The size is that of: {tensor}, {shape}", **told)
     also = {"other": other.tensor, "as": other.shape}
     return say("The size is that of: {tensor}, {shape}; or of: {other}, {as}", **told, **also)
-
-
-def _anchors(state: State, entry: Evidence) -> tuple[str, ...]:
-    signatures = state.knowledge.signatures.signatures
-    return next((one.anchors for one in signatures if one.id == entry.signature), ())
 
 
 def _excerpt(entry: Evidence, anchors: Iterable[str], most: int) -> str:
@@ -181,16 +172,14 @@ def _cause(state: State, most: Most, guessed: bool) -> list[str]:
     unfilled = diagnosis.cause == EITHER and "gpu" in (state.crash.memory, state.answers.get("memory"))
     head = title if diagnosis.cause == UNSETTLED or unfilled else head  # no guess: it says what is not known
     lines = wrap(head, 0, 2) if sentence(diagnosis.title) != phrases.verdict(state) else []
-    lines = ["", *lines, *wrap(brief(diagnosis.explains), 2), *wrap(_what_it_was(state), 2)]
+    known = (one.says for one in state.knowledge.signatures.signatures if one.id == state.crash.signature)
+    other = " ".join(next(known, "").split()) if state.crash.verdict == "not_oom" else ""  # no shortage: what it was
+    lines = ["", *lines, *wrap(brief(diagnosis.explains), 2), *wrap(other, 2)]
     last = diagnosis.path[-1] if diagnosis.path else None
-    lines += (
-        wrap(say("By: {fact}", fact=_answered(last)), 2, 4)
-        if last is not None
-        and last.is_a_fact("log", "script", "machine")
-        and last.answer != "no"  # what is not so proves nothing of what is
-        and not _said(last.because, diagnosis.explains)
-        else []
-    )
+    sure = last is not None and last.is_a_fact("log", "script", "machine")
+    if last is not None and sure and last.answer != "no" and not _said(last.because, diagnosis.explains):
+        told = {"asks": last.asks, "answer": phrases.answer_title(last), "because": phrases.because(last)}
+        lines += wrap(say("By: {fact}", fact=say("{asks} {answer} ({because})", **told)), 2, 4)
     for step in diagnosis.path:
         if step.suggested not in ("", step.answer, UNPROVEN) and step.answer != OTHER:
             other = next((choice.title for choice in step.choices if choice.id == step.suggested), step.suggested)
@@ -206,18 +195,6 @@ def _said(because: str, explains: str) -> bool:
     """Whether the cause's own words have a size, or one of the facts behind an answer: then they are its proof."""
     facts = because.split(clauses(("", "")))
     return _SIZE.search(explains) is not None or any(one and one in explains for one in facts)
-
-
-def _what_it_was(state: State) -> str:
-    """What is known of a failure that is no shortage of memory."""
-    crash, known = state.crash, state.knowledge.signatures.signatures
-    says = next((one.says for one in known if one.id == crash.signature), "")
-    return " ".join(says.split()) if crash.verdict == "not_oom" else ""
-
-
-def _answered(step: QuestionStep) -> str:
-    told = {"asks": step.asks, "answer": phrases.answer_title(step), "because": phrases.because(step)}
-    return say("{asks} {answer} ({because})", **told)
 
 
 def _asked(asked: DecidingQuestion, state: State, at_most: Most) -> list[str]:
@@ -300,10 +277,8 @@ def _outcome(outcome: Outcome, state: State, with_look: bool) -> str:
 
 
 def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str]:
-    """Notes on how the run was read, guesses of the count, what is not known, and the questions that stay open.
-
-    What the cause's remarks say of a file is not said again.
-    """
+    """Notes on how the run was read, guesses of the count, what is not known, and the questions that stay open. What
+    the cause's remarks say of a file is not said again."""
     if state.crash.verdict == "not_oom" or state.diagnosis.memory == "none":
         return []
     ledger = state.ledger
@@ -367,11 +342,6 @@ _TRAINS = {
 _ENGINES = {"vllm": "vLLM", "sglang": "SGLang"}
 
 
-def _given(run: Run, name: str) -> bool:
-    """Whether launch or log states a knob."""
-    return (knob := run.knobs.get(name)) is not None and knob.source in ("script", "log")
-
-
 def set_up(state: State) -> str:
     """Of a run that generates its answers: what trains, which engine generates, and whether they share cards."""
     run, facts = state.run, state.situation.facts if state.situation is not None else {}
@@ -381,12 +351,13 @@ def set_up(state: State) -> str:
     named = next((one for one in state.knowledge.frameworks if one.framework == run.framework), None)
     several = named is not None and any("trainer" in one.set for one in named.mechanics_when)
     trainer = str(shown.value) if shown is not None else trainer_of(run)
-    read = run.settings and not run.missing_files
+    read, stage = run.settings and not run.missing_files, run.knobs.get("actor.zero_stage")
     parts = []
     if trainer in ("fsdp", "megatron") and (read or shown is not None or not several):
         parts.append(say(_TRAINS[trainer]))
     elif trainer not in ("fsdp", "megatron") and (
-        (run.seen_whole and run.unread is None and not run.launcher_unseen) or _given(run, "actor.zero_stage")
+        (run.seen_whole and run.unread is None and not run.launcher_unseen)
+        or (stage is not None and stage.source in ("script", "log"))
     ):
         parts.append(say(_TRAINS[trainer], stage=stage_of(run, trainer_of(run))))
     elif several:

@@ -76,8 +76,7 @@ def largest_saving(step: PlanStep) -> tuple[Phase, int, Place] | None:
 
 
 def saves_word(step: PlanStep, room: int | None = None) -> str:
-    """ "−4.00 GiB gpu", "+1.20 GiB host" (a minus: less memory is used), "" where nothing was computed, or more than
-    the `room` of a card."""
+    """ "−4.00 GiB gpu" (a minus: less is used); "" where nothing was computed, or more than the `room` of a card."""
     saving = largest_saving(step)
     if saving is None or saving[1] == 0:
         return ""

@@ -159,17 +159,14 @@ def _proof(crash: Crash, most: int = EVIDENCE_SHOWN, roles: frozenset[str] = TEL
         before = entry.text
     left = len(crash.evidence) - len(told[:most])
     if left:
-        lines.append("  " + _more(left))
+        more = say_count(
+            "and {number} more line (--format json has all)", "and {number} more lines (--format json has all)", left
+        )
+        lines.append(f"  {more}")
     if crash.phase_because:
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
     lines += wrap_each((say("Held: {held}", held=held) for held in phrases.holders(crash)), 2, 4)
     return lines
-
-
-def _more(left: int) -> str:
-    return say_count(
-        "and {number} more line (--format json has all)", "and {number} more lines (--format json has all)", left
-    )
 
 
 def _entry(entry: Evidence, quote: bool) -> list[str]:
@@ -189,18 +186,12 @@ def _subject(run: Run, machine: Machine) -> list[str]:
 def _cause(diagnosis: Diagnosis) -> list[str]:
     if not diagnosis.cause:
         return []
-    lines = wrap(_basis(diagnosis), 2, 4) + wrap(diagnosis.explains, 4)
+    known = say("{title} ({basis})", title=diagnosis.title, basis=BASIS_TITLES[diagnosis.basis])
+    lines = wrap(diagnosis.title if diagnosis.memory == "unknown" else known, 2, 4) + wrap(diagnosis.explains, 4)
     for advice in diagnosis.advisories:
         title = say("{library}: {title}.", library=f"{advice.library} {advice.version}", title=advice.title)
         lines += wrap(sentences((title, advice.says)), 2, 4)
     return lines
-
-
-def _basis(diagnosis: Diagnosis) -> str:
-    """The title, and how it is known where anything is."""
-    if diagnosis.memory == "unknown":
-        return diagnosis.title
-    return say("{title} ({basis})", title=diagnosis.title, basis=BASIS_TITLES[diagnosis.basis])
 
 
 def _question(step: QuestionStep) -> list[str]:
@@ -362,7 +353,10 @@ def _reach(reach: Reach) -> str:
 
 def _smallest(sizes: Sizes, machine: Machine) -> str:
     """Bytes needed, and the smallest card: an engine's share of the card is smaller on a smaller one."""
-    need = _needed(sizes)
+    each = {"card": show_bytes(sizes.gpu_bytes), "host": show_bytes(sizes.host_bytes)}
+    need = say("As it is, the run needs {card} on each card", **each)
+    if sizes.host_bytes:
+        need = say("As it is, the run needs {card} on each card and {host} of host RAM on each node", **each)
     if sizes.gpu_bytes <= (machine.gpu_bytes or 0) and sizes.host_bytes > (machine.host.ceiling_bytes or math.inf):
         return say("{need}, the margin included. The cards hold it; the RAM of a node does not.", need=need)
     if sizes.card is None and not machine.gpus:
@@ -378,10 +372,3 @@ def _smallest(sizes: Sizes, machine: Machine) -> str:
             **told,
         )
     return say("{need}, the margin included. The smallest known cards that hold it: {cards}.", **told)
-
-
-def _needed(sizes: Sizes) -> str:
-    card, host = show_bytes(sizes.gpu_bytes), show_bytes(sizes.host_bytes)
-    if not sizes.host_bytes:
-        return say("As it is, the run needs {card} on each card", card=card)
-    return say("As it is, the run needs {card} on each card and {host} of host RAM on each node", card=card, host=host)

@@ -32,10 +32,8 @@ QUOTED = 150
 
 
 def ticket(state: State, in_english: bool = True) -> str:
-    """At most 25 lines of 76 columns: verdict, proof, cause, machine, changes; ASCII in English.
-
-    `in_english` False: in the language spoken.
-    """
+    """At most 25 lines of 76 columns: verdict, proof, cause, machine, changes; ASCII in English. `in_english` False: in
+    the language spoken."""
     if not in_english or spoken() == ENGLISH:
         return _ticket(state)
     nameless = say(NAMELESS)
@@ -45,9 +43,7 @@ def ticket(state: State, in_english: bool = True) -> str:
 
 def _in_english(state: State, nameless: str) -> State:
     """The session with what the ticket quotes of it told again: titles by their ids, the plan's promise computed.
-
-    `nameless`: what a card without a name was called.
-    """
+    `nameless`: what a card without a name was called."""
     knowledge, diagnosis = open_knowledge(state.asked.knowledge), state.diagnosis
     causes = {cause.id: cause.title for cause in knowledge.tree.causes}
     cases = {case.id: case.title for case in knowledge.cases}
@@ -76,7 +72,8 @@ def _ticket(state: State) -> str:
     box = machine_line(state.machine, state.run.topology, state.crash.platform)
     lines += _said(say("Run: {run}", run=phrases.subject(state.run))) + _said(say("Box: {box}", box=box))
     for evidence in _told(state):
-        lines += _said(_quoted(evidence), 2)
+        place = f"{PurePath(evidence.file).name or 'log'}:{evidence.line}"
+        lines += _said(f"{place} {clean_line(evidence.text, QUOTED)}", 2)
     if state.diagnosis.cause:
         told = {"title": state.diagnosis.title, "basis": BASIS_TITLES[state.diagnosis.basis]}
         lines += _said(say("Likely cause: {title} ({basis})", **told))
@@ -98,11 +95,6 @@ def _told(state: State) -> list[Evidence]:
     telling = [one for one in state.crash.evidence if one.role in ("cause", "victim", "telemetry")]
     lines = {(one.file, one.line): one for one in reversed(telling)}
     return list(reversed(lines.values()))[:3]
-
-
-def _quoted(evidence: Evidence) -> str:
-    name = PurePath(evidence.file).name or "log"
-    return f"{name}:{evidence.line} {clean_line(evidence.text, QUOTED)}"
 
 
 def _changes(state: State) -> list[str]:

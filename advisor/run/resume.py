@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Scalar
-from advisor.knowledge.schema.resume import Resume
+from advisor.knowledge.schema.facts import Resume
 from advisor.language import listed, say
 from advisor.rules.tree import RuleValue, as_number
 from advisor.run.build import BuiltRun

@@ -17,7 +17,7 @@ from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import BLANK, Row, flow, line, pad_left, paragraph, span
 from advisor.units import show_clock
-from advisor.watch.attempts import AttemptTold, attempts_of, joined
+from advisor.watch.listing import AttemptTold, attempts_of, joined
 from advisor.watch.measured import recording_in
 from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
 from advisor.watch.recording import RecordError, Recording, Series

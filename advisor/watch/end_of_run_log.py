@@ -41,15 +41,6 @@ def write_words(folder: Path, lines: Sequence[str]) -> None:
     _write(folder / WORDS, [f"{_SPEAKER} {line}" for line in lines])
 
 
-def write_counted(folder: Path, kills: int) -> None:
-    """kernel.log with the kernel's counter alone."""
-    _write(folder / KERNEL, [_counted(kills)])
-
-
-def _counted(kills: int) -> str:
-    return f"oom_kill {kills}"
-
-
 def _write(path: Path, lines: Sequence[str]) -> None:
     with suppress(OSError):  # a full disk costs the words, never the command's own end
         if lines:
@@ -58,9 +49,7 @@ def _write(path: Path, lines: Sequence[str]) -> None:
 
 def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
     """What concerns this run: its processes by number or by their group; else all, where its own group counts kills.
-
-    The last is so in a container, to which neither the numbers nor the names are known that the kernel uses.
-    """
+    The last is so in a container, to which neither the numbers nor the names are known that the kernel uses."""
     lines = sorted(kernel.lines(), key=lambda line: "Killed process" not in line)  # the most telling first
     killed = [(line, {int(number) for pair in _PID.findall(line) for number in pair if number}) for line in lines]
     ours = set(sampler.processes.seen)
@@ -76,7 +65,7 @@ def _kernel_lines(sampler: Sampler, kernel: KernelLog) -> Iterator[str]:
         if of_run or "NVRM" in line:
             yield line
     if sampler.oom_kills and not named:
-        yield _counted(sampler.oom_kills)
+        yield f"oom_kill {sampler.oom_kills}"
 
 
 def _story(sampler: Sampler, ending: RunEnd) -> Iterator[str]:
@@ -153,16 +142,10 @@ def write_lost_end(folder: Path) -> None:
         return
     alive = sum(bool(one.sizes) and one.sizes[-1] >= 0 for one in recording.of_kind("rss"))
     if recording.grouped and kills - counted > alive:  # a kill of the whole group counts each, and the watcher
-        write_counted(folder, kills - counted)
+        _write(folder / KERNEL, [f"oom_kill {kills - counted}"])
     phase = recording.phases[-1][1] if recording.phases else "unknown"
-    write_words(
-        folder,
-        [
-            kills_words(kills - counted),
-            *fullest_words(_at_the_end(recording)),
-            ended_words(int(signal.SIGKILL), recording.length, phase),
-        ],
-    )
+    ended = ended_words(int(signal.SIGKILL), recording.length, phase)
+    write_words(folder, [kills_words(kills - counted), *fullest_words(_at_the_end(recording)), ended])
 
 
 def _at_the_end(recording: Recording) -> list[tuple[int, int]]:

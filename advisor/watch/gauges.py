@@ -106,10 +106,8 @@ class HostGauges(Struct):
             self.gauges.append(Gauge("shm", SHM, space[0]))
 
     def quick(self) -> int | None:
-        """The gauge in column `first` alone, by one file: what the run's memory is charged to before all else.
-
-        That is the usage of its group; where there are no groups, the RAM of the machine.
-        """
+        """The gauge in column `first` alone, by one file: what the run's memory is charged to before all else. That is
+        the usage of its group; where there are no groups, the RAM of the machine."""
         if self._usage is None:
             free = number_after(self._memory.read(256), b"MemAvailable:")
             return None if free is None else max(0, self._total - free * KIB)

@@ -53,7 +53,7 @@ class GpuGauges(Struct):
     def open(self) -> None:
         """Start the driver; without one there are no gauges."""
         if self.reader is None:
-            from advisor.machine.drivers import any_driver
+            from advisor.machine.tool import any_driver
 
             if not any_driver():  # asked first: what reads the cards takes longer to load than this whole file
                 return
@@ -76,10 +76,8 @@ class GpuGauges(Struct):
         return self.gauges
 
     def read(self, due: bool = True) -> list[int | None] | None:
-        """Bytes in use, one a card, as asked for the time before; None: no answer since.
-
-        `due`: ask anew. Of a driver that fell silent there is, once, no number for each card.
-        """
+        """Bytes in use, one a card, as asked for the time before; None: no answer since. `due`: ask anew. Of a driver
+        that fell silent there is, once, no number for each card."""
         if not self.gauges:
             return None
         self._hear(0.0)

@@ -156,10 +156,7 @@ def _is_same_file(one: int, other: int) -> bool:
 
 
 def exit_like(status: int | None) -> int:
-    """End as the command ended: by the same signal, so that our parent sees what it would have seen.
-
-    Returns the exit code where it was one.
-    """
+    """End as the command ended: by the same signal, for our parent to see; returns the exit code where it was one."""
     if status is None:
         return 129  # its terminal was hung up under it
     if not os.WIFSIGNALED(status):

@@ -26,10 +26,8 @@ _LOOK = 0.05
 
 
 def adopt_orphans() -> None:
-    """From now on what the run leaves behind becomes our child, so that it can be told from what others run.
-
-    Without it a process whose parent died is the child of process 1, and nobody knows any more whose it was.
-    """
+    """From now on what the run leaves behind becomes our child, so that it can be told from what others run. Without it
+    a process whose parent died is the child of process 1, and nobody knows any more whose it was."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
 
@@ -56,8 +54,11 @@ def wait_for_leftovers(limit: float, grace: float, but: Callable[[], Collection[
 
 def _left(but: Collection[int]) -> tuple[list[int], list[int]]:
     """Process ids of the run that live, and those of Ray's own with all below them."""
-    _reap(but)
-    below = [pid for pid in tree_of(os.getpid()) if pid != os.getpid() and pid not in but and _lives(pid)]
+    children = [pid for pid in tree_of(os.getpid()) if pid != os.getpid() and pid not in but]
+    below = [pid for pid in children if _lives(pid)]
+    for pid in set(children) - set(below):  # take leave of those that ended
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
     rays = {one for pid in below if role_of(pid) in _RAYS for one in tree_of(pid)}
     return [pid for pid in below if pid not in rays], [pid for pid in below if pid in rays]
 
@@ -65,14 +66,6 @@ def _left(but: Collection[int]) -> tuple[list[int], list[int]]:
 def _lives(pid: int) -> bool:
     words = stat_fields(pid)
     return bool(words) and words[0] not in (b"Z", b"X")
-
-
-def _reap(but: Collection[int]) -> None:
-    """Take leave of children of ours that ended."""
-    for pid in tree_of(os.getpid()):
-        if pid != os.getpid() and pid not in but and not _lives(pid):
-            with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
 
 
 def others_on_cards(recording: Recording) -> list[tuple[str, int]]:

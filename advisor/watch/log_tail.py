@@ -20,10 +20,8 @@ _LOST = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class LogTail(Struct):
-    """Follows one file and shows it on one descriptor; `on_data` is called with what is read.
-
-    The file is the buffer: a reader that is slow holds up neither the command nor the watcher.
-    """
+    """Follows one file and shows it on one descriptor; `on_data` is called with what is read. The file is the buffer: a
+    reader that is slow holds up neither the command nor the watcher."""
 
     source: int
     target: int | None

@@ -162,7 +162,7 @@ def measure_recording(recording: Recording) -> Measured:
         recording.oom_kills,
         last_phase,
         last_phase_at,
-        _last_step(recording),
+        next((int(recording.steps[name][-1][1]) for name in STEP_COUNTERS if recording.steps.get(name)), None),
         _answers(recording, borders),
     )
 
@@ -174,11 +174,6 @@ def _answers(recording: Recording, borders: Sequence[float]) -> Growth | None:
     ends = [bisect_right(times, end) for end in (*borders[1:], recording.length)]
     values = [marks[place - 1][1] for place in ends if place]
     return growth_of(values) if values else None
-
-
-def _last_step(recording: Recording) -> int | None:
-    counts = (recording.steps[name] for name in STEP_COUNTERS if recording.steps.get(name))
-    return next((int(marks[-1][1]) for marks in counts), None)
 
 
 def with_phase(crash: Crash, measured: Measured | None) -> Crash:
@@ -249,11 +244,8 @@ def value_at(series: Series, at: float) -> int | None:
 
 
 def _highest(series: Series, begin: float, end: float) -> tuple[int, float] | None:
-    """The most between two moments, and when.
-
-    What was held at the first moment counts unless the next sample follows at once: each sample is the highest of its
-    second, so that the last of one phase would else be told of the next.
-    """
+    """The most between two moments, and when. What was held at the first moment counts unless the next sample follows
+    at once: each sample is the highest of its second, so that the last of one phase would else be told of the next."""
     following = bisect_right(series.times, begin)
     last = bisect_right(series.times, end - 1e-9)
     at_once = following < last and series.times[following] <= begin + _SECOND

@@ -146,9 +146,7 @@ _LITERAL = 0xE000
 
 def required_words(pattern: str) -> tuple[str, ...]:
     """One word for each alternative at the top level; () where some alternative has none, so that all must be tried.
-
-    Careful rather than clever: groups, classes and what may be absent count as unknown.
-    """
+    Careful rather than clever: groups, classes and what may be absent count as unknown."""
     if "(?i" in pattern:
         return ()
     text = _ESCAPE.sub(lambda m: _UNKNOWN if m[1].isalnum() else chr(_LITERAL + ord(m[1])), pattern)

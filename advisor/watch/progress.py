@@ -65,10 +65,8 @@ class OutputProgress(Struct):
         return self.patterns is not None
 
     def await_ready(self, seconds: float) -> None:
-        """For a run that ended before the patterns were there: its last lines are still to be understood.
-
-        The process that reads them runs at low priority, on a busy machine for long: then they are read here.
-        """
+        """For a run that ended before the patterns were there: its last lines are still to be understood. The process
+        that reads them runs at low priority, on a busy machine for long: then they are read here."""
         until = monotonic() + seconds
         while not self.is_ready() and self.fetching is not None and monotonic() < until:
             select.select([self.fetching.read], [], [], 0.1)
@@ -99,7 +97,9 @@ class OutputProgress(Struct):
             if not line:
                 continue
             if self.patterns.step and any(word in line for word in self.patterns.step_words):
-                yield from self._counted(re.search(self.patterns.step, line))
+                counted = re.search(self.patterns.step, line)
+                for name, text in counted.groupdict().items() if counted is not None else ():
+                    yield from self._moved(name.rstrip("_"), _number(text))
             for pattern, words in self.patterns.longest:
                 if any(word in line for word in words) and (found := re.search(pattern, line)):
                     yield from self._moved(LONGEST, _number(found.group(1)))
@@ -116,10 +116,6 @@ class OutputProgress(Struct):
             self._shapes.clear()
         self._shapes[shape] = patterns.phase_of(line)
         return self._shapes[shape]
-
-    def _counted(self, match: re.Match[str] | None) -> Iterator[ProgressMark]:
-        for name, text in match.groupdict().items() if match is not None else ():
-            yield from self._moved(name.rstrip("_"), _number(text))
 
     def _moved(self, counter: str, count: float | None) -> Iterator[ProgressMark]:
         if count is not None and self._counts.get(counter) != count:

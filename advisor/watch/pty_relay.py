@@ -64,10 +64,8 @@ class Wiring(NamedTuple):
 
 
 def start_pty_relay(argv: Sequence[str], pair: tuple[int, int], wiring: Wiring, ignored: frozenset[int]) -> PtyRelay:
-    """Start relay and command under a pseudo-terminal, given as `os.openpty` has it.
-
-    Raises NotStartedError where the command cannot be started, OSError where the relay cannot.
-    """
+    """Start relay and command under a pseudo-terminal, given as `os.openpty` has it. Raises NotStartedError where the
+    command cannot be started, OSError where the relay cannot."""
     master, slave = pair
     if wiring.attributes is not None:
         termios.tcsetattr(slave, termios.TCSANOW, wiring.attributes)

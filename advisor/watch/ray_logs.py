@@ -32,10 +32,8 @@ def session_logs(raylet: int | None) -> Path | None:
 
 
 def keep_ends(logs: Path, into: Path, since: float) -> int:
-    """Copy the ends of what was written since then (epoch seconds), newest first; returns how many files.
-
-    At most 2 MiB in all; nothing is raised, a log that cannot be read is left out.
-    """
+    """Copy the ends of what was written since then (epoch seconds), newest first; returns how many files. At most 2 MiB
+    in all; nothing is raised, a log that cannot be read is left out."""
     left, count = _ALL, 0
     newest = sorted(_written_since(logs, since), reverse=True)
     for _, file in sorted(newest, key=lambda one: one[1].suffix != ".err"):  # a dying process writes its errors there

@@ -77,9 +77,7 @@ class Record(Struct):
     @classmethod
     def create(cls, folder: Path, about: Mapping[str, Any], fd: int | None = None) -> Record:
         """Make the folder (readable for its owner only) and the first line. Raises OSError, also where one is there.
-
-        `fd`: the samples' file, where it was opened before.
-        """
+        `fd`: the samples' file, where it was opened before."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
         record = cls(folder, os.open(folder / SAMPLES, flags, 0o600) if fd is None else fd)

@@ -121,19 +121,9 @@ def _sampler(asked: WatchRequest, folder: Path, supervisor: Supervisor, opened: 
         if asked.attempt:
             write_private(folder / ATTEMPT, asked.attempt)
     host, processes = HostGauges(supervisor.pid, groups=list(opened.before.in_groups)), ProcessTree(supervisor.pid)
-    alert, before = asked.alert, opened.before
+    began, heard = opened.begun.steady, (asked.on_alert, asked.on_steps)
     sampler = Sampler(
-        record,
-        host,
-        GpuGauges(),
-        processes,
-        progress,
-        opened.begun.steady,
-        alert,
-        tell_on_terminal,
-        before,
-        asked.on_alert,
-        asked.on_steps,
+        record, host, GpuGauges(), processes, progress, began, asked.alert, tell_on_terminal, opened.before, *heard
     )
     with suppress(OSError):  # without a ring there is still the record
         sampler.open()

@@ -60,10 +60,8 @@ class NotStartedError(OSError):
 
 
 def spawn(argv: Sequence[str], wire: Callable[[], None], ignored: Iterable[int] = ()) -> int:
-    """Start `argv` in its own process group; `wire` runs in the new process and sets up its descriptors.
-
-    Returns the process id. Raises NotStartedError where it cannot be started, OSError where no process can be.
-    """
+    """Start `argv` in its own process group; `wire` runs in the new process and sets up its descriptors. Returns the
+    process id. Raises NotStartedError where it cannot be started, OSError where no process can be."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -92,10 +90,8 @@ def _become(argv: Sequence[str], wire: Callable[[], None], ignored: frozenset[in
 
 
 def become(argv: Sequence[str], ignored: Iterable[int] | None = None) -> NoReturn:
-    """Put the command in the place of this process, with the signals it would have had. Raises OSError.
-
-    `ignored`: signals that it ignores; None: those that we were started with.
-    """
+    """Put the command in the place of this process, with the signals it would have had. Raises OSError. `ignored`:
+    signals that it ignores; None: those that we were started with."""
     kept = ignored_signals() if ignored is None else frozenset(ignored)
     signal.set_wakeup_fd(-1)
     for number in {*_TOUCHED, *_PYTHONS_OWN}:

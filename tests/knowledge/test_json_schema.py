@@ -8,7 +8,7 @@ import jsonschema
 import yaml
 
 from advisor.folders import knowledge_folder
-from advisor.knowledge.json_schema import FILES, schema_of, schema_text
+from advisor.knowledge.__main__ import FILES, schema_of, schema_text
 from tests.loops import each
 
 FOLDER = knowledge_folder()

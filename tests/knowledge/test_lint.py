@@ -311,7 +311,7 @@ def test_an_open_era_that_does_not_say_up_to_where_it_was_read_is_told(copy: Pat
     ],
 )
 def test_ranges_are_compared_at_their_bounds(one: str, other: str, shared: bool) -> None:
-    assert (common((SpecifierSet(one), SpecifierSet(other))) is not None) is shared
+    assert (common(SpecifierSet(one), SpecifierSet(other)) is not None) is shared
 
 
 def test_the_command_prints_one_line_a_finding_and_leaves_with_one(

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from advisor.machine import drivers
+from advisor.machine import tool
 from advisor.machine.inventory import Host, Machine
 from advisor.machine.inventory_json import from_json, to_json
 from advisor.machine.nvml import EMPTY_MIG, SENTENCES, SHARED_WITH_HOST, NvmlReader, Refused, Trouble, query
@@ -77,9 +77,9 @@ def test_without_the_bindings_the_reader_says_what_to_install(monkeypatch: pytes
 
     monkeypatch.delitem(sys.modules, "pynvml", raising=False)
     monkeypatch.setattr(builtins, "__import__", refuse)
-    monkeypatch.setattr(drivers, "has_nvidia", lambda: True)
+    monkeypatch.setattr(tool, "has_nvidia", lambda: True)
     assert NvmlReader().open() == SENTENCES[Trouble.BINDINGS_MISSING]
-    monkeypatch.setattr(drivers, "has_nvidia", lambda: False)
+    monkeypatch.setattr(tool, "has_nvidia", lambda: False)
     assert NvmlReader().open() == SENTENCES[Trouble.LIBRARY_NOT_FOUND], "told without the bindings"
 
 

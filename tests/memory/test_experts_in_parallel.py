@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.memory.adapters import MLP, adapter_parameters
 from advisor.memory.gathered import gathered_units
 from advisor.memory.inputs import Inputs, of_rank, read_inputs
 from advisor.memory.layer import mlp_width
 from advisor.memory.megatron import expert_parameters
+from advisor.memory.parameters import MLP, adapter_parameters
 from advisor.memory.states import weights_cell
 from advisor.run.run import Topology
 from tests.loops import each

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.memory.adapters import adapter_parameters, targets_of
 from advisor.memory.allocator import rounding_loss
+from advisor.memory.parameters import adapter_parameters, targets_of
 from advisor.units import GIB, MIB
 
 from .agilerl import A100, GENERATION, L4, TRAINING, fullest, ledger_of, run_of

@@ -8,8 +8,7 @@ from advisor.memory.amount import in_bytes
 from advisor.memory.calibrate import Correction, corrected
 from advisor.memory.cells import Ledger
 from advisor.memory.ledger import build_ledger
-from advisor.memory.peaks import Peak, proven_by, with_peaks
-from advisor.memory.readings import ENGINE
+from advisor.memory.readings import ENGINE, Peak, proven_by, with_peaks
 from advisor.run.run import Topology
 from advisor.units import GIB
 from advisor.words import Phase

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.machine.inventory import Machine
-from advisor.memory.ledger import build_ledger
-from advisor.memory.sharding import RoleGroup, groups_of
+from advisor.memory.ledger import RoleGroup, build_ledger, groups_of
 from advisor.run.run import KnobValue, Run, Topology
 from advisor.session import SessionRequest, open_session
 from tests.memory.runs import DEEPSPEED, FSDP, box, make_run, shape

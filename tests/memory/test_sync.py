@@ -9,9 +9,9 @@ import pytest
 from advisor.knowledge.schema import Mechanics
 from advisor.memory.cells import Ledger, Owner, total
 from advisor.memory.fit import Walls, unfit
+from advisor.memory.gpu_phases import sync_gathers
 from advisor.memory.inputs import read_inputs
 from advisor.memory.ledger import build_ledger
-from advisor.memory.rollout import sync_gathers
 from advisor.run.run import KnobValue, Topology
 from advisor.units import GIB
 from advisor.words import Phase

@@ -30,7 +30,8 @@ def change(state: State) -> str:
 
 def printed(state: State) -> list[str]:
     """Ids of the steps in the order in which they are printed."""
-    found = {step.id: change(state).find(f"{step.id})") for step in state.plan.steps}
+    told = change(state)
+    found = {step.id: told.find(f"{step.id})") for step in state.plan.steps}
     return sorted((name for name, at in found.items() if at >= 0), key=found.__getitem__)
 
 

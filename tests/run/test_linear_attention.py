@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.memory.adapters import ATTENTION, MLP, adapter_parameters
 from advisor.memory.layer import kv_of_token
+from advisor.memory.parameters import ATTENTION, MLP, adapter_parameters
 from advisor.run.config_file import kv_bytes_per_token, parameters_of, shape_in
 from tests.memory.runs import shape
 from tests.run.model_configs import decoder

@@ -10,8 +10,7 @@ import pytest
 from advisor.report.record_report import attempt_sentences, record_json
 from advisor.tui.record_view import RecordView
 from advisor.units import GIB
-from advisor.watch.attempts import attempts_of, joined
-from advisor.watch.listing import add_told
+from advisor.watch.listing import add_told, attempts_of, joined
 from advisor.watch.measured import measured_in
 from advisor.watch.record_files import ATTEMPT
 from tests.replacing import replace

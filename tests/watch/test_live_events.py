@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.commands.live_events import LiveEvents
+from advisor.commands.watched_run import LiveEvents
 from advisor.watch.events import Notifier
 from advisor.watch.record_files import LONGEST, SAMPLES
 from tests.watch.made_record import made_record

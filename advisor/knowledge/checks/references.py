@@ -11,6 +11,12 @@ from advisor.knowledge.schema import AlgorithmFact, Cause, EntryKind, Framework,
 
 _WITH_SOURCE: tuple[EntryKind, ...]
 _WITH_SOURCE = ("remedy", "advisory", "case", "signature", "gpu", "model", "recipe", "allocation")
+_POINTING: tuple[tuple[EntryKind, str, EntryKind], ...] = (
+    *(("case", "remedies", "remedy"), ("signature", "remedies", "remedy"), ("allocation", "leads", "remedy")),
+    *(("allocation", "cause", "cause"), ("advisory", "cause", "cause"), ("advisory", "sets", "knob")),
+    *(("knob", "not_in_force", "knob"), ("sharding", "knobs", "knob")),
+)
+"""Kind of entry, the field of it that names ids, and of what they are."""
 APPLIED_BY_KEY = ("setting", "data")
 """Kinds of remedies that need a native key; the others are done outside the script."""
 
@@ -21,25 +27,15 @@ def check_references(shelf: Shelf) -> Iterator[Finding]:
     for entry in shelf.of("cause"):
         yield from _cause(entry, shelf)
     for entry in shelf.of("remedy"):
-        yield from _remedy(entry, shelf)
-    for entry in shelf.of("case"):
-        yield from _missing(entry, entry.value.remedies, shelf.ids("remedy"), "remedy", "remedies")
-    for entry in shelf.of("signature"):
-        yield from _missing(entry, entry.value.remedies, shelf.ids("remedy"), "remedy", "remedies")
-    for entry in shelf.of("allocation"):
-        yield from _missing(entry, entry.value.leads, shelf.ids("remedy"), "remedy", "leads")
-        yield from _missing(
-            entry, [entry.value.cause] if entry.value.cause else [], shelf.ids("cause"), "cause", "cause"
-        )
-    for entry in shelf.of("advisory"):
-        named = [entry.value.cause] if entry.value.cause else []
-        yield from _missing(entry, named, shelf.ids("cause"), "cause", "cause")
-        yield from _missing(entry, entry.value.sets, shelf.ids("knob"), "knob", "sets")
-    for entry in shelf.of("knob"):
-        doubt = entry.value.not_in_force
-        yield from _missing(entry, doubt.knobs if doubt is not None else (), shelf.ids("knob"), "knob", "not_in_force")
-    for entry in shelf.of("sharding"):
-        yield from _missing(entry, entry.value.knobs, shelf.ids("knob"), "knob", "knobs")
+        remedy: Remedy = entry.value
+        yield from _missing(entry, [e.case for e in remedy.evidence], shelf.ids("case"), "case", "evidence")
+        known = shelf.ids("cause") | shelf.ids("signature")
+        yield from _missing(entry, remedy.never_for, known, "cause or crash line", "never_for")
+    for kind, field, what in _POINTING:
+        for entry in shelf.of(kind):
+            pointed = getattr(entry.value, field) or ()
+            named = [pointed] if isinstance(pointed, str) else getattr(pointed, "knobs", pointed)
+            yield from _missing(entry, named, shelf.ids(what), what, field)
     for entry in shelf.of("framework"):
         yield from _eras(entry)
         yield from _algorithms(entry, shelf)
@@ -90,13 +86,6 @@ def _cause(entry: KnowledgeEntry, shelf: Shelf) -> Iterator[Finding]:
         yield from found(entry, f"cause {cause.id} has no remedies")
     for name in sorted(set(cause.remedies) & set(cause.folklore)):
         yield from found(entry, f"cause {cause.id}: {name} is both a remedy and folklore", "folklore")
-
-
-def _remedy(entry: KnowledgeEntry, shelf: Shelf) -> Iterator[Finding]:
-    remedy: Remedy = entry.value
-    yield from _missing(entry, [e.case for e in remedy.evidence], shelf.ids("case"), "case", "evidence")
-    known = shelf.ids("cause") | shelf.ids("signature")
-    yield from _missing(entry, remedy.never_for, known, "cause or crash line", "never_for")
 
 
 def _knobs(shelf: Shelf) -> Iterator[Finding]:
@@ -156,7 +145,11 @@ def check_sources(shelf: Shelf) -> Iterator[Finding]:
     for setting in settings(shelf):
         if not setting.fact.source.strip():
             yield from setting.found("no source")
-    yield from _texts(shelf)
+    for kind, fields in _TEXTS.items():
+        for entry in shelf.of(kind):
+            for field, says in fields.items():
+                if not getattr(entry.value, field).strip():
+                    yield from found(entry, f"{kind} {entry.id} {says}", field)
 
 
 _TEXTS: dict[EntryKind, dict[str, str]] = {
@@ -174,11 +167,3 @@ _TEXTS: dict[EntryKind, dict[str, str]] = {
     "remedy": {"says": "has no 'says'", "costs": "has no 'costs'"},
 }
 """Kind of entry → its texts that must not be empty, and what one does where it is."""
-
-
-def _texts(shelf: Shelf) -> Iterator[Finding]:
-    for kind, fields in _TEXTS.items():
-        for entry in shelf.of(kind):
-            for field, says in fields.items():
-                if not getattr(entry.value, field).strip():
-                    yield from found(entry, f"{kind} {entry.id} {says}", field)

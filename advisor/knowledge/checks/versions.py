@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations
 
@@ -41,7 +41,7 @@ def _eras(entry: KnowledgeEntry) -> Iterator[Finding]:
     yield from _since(entry)
     yield from _newest_read(entry, [number for number, era in enumerate(dialect.eras) if _is_open(era.versions)])
     for (one, _, first), (other, number, second) in combinations(ranges, 2):
-        shared = common((first, second))
+        shared = common(first, second)
         if one != other and shared is not None:
             yield from found(entry, f"eras {one} and {other} both have version {shared}", "eras", number, "versions")
 
@@ -89,7 +89,7 @@ def _advisory(entry: KnowledgeEntry) -> Iterator[Finding]:
         known = _range(safe)
         if known is None:
             yield from found(entry, f"advisory {entry.id}: {safe!r} is no range of versions", "safe")
-        elif (shared := common((bad, known))) is not None:
+        elif (shared := common(bad, known)) is not None:
             yield from found(entry, f"advisory {entry.id}: {shared} is both bad and safe", "safe")
 
 
@@ -100,13 +100,9 @@ def _range(text: str) -> SpecifierSet | None:
         return None
 
 
-def common(ranges: Iterable[SpecifierSet]) -> Version | None:
-    """A version that lies in all ranges, tried at every bound, just below it and just above it; None: there is none."""
-    return _common(frozenset(ranges))
-
-
 @lru_cache(maxsize=4096)
-def _common(both: frozenset[SpecifierSet]) -> Version | None:
+def common(*both: SpecifierSet) -> Version | None:
+    """A version that lies in all ranges, tried at every bound, just below it and just above it; None: there is none."""
     bounds = {clause.version.removesuffix(".*") for each in both for clause in each}
     for bound in sorted(bounds):
         for version in _around(bound):

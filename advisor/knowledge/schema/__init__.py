@@ -1,90 +1,18 @@
 """Types what the files of knowledge/ may say. msgspec decodes into these and refuses unknown keys.
 
-Facts are data; whatever computes is an expression (advisor/rules/).
+Facts are data; whatever computes is an expression (advisor/rules/). All types go by this module, wherever they stand.
 """
+# ruff: noqa: F403, F405
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from advisor.knowledge.schema.advice import (
-    Advisory,
-    Answer,
-    Case,
-    Cause,
-    CauseWords,
-    Example,
-    KnownAs,
-    NewValue,
-    Provision,
-    Question,
-    Remedy,
-    RemedyEvidence,
-    RemedyWords,
-    Sharding,
-    Tree,
-)
-from advisor.knowledge.schema.base import OWN_MARK, Grade, Scalar, Strict
-from advisor.knowledge.schema.crash import (
-    AccountWords,
-    Allocation,
-    AnswerLength,
-    CountName,
-    EngineFigure,
-    FrameRule,
-    FrameTier,
-    FrameworkMark,
-    LogCount,
-    ObservationWords,
-    PlatformMark,
-    Progress,
-    Project,
-    Signature,
-    Signatures,
-    StatementWords,
-    VersionMark,
-)
-from advisor.knowledge.schema.facts import (
-    Agreement,
-    ConfigFile,
-    DataSetFact,
-    GpuFact,
-    KnobFact,
-    ModelFact,
-    ModelSizes,
-    NewestRead,
-    RecipeFact,
-    Start,
-)
-from advisor.knowledge.schema.framework import (
-    AlgorithmFact,
-    Constraint,
-    DefaultWhen,
-    EnvironmentFact,
-    Era,
-    Framework,
-    Idle,
-    Mechanics,
-    MechanicsWhen,
-    Partners,
-    Recognition,
-    SettingFact,
-    ShownByFrame,
-    StatedMechanics,
-    TopologyFact,
-    WorstFirst,
-)
-
-__all__ = [
-    "LISTS", "OWN_MARK", "AccountWords", "Advisory", "Agreement", "AlgorithmFact", "Allocation", "Answer",
-    "AnswerLength", "Case", "Cause", "CauseWords", "ConfigFile", "Constraint", "CountName", "DataSetFact",
-    "DefaultWhen", "EngineFigure", "EntryKind", "EnvironmentFact", "Era", "Example", "FrameRule", "FrameTier",
-    "Framework", "FrameworkMark", "GpuFact", "Grade", "Idle", "KnobFact", "Knowledge", "KnownAs", "LogCount",
-    "Mechanics", "MechanicsWhen", "ModelFact", "ModelSizes", "NewValue", "NewestRead", "ObservationWords", "Partners",
-    "PlatformMark", "Progress", "Project", "Provision", "Question", "RecipeFact", "Recognition", "Remedy",
-    "RemedyEvidence", "RemedyWords", "Scalar", "SettingFact", "Sharding", "ShownByFrame", "Signature", "Signatures",
-    "Start", "StatedMechanics", "StatementWords", "Strict", "TopologyFact", "Tree", "VersionMark", "WorstFirst",
-]  # fmt: skip
+from advisor.knowledge.schema.advice import *
+from advisor.knowledge.schema.base import *
+from advisor.knowledge.schema.crash import *
+from advisor.knowledge.schema.facts import *
+from advisor.knowledge.schema.framework import *
 
 EntryKind = Literal[
     "framework", "case", "advisory", "remedy", "model", "gpu", "knob", "recipe", "data set", "start", "allocation",

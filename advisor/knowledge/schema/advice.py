@@ -171,10 +171,8 @@ class Example(Strict, frozen=True):
 
 
 class NewValue(Strict, frozen=True):
-    """The values that a remedy may give a setting: one of `to`, `tries`, `next` or `safe_version`.
-
-    Expressions know `value` (the present one) and every knob.
-    """
+    """The values that a remedy may give a setting: one of `to`, `tries`, `next` or `safe_version`. Expressions know
+    `value` (the present one) and every knob."""
 
     to: Scalar = None
     """This value."""
@@ -226,31 +224,10 @@ class Remedy(Strict, frozen=True, kw_only=True):
     """What it makes smaller: one pass of the batch, the rows of a step and their lengths, what lies on the card between
     passes, or the rollout engine."""
     lever: Literal[
-        "",
-        "recompute",
-        "kernel",
-        "chunks",
-        "padding",
-        "split",
-        "evaluation",
-        "length",
-        "filter",
-        "packing",
-        "samples",
-        "pictures",
-        "offload",
-        "offload-off",
-        "train-less",
-        "optimizer",
-        "precision",
-        "graphs",
-        "requests",
-        "engine-split",
-        "sleep",
-        "cards",
-        "allocator",
-        "trial",
-    ] = ""
+        "", "recompute", "kernel", "chunks", "padding", "split", "evaluation", "length", "filter", "packing", "samples",
+        "pictures", "offload", "offload-off", "train-less", "optimizer", "precision", "graphs", "requests",
+        "engine-split", "sleep", "cards", "allocator", "trial",
+    ] = ""  # fmt: skip
     """What it does, where that is narrower than what it relieves: among the first steps stands one of each.
     "train-less": fewer weights, or fewer bits for them; "trial": it only shows whether the run would live."""
     takes: Literal["", "cards", "ram"] = ""

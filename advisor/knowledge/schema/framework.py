@@ -9,8 +9,7 @@ from typing import Literal
 
 from advisor.knowledge.schema.base import Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress
-from advisor.knowledge.schema.facts import NewestRead
-from advisor.knowledge.schema.resume import Resume
+from advisor.knowledge.schema.facts import NewestRead, Resume
 from advisor.rules.expression import Expression
 from advisor.words import Results
 
@@ -172,9 +171,7 @@ class EnvironmentFact(SettingFact, frozen=True):
 
 class Peculiarities(Strict, frozen=True, kw_only=True):
     """What few frameworks do: a field that is left out says that this one does not, or names what all processes have.
-
-    Bytes are per parameter unless a unit says otherwise.
-    """
+    Bytes are per parameter unless a unit says otherwise."""
 
     logits_update_row_bytes: float = 0
     """Copies of one row beside bf16 logits, where log-probabilities are taken row by row: in passes of few rows they
@@ -326,10 +323,8 @@ class Mechanics(Peculiarities, frozen=True, kw_only=True):
 
 
 class StatedMechanics(Peculiarities, frozen=True, kw_only=True):
-    """The same as a dialect states it: None where it does not say; run/mechanics.py fills that and says so.
-
-    `per_era` and `mechanics_when` of the dialect override fields.
-    """
+    """The same as a dialect states it: None where it does not say; run/mechanics.py fills that and says so. `per_era`
+    and `mechanics_when` of the dialect override fields."""
 
     trainer: Literal["fsdp", "deepspeed", "megatron", "ddp"] | None = None
     weight_bytes: float | None = None
@@ -375,9 +370,7 @@ class AlgorithmFact(Strict, frozen=True):
 
 class TopologyFact(Strict, frozen=True):
     """How nodes, GPUs and roles are read from settings, variables and launcher options: an expression a field.
-
-    Expressions know each other by name, what `let` defines, `machine.nodes` and `machine.gpus` (of one node).
-    """
+    Expressions know each other by name, what `let` defines, `machine.nodes` and `machine.gpus` (of one node)."""
 
     let: dict[str, Expression] = {}
     counted_by: tuple[str, ...] = ()

@@ -62,9 +62,7 @@ def ask_cluster(
     address: str, node_seconds: float = NODE_SECONDS, workers: tuple[str, ...] = (), heard: OnAnswer | None = None
 ) -> ClusterAnswers:
     """Every node of the cluster at `address` ("auto", "10.0.0.1:6379", "ray://…"), asked once. Raises ClusterError.
-
-    `workers`: Ray's ids of workers whose logs are wanted too.
-    """
+    `workers`: Ray's ids of workers whose logs are wanted too."""
     if (address, workers) not in _ANSWERED:
         if not address.strip():
             raise ClusterError(say(_NO_ADDRESS))

@@ -201,22 +201,9 @@ class Rounds:
 
 _GROUND = ("hostile", "language", "redact", "regex", "units", "words")
 _READING = (
-    "amd",
-    "ascend",
-    "cards",
-    "cgroup",
-    "drivers",
-    "host",
-    "inventory",
-    "inventory_json",
-    "libraries",
-    "measure",
-    "nvml",
-    "timeouts",
-    "processes",
-    "ray_session",
-    "tool",
-)
+    "amd", "ascend", "cards", "cgroup", "host", "inventory", "inventory_json", "libraries", "measure", "nvml",
+    "timeouts", "processes", "ray_session", "tool",
+)  # fmt: skip
 MODULES = (
     "advisor",
     *(f"advisor.{name}" for name in _GROUND),
@@ -227,11 +214,8 @@ MODULES = (
 
 
 def packed_code() -> bytes:
-    """Module name → its compiled code, packed; below 100 KiB, which Ray hands over with a task.
-
-    What is larger lies in the object store of the node that asks, and to get it from there every node must be able to
-    call back.
-    """
+    """Module name → its compiled code, packed; below 100 KiB, which Ray hands over with a task. What is larger lies in
+    the object store of the node that asks, and to get it from there every node must be able to call back."""
     return zlib.compress(marshal.dumps({name: _compiled(name) for name in MODULES}), 6)
 
 

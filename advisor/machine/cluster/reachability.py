@@ -30,10 +30,8 @@ def wants_token(said: str) -> bool:
 
 
 def unreachable_nodes(addresses: Mapping[str, tuple[Any, Any]]) -> set[str]:
-    """Nodes on whose address and port nobody listens any more: their raylet is dead, which Ray itself notices late.
-
-    All are tried at once, within `PROBE_TIMEOUT_S`. A node that does not answer is not counted: a network may hide it.
-    """
+    """Nodes on whose address and port nobody listens any more: their raylet is dead, which Ray itself notices late. All
+    are tried at once, within `PROBE_TIMEOUT_S`. A node that does not answer is not counted: a network may hide it."""
     tried: dict[int, tuple[str, socket.socket]] = {}
     poll = select.poll()
     for node, (address, port) in addresses.items():
