@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from advisor.crash.literals import trigger_set
 from advisor.knowledge.schema import Signature, Signatures
-from advisor.regex import regex
+from advisor.regex import compiled, regex
 from advisor.units import read_size
 
 _SIZE = r"\d{1,20}(?:\.\d{1,20})? ?(?:bytes|[KMGTPE]i?B)"
@@ -33,7 +33,7 @@ class Ready(Struct, frozen=True, eq=False):
 
     @property
     def regex(self) -> re.Pattern[str]:
-        return _compiled(self.pattern)
+        return compiled(self.pattern)
 
     @property
     def edges(self) -> tuple[tuple[str, int, int], ...]:
@@ -87,13 +87,8 @@ def catalogue_of(signatures: Signatures) -> Catalogue:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-@lru_cache(maxsize=1024)
 def _edges(pattern: str, sample: str, anchors: tuple[str, ...]) -> tuple[tuple[str, int, int], ...]:
-    begin, end = _core(_compiled(pattern), sample)
+    begin, end = _core(compiled(pattern), sample)
     edges = []
     for anchor in anchors:
         at = sample.find(anchor, begin)

@@ -11,7 +11,7 @@ from advisor.crash.account import SENTENCE, told_in
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import StatementWords
 from advisor.language import say
-from advisor.regex import regex
+from advisor.regex import compiled, regex
 from advisor.words import Phase
 
 A_PAGE = 32_000
@@ -197,7 +197,7 @@ def _of_libraries(pattern: str, libraries: tuple[tuple[str, str], ...]) -> re.Pa
     told |= {name: _VERSION.format(name=name) for name in ("old", "new")}
     for name, spelt in told.items():
         pattern = pattern.replace("{" + name + "}", spelt)
-    return re.compile(pattern, re.IGNORECASE | re.ASCII)
+    return compiled(pattern, re.IGNORECASE | re.ASCII)
 
 
 def phase_said(
