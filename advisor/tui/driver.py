@@ -100,7 +100,7 @@ class SessionDriver(Struct, frozen=True):
 
     asked: SessionRequest
     is_demo: bool = False
-    """The bundled crash lies in the program's own folder: its patch is written where the user is."""
+    """The bundled crash lies in the program's own folder: its patch is written into a temporary one."""
     switched: Mapping[str, bool] = field(default_factory=dict)
     """Steps to be switched once the plan is made: a session that is resumed."""
     numbers: Mapping[str, str] = field(default_factory=dict)
@@ -186,15 +186,16 @@ class SessionDriver(Struct, frozen=True):
         from advisor.exits import Refusal
         from advisor.plan.patch import fits_name, report_name
         from advisor.report.diff_report import diff_report
-        from advisor.saving import destination_of, only_rewrite, starter_of
+        from advisor.saving import destination_of, only_rewrite, scratch_folder, starter_of
 
         patch, script = session.patch(state), state.asked.script
         if patch.refused or not patch.rewrites:
             beside = report_name(fits_name(script)) if script and patch.by_hand and not patch.refused else None
-            alone = Path(beside.name) if beside and self.is_demo else beside
+            alone = scratch_folder() / beside.name if beside and self.is_demo else beside
             return Preview("", refused=patch.refused, by_hand=patch.by_hand, report=alone)
         try:
             destination = destination_of(patch, None, here=self.is_demo)
+            destination = scratch_folder() / destination.name if self.is_demo else destination
             starter = starter_of(state, patch, destination)
         except Refusal as refusal:
             return Preview("", refused=str(refusal), by_hand=patch.by_hand)
