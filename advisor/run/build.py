@@ -18,7 +18,7 @@ from advisor.run.algorithm import algorithm_of
 from advisor.run.bound import Tables, bind_natives, with_defaults_of_method
 from advisor.run.counted import base_parameters, trained_part
 from advisor.run.derive import derive_knobs
-from advisor.run.dialect import Recognised, elsewhere
+from advisor.run.dialect import ASSUMED_BY, Recognised, elsewhere
 from advisor.run.filled_knobs import TAKEN_AT_DEFAULT, by_hint, engine_size, fill_knobs, quantised
 from advisor.run.general import Cards, cards_of, unsharded_by
 from advisor.run.hints import hints_of, model_in_words
@@ -210,6 +210,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         missing_files=missing,
         libraries=libraries,
         era_assumed=inputs.recognised.era_told_by == "nothing",
+        era_guessed=inputs.recognised.era_told_by in ASSUMED_BY,
         unread=unread,
         assumed_mechanics=filled.assumed,
         uncounted=uncounted(framework, natives) if shows_all else (),

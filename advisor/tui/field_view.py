@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual import on
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
+from textual.suggester import Suggester
 from textual.widgets import Input
 
 from advisor.language import say
@@ -22,9 +23,25 @@ def text_field(name: str, text: str = "", hint: str = "", *, longest: int = 0, c
     return made
 
 
+class Completing(Suggester):
+    """Goes on with the first of what `known` gives for a text that begins with it."""
+
+    def __init__(self, known: Callable[[str], Iterable[str]]) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._known = known
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The whole text."""
+        found = (one for one in self._known(value) if one.lower().startswith(value.lower()) and len(one) > len(value))
+        return next(found, None)
+
+
 class FieldView(Overlay):
     """Base of an overlay in which something is written: Enter takes it, Esc closes the field first."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "complete", "complete", show=False, tooltip="go on as the grey letters do, while it is written")
+    ]
     TAKES: ClassVar[str] = ""
     """The action of Enter while something is written; "": the field's own."""
 
@@ -34,7 +51,15 @@ class FieldView(Overlay):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is written, letters are no keys."""
-        return not self.typing or action in ("back", self.TAKES)
+        return not self.typing or action in ("back", "complete", self.TAKES)
+
+    def action_complete(self) -> None:
+        """Take what is suggested; elsewhere go to the next pane."""
+        if self.typing:
+            self.query_one(Input).action_end()
+            self.query_one(Input).action_cursor_right()
+        else:
+            self.app.action_focus_next()
 
     def open_field(self, text: str, hint: str) -> None:
         """What is typed replaces `text`; an arrow keeps it, to write on. `hint` stands where nothing does."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -15,8 +18,8 @@ from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say
 from advisor.line_breaks import cut
 from advisor.machine.inventory import Machine
-from advisor.tui.facts import gpu_words
-from advisor.tui.field_view import FieldView, text_field
+from advisor.tui.facts import doubts_of_sums, gpu_words
+from advisor.tui.field_view import Completing, FieldView, text_field
 from advisor.tui.gauges_view import SHM
 from advisor.tui.machine_view import SOURCE_WORDS, nodes_of, source_of_field
 from advisor.tui.memory_bars import fit_words
@@ -48,6 +51,7 @@ TITLES: Sayings[GivenName] = Sayings(
     }
 )
 _EMPTY = mark("empty: it counts again what is measured, read or assumed")
+COMPLETED: frozenset[GivenName] = frozenset({"gpus", "framework", "model", "script", "logs"})
 LABEL = 20
 
 
@@ -67,7 +71,7 @@ def fact_of(state: State, name: GivenName) -> tuple[str, str]:
     if name == "framework":
         return say("unknown") if run.framework == "unknown" else run.title or run.framework, run.recognised_by
     if name == "version":
-        return run.era or unknown, say("assumed: nothing tells it") if run.era_assumed else ""
+        return run.era or unknown, say("assumed") if run.era and run.era_guessed else ""
     if name == "libraries":
         return _libraries(state) or unknown, you if given else ""
     if name == "was":
@@ -111,6 +115,24 @@ def _libraries(state: State) -> str:
     )
 
 
+def known_words(state: State, name: GivenName, typed: str) -> Iterable[str]:
+    """Texts that begin as `typed` does: cards, frameworks and models that are known, files that are there."""
+    knowledge, front = state.knowledge, typed[: max(typed.rfind(one) for one in " ,x") + 1]
+    if name == "gpus":
+        return (front + one.name for one in knowledge.gpus)
+    if name == "framework":
+        return (one.framework for one in knowledge.frameworks)
+    if name == "model":
+        return (one.name for one in knowledge.models)
+    if name in ("script", "logs"):
+        front = typed[: typed.rfind(" ") + 1]
+        folder, slash, begun = typed[len(front) :].rpartition("/")
+        with suppress(OSError):
+            there = sorted(os.listdir(Path(folder + slash).expanduser() if slash else Path()))
+            return [front + folder + slash + one for one in there if one.startswith(begun) and one.isprintable()]
+    return ()
+
+
 def given_rows(state: State, width: int, written: GivenName | None = None) -> list[Row]:
     """Every fact on a line; the cursor stands on them. `written`: the one that is being written says how."""
     out = [heading(say("What the sums count with"), say("where from"), width)]
@@ -121,6 +143,7 @@ def given_rows(state: State, width: int, written: GivenName | None = None) -> li
         out.append(Row(spread(line(span(pad(TITLES[name], LABEL), "title"), span(value)), right, width - 2), name))
         if name == written:
             like = say("like {form}", form=FORMS[name])
+            like = clauses([like, *([say("tab completes")] if name in COMPLETED else [])])
             told = clauses([like, *([say(READ_AS[name])] if name in READ_AS else []), say(_EMPTY)])
             out += paragraph(told, width - 2, 2, "mark", name)
     return out
@@ -130,7 +153,8 @@ def after_said(before: State, after: State, name: GivenName) -> str:
     """Like "nodes: 2 now; …": what counts now, and what follows from it."""
     now = say("{title}: {value} now", title=TITLES[name], value=fact_of(after, name)[0])
     fits = [fit_words(after.plan).text] if before.plan.fits != after.plan.fits else []
-    return clauses([now, *fits, after_answer(before, after)])
+    against = [one.rstrip(".。") for one in doubts_of_sums(after) if one not in doubts_of_sums(before)]
+    return clauses([now, *fits, *(against or [after_answer(before, after)])])
 
 
 def rests_rows(state: State, width: int) -> list[Row]:
@@ -193,6 +217,7 @@ class GivenView(FieldView):
     def action_change(self) -> None:
         name = self.marked
         hint = say("like {form}", form=FORMS[name])
+        self.query_one(Input).suggester = Completing(lambda typed: known_words(self.state, name, typed))
         self.open_field(self._written.get(name, text_of(self.state.asked, name)), hint)
 
     @on(Input.Submitted)

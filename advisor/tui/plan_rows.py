@@ -13,7 +13,7 @@ from advisor.memory.cells import Place
 from advisor.plan.own_number import SMALL
 from advisor.plan.patch import WRITABLE
 from advisor.plan.plan import Change, Plan, PlanStep
-from advisor.tui.facts import short_name
+from advisor.tui.facts import doubts_of_sums, short_name
 from advisor.tui.memory_bars import (
     PLACE_WORDS,
     doubt_rows,
@@ -334,6 +334,8 @@ def bar_rows(state: State, phase: Phase | None, width: int, height: int, decides
         title, *bars = phase_rows(plan, other, width)
         mark = span("   " + say("the fullest after") if found and found[0] == other else "", "dim")
         out += [BLANK, Row((*title.line, mark)), *bars]
+    for doubt in doubts_of_sums(state)[:1]:
+        out += rows(line(span("m", "mark"), "  ", span(cut(doubt, width - 3), "warn")))
     out += rows(tightest) if not others and (tightest := tightest_words(plan, phase)) else []
     letters = legend(plan, [phase, *others], width) if height >= FLAT else []
     return [*out, *letters[: BARS - len(out) if height < TALL else None]]  # the help has all letters

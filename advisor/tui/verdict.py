@@ -127,7 +127,8 @@ def box_rows(state: State, width: int) -> list[Row]:
     asked = state.run.topology.asked
     here = state.machine.sources.get("gpus") == "measured"
     facts = [gpu_words(state.machine, asked), host_words(state.machine), *library_words(state.machine, state.run)]
-    return [heading(say(BOX) if here else say("What the run had")), *flow(facts, width, 2, gap=" · ")]
+    unread = [row for one in state.machine.problems if "--gpus" in one for row in paragraph(one, width, 2, "warn")]
+    return [heading(say(BOX) if here else say("What the run had")), *flow(facts, width, 2, gap=" · "), *unread]
 
 
 def cause_rows(state: State, width: int) -> list[Row]:
