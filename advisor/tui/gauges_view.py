@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from advisor.state import State
 
 
-_PEAK = mark("memory, load, heat, power/cap; | is the most seen")
-_MARKS = mark("memory, load, heat, power/cap; | most seen, P predicted")
-_PEAK_BRIEF, _MARKS_BRIEF = mark("| most seen"), mark("| most seen, P predicted")
+_PEAK, _MARKS = mark("| most seen"), mark("| most seen, P predicted")
 _SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
 SHM = "/dev/shm"  # noqa: S108 (a name to show, not a path to write)
 _TOLD: Sayings[str | None] = Sayings({"described": "as given", "log": "read in the log", "script": "by the script"})
@@ -136,6 +134,13 @@ def gpu_rows(
     colour: Tone = "dim" if gauge.stale else fullness(full)
     first = Row(line(span(f"{gpu.index:>2} ", tone), Toned(bar, colour), span(f" {numbers}  {name}{drawn}", tone)))
     return [first, *paragraph(" · ".join(unusual(gauge, taken)), width, 3, "warn")]
+
+
+def column_heads(width: int) -> Row:
+    """The titles of the columns of `gpu_rows`."""
+    numbers = (("memory", 12), ("full", 5), ("load", 4), ("heat", 4), ("power/cap", 9))
+    told = " ".join(pad_left(say(word), size) for word, size in numbers)
+    return Row(line(span(f"{'':{bar_columns(width) + 6}}{told}", "dim")))
 
 
 def load_words(gpu: Gpu) -> str:
@@ -290,10 +295,8 @@ def gauge_rows(
     if snapshot is None:
         return paragraph(why_none or say("reading the gauges …"), width)
     predicted = expected is not None and expected.gpu_peak is not None
-    cards, known = cards_words(snapshot), say(_MARKS if predicted else _PEAK)
-    if cells(f"{cards} {known}") > width:
-        known = say(_MARKS_BRIEF if predicted else _PEAK_BRIEF)
-    out: list[Row] = [heading(cards, known, width)]
+    out: list[Row] = [heading(cards_words(snapshot), say(_MARKS if predicted else _PEAK), width)]
+    out += [column_heads(width)] if snapshot.gpus else []
     holders = max((cells(holder_words(gauge.gpu)) for gauge in snapshot.gpus), default=0)
     for gauge in snapshot.gpus:
         out += gpu_rows(gauge, snapshot.taken, width, plain_ascii, expected, holders)
@@ -331,26 +334,24 @@ def counted_rows(machine: Machine, width: int) -> list[Row]:
 
 
 def timeline_rows(snapshot: GaugeSnapshot, width: int, height: int, plain_ascii: bool = False) -> list[Row]:
-    """The fullest card, and the host where there is room, over the readings so far, in at most `height` lines; [] where
-    that is too little room, or where nothing was read twice."""
-    of_card = max(
-        (one for one in snapshot.gpus if one.gpu.total_bytes and one.peak_bytes),
-        key=lambda one: ratio(one.peak_bytes, one.gpu.total_bytes) or 0.0,
-        default=None,
-    )
+    """The fullest card, and where there is room the host and the other cards, over the readings so far, in at most
+    `height` lines; [] where that is too little room, or where nothing was read twice."""
+    read = [one for one in snapshot.gpus if one.gpu.total_bytes and one.peak_bytes]
+    read.sort(key=lambda one: -(ratio(one.peak_bytes, one.gpu.total_bytes) or 0.0))
     curves: list[tuple[str, tuple[int | None, ...], int | None]] = []
-    if of_card is not None:
-        name = say("GPU {index}, the fullest", index=of_card.gpu.index) if len(snapshot.gpus) > 1 else say("GPU")
-        curves.append((name, of_card.history, of_card.gpu.total_bytes))
+    for at, one in enumerate(read):
+        name = say("GPU {index}", index=one.gpu.index) if at else say("GPU {index}, the fullest", index=one.gpu.index)
+        curves.append((name if len(read) > 1 else say("GPU"), one.history, one.gpu.total_bytes))
     used, ceiling = host_use(snapshot.host)
-    curves.append((say("Host"), snapshot.host_history, ceiling if used is not None else None))
+    curves.insert(1, (say("Host"), snapshot.host_history, ceiling if used is not None else None))
     known = [(name, values, total) for name, values, total in curves if total and len(values) > 1]
     known = known[: height // (_LEAST_PLOT + 1)]
     out: list[Row] = []
     for name, values, total in known:
         lines = min(_MOST_PLOT, height // len(known) - 1)
         shown = values[-(width - AXIS) :]
-        told = say("{what}: the last {seconds} readings, GiB", what=name, seconds=len(shown))
+        most = show_bytes(max((value for value in shown if value is not None), default=None))
+        told = say("{what}: the last {seconds} readings, GiB; most {most}", what=name, seconds=len(shown), most=most)
         now = next((value for value in reversed(shown) if value is not None), None)
         out += plot(told, shown, total, total or 1, (lines, width), plain_ascii, fullness(ratio(now, total)))
     return out
