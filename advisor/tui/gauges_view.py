@@ -138,7 +138,9 @@ def gpu_rows(
 
 def column_heads(width: int) -> Row:
     """The titles of the columns of `gpu_rows`."""
-    numbers = (("memory", 12), ("full", 5), ("load", 4), ("heat", 4), ("power/cap", 9))
+    numbers = (
+        (mark("memory"), 12), (mark("full"), 5), (mark("load"), 4), (mark("heat"), 4), (mark("power/cap"), 9)
+    )  # fmt: skip
     told = " ".join(pad_left(say(word), size) for word, size in numbers)
     return Row(line(span(f"{'':{bar_columns(width) + 6}}{told}", "dim")))
 
@@ -315,7 +317,8 @@ def gauge_rows(
 
 def cards_words(snapshot: GaugeSnapshot) -> str:
     """Like "GPUs: 8 × A100-SXM4-40GB"; each kind once."""
-    names = Counter(gauge.gpu.name.removeprefix("NVIDIA ") for gauge in snapshot.gpus if gauge.gpu.name)
+    known = (one.gpu for one in snapshot.gpus if one.gpu.name not in ("", f"GPU {one.gpu.index}"))
+    names = Counter(gpu.name.removeprefix("NVIDIA ") for gpu in known)
     told = listed(f"{count} × {cut(name, 40)}" for name, count in names.items())
     return say("GPUs: {cards}", cards=told) if told else say("GPUs")
 
