@@ -26,7 +26,7 @@ from advisor.memory.data_sets import row_lengths
 from advisor.memory.fit import Died, Fit, Walls, fit_of, unfit
 from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import build_ledger
-from advisor.memory.peaks import Peak, with_peaks
+from advisor.memory.peaks import Peak, printed_on_host, with_peaks
 from advisor.memory.readings import Replaced, replaced_by, with_readings
 from advisor.memory.squeeze import Squeeze, squeeze_of
 from advisor.run.build import BuiltRun, RunInputs, build_run
@@ -230,7 +230,7 @@ class Predictor:
         predicted = build_ledger(run, self.machine, self.crash)
         readings = replaced_by(predicted, self.crash)
         read = with_readings(predicted, readings)
-        peaks = self._peaks(read, run) if self._peaks is not None else ()
+        peaks = self._peaks(read, run) if self._peaks is not None else printed_on_host(read, self.crash)
         raw = with_peaks(read, peaks)
         # at how much it was ended, no limit of now tells
         nowhere = self.limit == "job" and (self.machine.host.limit_bytes is None or self._other_limit)
