@@ -9,8 +9,10 @@ import atexit
 import re
 import sys
 from array import array
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, AnyStr, cast
 
 
@@ -37,63 +39,45 @@ def regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 @cache
 def compiled(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """`re.compile` with what an earlier run made of the pattern: for those of modules and knowledge alone, since every
-    one is kept.
-
-    The parts of `re` that this uses are its own and may change: then it compiles as everybody does. What was kept is
-    checked by `re` itself before it is used.
+    one is kept. These parts of `re` are its own: where they differ it compiles as everybody does. It checks what was
+    kept before it uses it.
     """
-    known, key = _kept(), f"{int(flags)} {pattern!r}"
+    kept, key = _kept(), f"{int(flags)} {pattern!r}"
     try:
-        if key not in known:
-            known[key] = _made(pattern, int(flags))
-            if not _new:
-                atexit.register(_keep)
-            _new.append(key)
-        found, code, groups, names = known[key]
-        numbered: list[str | None] = [None] * (groups + 1)
-        for name, at in names.items():
-            numbered[at] = name
-        return cast(
-            "re.Pattern[AnyStr]",
-            import_module("_sre").compile(pattern, found, array("I", code).tolist(), groups, names, tuple(numbered)),
-        )
+        if key not in kept:
+            old = sys.version_info < (3, 11)
+            parser = import_module("sre_parse" if old else "re._parser")
+            compiler = import_module("sre_compile" if old else "re._compiler")
+            parsed = parser.parse(pattern, flags)
+            code, state = array("I", compiler._code(parsed, flags)).tobytes(), parsed.state
+            kept[key] = flags | state.flags, code, state.groups - 1, dict(state.groupdict)
+            _added.append(key)
+        found, code, groups, names = kept[key]
+        indexed = tuple(map({at: name for name, at in names.items()}.get, range(groups + 1)))
+        made = import_module("_sre").compile(pattern, found, array("I", code).tolist(), groups, names, indexed)
+        return cast("re.Pattern[AnyStr]", made)
     except re.error:
         raise
-    except (ImportError, AttributeError, TypeError, ValueError, RuntimeError):  # another Python, or a spoiled file
+    except (ImportError, AttributeError, TypeError, ValueError, RuntimeError):
         return re.compile(pattern, flags)
 
 
-_KeptRegex = tuple[int, bytes, int, dict[str, int]]
-"""(flags, code, groups, name of a group → its number) of a pattern."""
-_new: list[str] = []
-
-
-def _made(pattern: Any, flags: int) -> _KeptRegex:
-    names = ("re._parser", "re._compiler") if sys.version_info >= (3, 11) else ("sre_parse", "sre_compile")
-    parser, compiler = map(import_module, names)
-    parsed = parser.parse(pattern, flags)
-    code = array("I", compiler._code(parsed, flags)).tobytes()
-    return flags | parsed.state.flags, code, parsed.state.groups - 1, dict(parsed.state.groupdict)
+_Kept = dict[str, tuple[int, bytes, int, dict[str, int]]]
+"""Pattern → (flags, code, groups, name of a group → its number)."""
+_added: list[str] = []
 
 
 @cache
-def _kept() -> dict[str, _KeptRegex]:
-    """Pattern → what was made of it."""
+def _kept() -> _Kept:
     import msgspec
 
     from advisor.folders import own_bytes
 
-    file = _file()
-    try:
-        return msgspec.msgpack.decode(own_bytes(file), type=dict[str, _KeptRegex]) if file is not None else {}
-    except (OSError, msgspec.MsgspecError):
-        return {}
-
-
-def _file() -> Any:
-    from advisor.folders import cache_file
-
-    return cache_file(f"regex-{sys.hexversion:x}-{import_module('_sre').MAGIC}.msgpack")
+    atexit.register(_keep)
+    file, kept = _file(), _Kept()
+    with suppress(OSError, msgspec.MsgspecError):
+        kept = msgspec.msgpack.decode(own_bytes(file), type=_Kept) if file is not None else kept
+    return kept
 
 
 def _keep() -> None:
@@ -101,6 +85,11 @@ def _keep() -> None:
 
     from advisor.folders import keep
 
-    file = _file()
-    if file is not None:
+    if _added and (file := _file()) is not None:
         keep(file, msgspec.msgpack.encode(_kept()))
+
+
+def _file() -> Path | None:
+    from advisor.folders import cache_file
+
+    return cache_file(f"regex-{sys.hexversion:x}-{import_module('_sre').MAGIC}.msgpack")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import re
 import shlex
-import tempfile
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -36,19 +33,6 @@ def destination_of(patch: Patch, output: str | None, here: bool) -> Path:
     changed = only_rewrite(patch.rewrites).document.path
     beside = fits_name(changed)
     return Path(beside.name) if here or is_bundled(changed) else beside
-
-
-@cache
-def scratch_folder() -> Path:
-    """A new temporary folder of this process; gone at its end where nothing was written into it."""
-    made = Path(tempfile.mkdtemp(prefix="rl-oom-advisor-"))
-    atexit.register(lambda: _emptied(made))
-    return made
-
-
-def _emptied(folder: Path) -> None:
-    with suppress(OSError):
-        folder.rmdir()
 
 
 def only_rewrite(rewrites: tuple[Rewrite, ...]) -> Rewrite:

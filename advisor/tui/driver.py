@@ -100,11 +100,17 @@ class SessionDriver(Struct, frozen=True):
 
     asked: SessionRequest
     is_demo: bool = False
-    """The bundled crash lies in the program's own folder: its patch is written into a temporary one."""
+    """The bundled crash lies in the program's own folder: its patch is written into a folder of the user's state."""
     switched: Mapping[str, bool] = field(default_factory=dict)
     """Steps to be switched once the plan is made: a session that is resumed."""
     numbers: Mapping[str, str] = field(default_factory=dict)
     """Step → the number that the user wrote for it."""
+
+    @property
+    def _of_demo(self) -> Path:
+        from advisor.session_store import state_folder
+
+        return state_folder() / "demo"
 
     def ends(self) -> Crash | None:
         """What the ends of the logs prove; None without a log that can be read twice."""
@@ -186,16 +192,16 @@ class SessionDriver(Struct, frozen=True):
         from advisor.exits import Refusal
         from advisor.plan.patch import fits_name, report_name
         from advisor.report.diff_report import diff_report
-        from advisor.saving import destination_of, only_rewrite, scratch_folder, starter_of
+        from advisor.saving import destination_of, only_rewrite, starter_of
 
         patch, script = session.patch(state), state.asked.script
         if patch.refused or not patch.rewrites:
             beside = report_name(fits_name(script)) if script and patch.by_hand and not patch.refused else None
-            alone = scratch_folder() / beside.name if beside and self.is_demo else beside
+            alone = self._of_demo / beside.name if beside and self.is_demo else beside
             return Preview("", refused=patch.refused, by_hand=patch.by_hand, report=alone)
         try:
             destination = destination_of(patch, None, here=self.is_demo)
-            destination = scratch_folder() / destination.name if self.is_demo else destination
+            destination = self._of_demo / destination.name if self.is_demo else destination
             starter = starter_of(state, patch, destination)
         except Refusal as refusal:
             return Preview("", refused=str(refusal), by_hand=patch.by_hand)
@@ -229,6 +235,9 @@ class SessionDriver(Struct, frozen=True):
         from advisor.script.document import EditRefused
 
         patch = session.patch(state)
+        if self.is_demo and destination.parent == self._of_demo:
+            destination.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            force = True  # an earlier demo's
         try:
             if not patch.rewrites:
                 command = "" if patch.by_hand else next_command(state.asked.script)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.suggester import Suggester
 from textual.widgets import Input
 
 from advisor.language import say
@@ -21,19 +20,6 @@ def text_field(name: str, text: str = "", hint: str = "", *, longest: int = 0, c
     made = Input(text, hint, id=name, compact=True, select_on_focus=False, max_length=longest)
     made.cursor_blink, made.display = False, not closed
     return made
-
-
-class Completing(Suggester):
-    """Goes on with the first of what `known` gives for a text that begins with it."""
-
-    def __init__(self, known: Callable[[str], Iterable[str]]) -> None:
-        super().__init__(use_cache=False, case_sensitive=True)
-        self._known = known
-
-    async def get_suggestion(self, value: str) -> str | None:
-        """The whole text."""
-        found = (one for one in self._known(value) if one.lower().startswith(value.lower()) and len(one) > len(value))
-        return next(found, None)
 
 
 class FieldView(Overlay):

@@ -17,8 +17,8 @@ from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.tui import ui_text as words
 from advisor.tui.cluster_rows import cluster_rows
 from advisor.tui.facts import gpu_words, host_words
-from advisor.tui.gauge_strip import ASCII_HEIGHTS, HEIGHTS, NO_MARKS, filled, fullness, gib, host_use, percent, ratio
-from advisor.tui.plot import AXIS, plot
+from advisor.tui.gauge_strip import NO_MARKS, filled, fullness, gib, host_use, percent, ratio
+from advisor.tui.plot import AXIS, drawn, plot
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_text import BLANK, Row, Tone, Toned, flow, heading, line, pad, pad_left, paragraph, span
 from advisor.units import GIB, in_ranges, show_bytes
@@ -43,18 +43,6 @@ FRAME = 4
 """Lines of the terminal around the page."""
 _SAME = 0.1
 """Cards of one kind report sizes that differ by less."""
-
-
-def history(readings: tuple[int | None, ...], total: int | None, width: int, plain_ascii: bool = False) -> str:
-    """The last `width` readings on the fixed scale 0…total: a flat line stays flat. A missing reading is a gap."""
-    if not total:
-        return ""
-    heights = ASCII_HEIGHTS if plain_ascii else HEIGHTS
-    drawn = [
-        " " if used is None else heights[min(len(heights) - 1, max(0, used) * len(heights) // total)]
-        for used in readings[-width:]
-    ]
-    return "".join(drawn).rjust(width)
 
 
 def bar_columns(width: int) -> int:
@@ -129,10 +117,11 @@ def gpu_rows(
     who = holder_words(gpu) if room > holders + _LEAST_HISTORY else ""
     name = f"{gpu.mig} " if gpu.mig and room > len(gpu.mig) + 4 else ""
     name += f"{pad(who, holders)}  " if holders and room > holders + _LEAST_HISTORY else ""
-    drawn = history(gauge.history, gpu.total_bytes, room - len(name), plain_ascii) if room > 4 else ""
+    seen = gauge.history[-max(1, room - len(name)) :] if room > 4 and gpu.total_bytes else ()
+    curve = drawn(seen, 1, gpu.total_bytes or 1, plain_ascii)[0].rjust(room - len(name))
     tone: Tone = "dim" if gauge.stale else "plain"
     colour: Tone = "dim" if gauge.stale else fullness(full)
-    first = Row(line(span(f"{gpu.index:>2} ", tone), Toned(bar, colour), span(f" {numbers}  {name}{drawn}", tone)))
+    first = Row(line(span(f"{gpu.index:>2} ", tone), Toned(bar, colour), span(f" {numbers}  {name}{curve}", tone)))
     return [first, *paragraph(" · ".join(unusual(gauge, taken)), width, 3, "warn")]
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -19,7 +18,7 @@ from advisor.language import Sayings, clauses, mark, say
 from advisor.line_breaks import cut
 from advisor.machine.inventory import Machine
 from advisor.tui.facts import doubts_of_sums, gpu_words
-from advisor.tui.field_view import Completing, FieldView, text_field
+from advisor.tui.field_view import FieldView, text_field
 from advisor.tui.gauges_view import SHM
 from advisor.tui.machine_view import SOURCE_WORDS, nodes_of, source_of_field
 from advisor.tui.memory_bars import fit_words
@@ -115,21 +114,20 @@ def _libraries(state: State) -> str:
     )
 
 
-def known_words(state: State, name: GivenName, typed: str) -> Iterable[str]:
-    """Texts that begin as `typed` does: cards, frameworks and models that are known, files that are there."""
-    knowledge, front = state.knowledge, typed[: max(typed.rfind(one) for one in " ,x") + 1]
+def known_words(state: State, name: GivenName) -> Sequence[str]:
+    """What may be written there: cards, frameworks and models that are known, files beside the script and the logs."""
+    knowledge, asked = state.knowledge, state.asked
     if name == "gpus":
-        return (front + one.name for one in knowledge.gpus)
+        return [
+            f"{front}{one.name}" for front in ("", *(f"{count}x" for count in range(1, 17))) for one in knowledge.gpus
+        ]
     if name == "framework":
-        return (one.framework for one in knowledge.frameworks)
+        return [one.framework for one in knowledge.frameworks]
     if name == "model":
-        return (one.name for one in knowledge.models)
-    if name in ("script", "logs"):
-        front = typed[: typed.rfind(" ") + 1]
-        folder, slash, begun = typed[len(front) :].rpartition("/")
-        with suppress(OSError):
-            there = sorted(os.listdir(Path(folder + slash).expanduser() if slash else Path()))
-            return [front + folder + slash + one for one in there if one.startswith(begun) and one.isprintable()]
+        return [one.name for one in knowledge.models]
+    folders = {one.parent for one in (asked.script, *asked.logs) if one is not None} if name in COMPLETED else ()
+    with suppress(OSError):
+        return sorted(str(one) for folder in folders for one in folder.iterdir() if str(one).isprintable())
     return ()
 
 
@@ -217,7 +215,7 @@ class GivenView(FieldView):
     def action_change(self) -> None:
         name = self.marked
         hint = say("like {form}", form=FORMS[name])
-        self.query_one(Input).suggester = Completing(lambda typed: known_words(self.state, name, typed))
+        self.query_one(Input).suggester = SuggestFromList(known_words(self.state, name), case_sensitive=False)
         self.open_field(self._written.get(name, text_of(self.state.asked, name)), hint)
 
     @on(Input.Submitted)

@@ -131,7 +131,7 @@ def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
     rooms = [_capacity(ledger, place) for ledger in (plan.before or plan.after, plan.after or plan.before)]
     scale = scale_of(before, after, max((room for room in rooms if room is not None), default=None))
     bar = max(8, width - 11 - 25)  # label before, figures behind
-    out = []
+    out: list[Row] = []
     rows = ((PLACE_WORDS[place], say("now"), before), ("", say("after"), after))
     for (name, word, of), capacity in zip(rows, rooms, strict=True):
         drawn = (*coloured(stacked(of, capacity, scale, bar), of), *figures(of, capacity, plan))

@@ -7,7 +7,7 @@ import pytest
 from advisor.machine.inventory import Gpu, GpuProcess, Host
 from advisor.machine.live import GaugeSnapshot, GpuGauge
 from advisor.machine.processes import UNKNOWN_PROCESS
-from advisor.tui.gauge_strip import HEIGHTS, strip
+from advisor.tui.gauge_strip import strip
 from advisor.tui.gauges_view import Expected, gauge_rows, left_behind, load_words, timeline_rows
 from advisor.tui.ui_text import plain, texts
 from tests.replacing import replace
@@ -148,7 +148,7 @@ def test_the_predicted_peak_is_marked_on_cards_of_the_size_it_was_counted_for() 
 
 def test_the_time_line_grows_with_the_window() -> None:
     gauge = replace(card(), history=tuple(G * (1 + at % 38) for at in range(300)))
-    drawn = [sum(sign in HEIGHTS for sign in shown(gauge, width=width).splitlines()[1]) for width in (80, 120, 200)]
+    drawn = [sum(sign in "▁▂▃▄▅▆▇█" for sign in shown(gauge, width=width).splitlines()[1]) for width in (80, 120, 200)]
     assert drawn == sorted(set(drawn)), drawn
     assert drawn[-1] >= 60, drawn
 

@@ -22,8 +22,8 @@ from advisor.tui.keys import name_of
 from advisor.tui.question import QuestionScreen
 from advisor.tui.screen import HEIGHTS, WIDTHS, keys_of_every_screen, load_screens
 from advisor.tui.terminal import MOST, in_clipboard, takes_mouse, theme_of
-from advisor.tui.ui_text import TONES
 from advisor.tui.ui_state import UiState
+from advisor.tui.ui_text import TONES
 from advisor.tui.verdict import VerdictScreen
 from tests.loops import each
 
