@@ -196,7 +196,7 @@ def _reason_rows(state: State, refused: Sequence[NotProposed | RuledOut], width:
     for because, titles in by_reason(refused).items():
         told = briefly(state, because)
         if len(titles) > 1:
-            out += paragraph(f"{told.rstrip('.。')}:", width, 2)
+            out += paragraph(say("{reason}:", reason=told.rstrip(".。")), width, 2)
             out += [row for title in titles for row in paragraph(title, width, 4, "strong")]
         else:
             out += [*paragraph(titles[0], width, 2, "strong"), *paragraph(told, width, 4)]

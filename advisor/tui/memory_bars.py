@@ -69,7 +69,7 @@ def coloured(drawn: str, of: PhaseSum | None) -> TonedLine:
             continue
         tone = tone_of(cell.owner)
         fill = SHADED if fill == BLOCK and out and out[-1].tone == tone else BLOCK
-        name = f" {TITLES[cell.owner]} {gib(cell.expected)} "
+        name = f" {TITLES[cell.owner]} {gib(of.of(cell.owner) if of is not None else None)} "
         name = name if cells(name) + 2 <= count else ""
         shade = HATCH if letter == UNEXPLAINED else fill
         out.append(Toned(letter + name + shade * (count - 1 - cells(name)), tone))

@@ -166,6 +166,7 @@ def plan_rows(
     for step in sorted(plan.steps, key=lambda one: GROUPS.index(titled[one.id])):
         if title != titled[step.id]:
             told = GROUP_TITLES[titled[step.id]]
+            told = told if title or titled[step.id] != "other" else say("What may help")  # nothing is proposed
             out.append(heading(told) if title else column_titles(told, width))
             title = titled[step.id]
         if step.group and step.group == group:
