@@ -37,6 +37,8 @@ class SavedSession(Struct, frozen=True):
     """Step of the plan → the number that the user wrote for it."""
     sets: Mapping[str, ChosenSet] = field(default_factory=dict)
     """Name → steps and numbers that the user keeps under it."""
+    cursors: Mapping[str, str | None] = field(default_factory=dict)
+    """Stage → what its cursor stood on."""
     folder: str = ""
     """Where the app was started; "" in sessions of earlier versions."""
 

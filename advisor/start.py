@@ -10,7 +10,6 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -30,10 +29,9 @@ if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
     from advisor.recent import Recent
     from advisor.saved_fix import SavedFix
-    from advisor.session import ChosenSet
     from advisor.state import State
     from advisor.tui.app import AdvisorApp
-    from advisor.tui.ui_state import SessionKeeper
+    from advisor.tui.ui_state import SessionKeeper, UiState
 
 
 LOOKED_AT = 1 << 20
@@ -127,7 +125,7 @@ def app_for(parsed: argparse.Namespace, config: Config, ends: Crash | None = Non
     )
     app.ui.ends = ends
     if resumed is not None:
-        app.ui.sets = dict(resumed.sets)
+        app.ui.sets, app.ui.cursors = dict(resumed.sets), dict(resumed.cursors)
         app.ui.resumed = say("taken up: {run}", run=clean_line(resumed.run))
     if address := resumed.asked.ray if resumed is not None else parsed.ray:
         from advisor.machine.cluster.live import ClusterGauges
@@ -186,9 +184,7 @@ def _keeper() -> SessionKeeper:
     places: list[Path] = []
     folder = str(Path.cwd())
 
-    def keep(
-        state: State, switched: Mapping[str, bool], stage: str, question: int, sets: Mapping[str, ChosenSet]
-    ) -> bool:
+    def keep(state: State, ui: UiState) -> bool:
         from advisor import session_store
         from advisor.session import chosen_set
         from advisor.tui.ui_state import nothing_given
@@ -199,7 +195,7 @@ def _keeper() -> SessionKeeper:
             places.append(session_store.new_file())
         request, numbers = session_store.current_request(state), chosen_set(state).numbers
         saved = session_store.SavedSession(
-            request, switched, stage, question, numbers=numbers, sets=sets, folder=folder
+            request, ui.switched, ui.stage, ui.question, numbers, ui.sets, ui.cursors, folder
         )
         session_store.save(places[0], saved)
         return True

@@ -98,16 +98,20 @@ def test_the_start_leaves_no_trace_in_the_process() -> None:
 def test_a_session_on_real_files_is_kept_and_one_without_is_not() -> None:
     state = start._driver(parsed(str(DEMO.script), "--log", str(DEMO.log)), None).open(lambda _: None)
     keep = start._keeper()
-    keep(state, {"a-step": True}, "plan", 3, {})
-    keep(state, {"a-step": False}, "save", 0, {"no offload": ChosenSet(("a-step",), {"a-step": "4"})})
+    ui = start.app_for(parsed(), read_config()).ui
+    ui.switched, ui.stage, ui.question, ui.cursors = {"a-step": True}, "plan", 3, {"plan": "a-step"}
+    keep(state, ui)
+    ui.switched, ui.stage, ui.question = {"a-step": False}, "save", 0
+    ui.sets = {"no offload": ChosenSet(("a-step",), {"a-step": "4"})}
+    keep(state, ui)
     path, saved = next(kept())
     assert (saved.asked.script, saved.switched, saved.stage) == (DEMO.script, {"a-step": False}, "save")
     assert saved.sets == {"no offload": ChosenSet(("a-step",), {"a-step": "4"})}
     ui = start.app_for(parsed("--resume="), read_config()).ui
-    assert (ui.sets, ui.resumed) == (saved.sets, f"taken up: {DEMO.script}")
+    assert (ui.sets, ui.resumed, ui.cursors) == (saved.sets, f"taken up: {DEMO.script}", {"plan": "a-step"})
     path.unlink()
     nothing = start._driver(parsed(), None).open(lambda _: None)
-    start._keeper()(nothing, {}, "machine", 0, {})
+    start._keeper()(nothing, ui)
     assert not [*kept()]
 
 

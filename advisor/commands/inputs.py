@@ -92,6 +92,8 @@ def take_newest(parsed: argparse.Namespace) -> str:
 
 
 def _refuse_near_command(name: str) -> None:
+    if name in COMMANDS and not os.path.exists(name):
+        raise Refusal(say("{command} is a command: it comes first, before the options", command=name))
     from difflib import get_close_matches
 
     near = get_close_matches(name, COMMANDS, 1, 0.7)

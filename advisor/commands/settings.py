@@ -44,7 +44,8 @@ def run(parsed: argparse.Namespace) -> int:
         for name in parsed.scripts:
             emit(encode(_one(name, knowledge, printed), indent=None) + "\n")
         return Exit.DONE
-    read = [usable(lambda name=name: _read(name, knowledge, printed)) for name in parsed.scripts]  # type: ignore[misc]
+    named = [usable(lambda name=name: _read(name, knowledge, printed)) for name in parsed.scripts]  # type: ignore[misc]
+    read = [one for each in named for one in (each, *_modules(each, knowledge, printed))]
     if parsed.format == "json":
         emit(encode(settings_json(read)) + "\n")
     elif parsed.format == "yaml":
@@ -70,14 +71,28 @@ def _one(name: str, knowledge: Knowledge, printed: Printed | None) -> dict[str, 
         return error_json(name, say("this is a fault of the program, not of your file ({error})", error=told))
 
 
+def _modules(read: Read, knowledge: Knowledge, printed: Printed | None) -> list[Read]:
+    """The Python files that the launches of a script run, where the settings stand in them."""
+    from advisor.request import config_module
+
+    known = enumerate(recognised_in(read.script, knowledge))
+    found = [config_module(read.script, index, recognised, knowledge) for index, recognised in known]
+    there = {one.documents[0].path: one for one in found if one is not None}
+    return [_of(str(path), module, knowledge, printed) for path, module in there.items()]
+
+
 def _read(name: str, knowledge: Knowledge, printed: Printed | None) -> Read:
+    from advisor.script.reader import read_script
+
+    return _of(name, read_script(Path(name)), knowledge, printed)
+
+
+def _of(name: str, script: Script, knowledge: Knowledge, printed: Printed | None) -> Read:
     from msgspec.structs import replace
 
     from advisor.report.settings_report import Read
     from advisor.run.unknown_keys import unknown_keys
-    from advisor.script.reader import read_script
 
-    script = read_script(Path(name))
     if printed is not None:
         from advisor.commands.from_log import filled
 

@@ -109,7 +109,8 @@ def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
     telling = any(name not in DECISIVE and _here(name, facts, run) is not None for name in case.situation)
     if known < least or len(agreed) / known < share or not telling:
         return None
-    shared = MECHANISM & case.situation.keys() <= set(agreed)
+    named = MECHANISM & case.situation.keys()  # of a card without any of these, the size of the model must tell
+    shared = named <= set(agreed) and bool(named or "model" in agreed or case.situation.get("memory") == "host")
     alike = "framework" in agreed and shared and bool(set(agreed) - COMMON)
     told = tuple(differs.values())
     return MatchedCase(case, CaseMatch(case.id, case.title, case.source, len(agreed), known, told, alike))

@@ -211,13 +211,11 @@ def leaves_after(tree: Tree, question_id: str | None) -> set[str]:
 
 
 def _clause(step: QuestionStep, taken: Answer) -> str:
-    """Like "the log says Host RAM, line 10 of train.log"; what says less by itself has its question beside it."""
+    """Like "Which memory ran out? Host RAM: line 10 of train.log"."""
     told = {"asks": step.asks, "answer": taken.title, "because": step.because}
     plain = step.answer in ("yes", "no") and taken.title.isalpha()
     if step.source == "user" and not plain:
         return say("you answered {answer}", **told)
-    if step.source == "log" and not plain:
-        return say("the log says {answer}, {because}", **told)
     return say("{asks} {answer}: {because}", **told)
 
 

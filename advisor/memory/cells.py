@@ -55,7 +55,7 @@ OWNERS: dict[Owner, OwnerRow] = {
     "engine_copy": OwnerRow("E", mark("sleeping engine"), "engine", "host"),
     "processes": OwnerRow("p", mark("processes"), "rest", "host"),
     "object_store": OwnerRow("s", mark("object store"), "rest", "host"),
-    "swap": OwnerRow("w", mark("swap space"), "engine", "host"),
+    "swap": OwnerRow("w", mark("engine's swap space"), "engine", "host"),
     "loading": OwnerRow("l", mark("loading"), "rest", None),
     "unexplained": OwnerRow("?", mark("unexplained"), "rest", None),
     "driver": OwnerRow("d", mark("driver"), "rest", "host"),

@@ -184,7 +184,11 @@ def room_of(now: PhaseSum, capacity: int | None, fit: Fit, margin: float) -> Roo
     where = (now.place, now.phase)
     doubted = any((one.place, one.phase) == where for one in fit.findings)  # the verdict names this very phase
     if where in fit.lived_through:
-        return None if capacity is None and not cannot_start(now) else "unsure" if doubted else "passed"
+        if capacity is None:
+            return "passed" if cannot_start(now) else None
+        if now.measured and now.expected > capacity:
+            return "over"  # so much was in use: this is not where the run was
+        return "unsure" if doubted or now.low > capacity else "passed"
     if cannot_start(now):
         return "engine"
     if capacity is None:

@@ -25,7 +25,7 @@ from advisor.memory.cells import ENGINE, Ledger, PhaseSum, Place
 from advisor.memory.fit import Died, Fit, Walls, fit_of, unfit
 from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import build_ledger
-from advisor.memory.readings import Peak, Replaced, replaced_by, with_peaks, with_readings
+from advisor.memory.readings import Peak, Replaced, printed_on_host, replaced_by, with_peaks, with_readings
 from advisor.memory.squeeze import Squeeze, squeeze_of
 from advisor.run.build import BuiltRun, RunInputs, build_run
 from advisor.run.run import Knob, Run, Unread
@@ -228,7 +228,7 @@ class Predictor:
         predicted = build_ledger(run, self.machine, self.crash)
         readings = replaced_by(predicted, self.crash)
         read = with_readings(predicted, readings)
-        peaks = self._peaks(read, run) if self._peaks is not None else ()
+        peaks = self._peaks(read, run) if self._peaks is not None else printed_on_host(read, self.crash)
         raw = with_peaks(read, peaks)
         # at how much it was ended, no limit of now tells
         nowhere = self.limit == "job" and (self.machine.host.limit_bytes is None or self._other_limit)

@@ -7,6 +7,7 @@ the rest is "unexplained", as it is after a crash. After a change the difference
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -186,6 +187,18 @@ class Peak(Struct, frozen=True):
     def rest_predicted(self) -> int:
         """What is predicted once the engine's part is known."""
         return self.predicted if self.engine is None else self.predicted - self.engine_predicted + self.engine
+
+
+def printed_on_host(ledger: Ledger, crash: Crash) -> tuple[Peak, ...]:
+    """The most of a node's RAM that the log saw in use between the steps, as the least of the phase that is fullest
+    there; () where it predicts more, or where the message itself tells how full the host was."""
+    read = [one for one in crash.readings if one.kind == "host_used"]
+    fullest, most = ledger.peak("host"), max(read, key=lambda one: one.bytes, default=None)
+    if fullest is None or most is None or crash.memory == "host":
+        return ()
+    known = (one.phase for one in map(partial(ledger.phase, "host"), (most.phase, crash.phase)) if one is not None)
+    phase = next(known, fullest.phase)
+    return proven_by(ledger, [Peak("host", phase, most.bytes, f"{most.file}:{most.line}", whole=False)])
 
 
 def proven_by(ledger: Ledger, found: Sequence[Peak]) -> tuple[Peak, ...]:

@@ -15,7 +15,7 @@ from advisor.knowledge.schema import CountName, Framework, MechanicsWhen, ModelF
 from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.run.bound import Tables, bind_natives, with_defaults_of_method
-from advisor.run.dialect import Recognised, elsewhere
+from advisor.run.dialect import ASSUMED_BY, Recognised, elsewhere
 from advisor.run.filled_knobs import TAKEN_AT_DEFAULT, by_hint, derive_knobs, engine_size, fill_knobs, quantised
 from advisor.run.implied import algorithm_of, stated_topology
 from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
@@ -198,6 +198,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         missing_files=missing,
         libraries=libraries,
         era_assumed=inputs.recognised.era_told_by == "nothing",
+        era_guessed=inputs.recognised.era_told_by in ASSUMED_BY,
         unread=unread,
         assumed_mechanics=filled.assumed,
         uncounted=uncounted(framework, natives) if shows_all else (),

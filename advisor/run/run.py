@@ -175,6 +175,8 @@ class Run(Struct, frozen=True):
     libraries: Mapping[str, str] = field(default_factory=dict)
     era_assumed: bool = False
     """Nothing told the era: neither a version nor the settings."""
+    era_guessed: bool = False
+    """Only what is usual tells it: other libraries, the days of the log, or nothing."""
     unread: Unread | None = None
     """A missing file that alone would say how the states are sharded, and what is taken for it."""
     uncounted: tuple[str, ...] = ()

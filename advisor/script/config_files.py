@@ -99,6 +99,9 @@ def follow(
             _read_written(files, named, written, out)
     follow_linked(files, base, command.directory, out, own)
     told = _by_options(launcher, unread)
+    for option, key in (("--num_processes", "accelerate:num_processes"), ("--num_machines", "accelerate:num_machines")):
+        if launcher.get(option) and any(one.key == key for one in out.settings):
+            told[key] = Setting(key, launcher[option], "command")
     out.settings = [*(one for one in out.settings if one.key not in told), *told.values()]
     return out
 

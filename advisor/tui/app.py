@@ -20,7 +20,7 @@ from advisor.config import THEMES
 from advisor.language import mark, say
 from advisor.tui.breadcrumb import STAGES
 from advisor.tui.keys import hints
-from advisor.tui.screen import SCREENS, BaseScreen, keys_of_every_screen
+from advisor.tui.screen import SCREENS, BaseScreen, StageScreen, keys_of_every_screen
 from advisor.tui.stages import StagesApp
 from advisor.tui.terminal import ENDING_SIGNALS, copied, has_terminal, in_clipboard
 from advisor.tui.ui_state import MakeDriver, Offers, SessionKeeper, UiState
@@ -146,7 +146,9 @@ class AdvisorApp(StagesApp):
             screen = SCREENS[str(parameters[0])]
             is_open = any(type(one) is screen for one in self.screen_stack)
             return not types and not is_open and screen.can_show(self.ui)
-        return not types or action not in ("leave_by_letter", "plain")
+        if action == "neighbour" and not isinstance(self.screen, StageScreen):
+            return False
+        return not types or action not in ("leave_by_letter", "plain", "neighbour")
 
     def on_key(self, event: events.Key) -> None:
         """Say that a key has nothing to act on here, where it is one of the screen's or of every screen's."""
@@ -204,4 +206,7 @@ class AdvisorApp(StagesApp):
         self.action_leave()
 
     def action_leave(self) -> None:
+        if self.ui.keeper is not None and self.ui.state is not None and self.kept:
+            with self._keeping, suppress(OSError):  # where the cursors stand by now
+                self.ui.keeper(self.ui.state, self.ui)
         self.exit(0, return_code=0)

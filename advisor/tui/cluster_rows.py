@@ -8,7 +8,7 @@ from advisor.language import say, say_count, sentences
 from advisor.line_breaks import cut
 from advisor.machine.inventory import Gpu, Machine
 from advisor.machine.nodes import join_nodes, some_of
-from advisor.tui.gauge_strip import ASCII_HEIGHTS, HEIGHTS, gib, host_use, percent, ratio
+from advisor.tui.gauge_strip import gib, host_use, percent, ratio
 from advisor.tui.ui_text import BLANK, Row, Tone, heading, line, pad, pad_left, paragraph, span
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _columns(width: int) -> tuple[int, int, bool]:
 
 def gpu_heights(gpus: tuple[Gpu, ...], room: int, plain_ascii: bool = False) -> str:
     """A sign a card, as high as it is full; "?" where that is not known, "+" after the last that has room."""
-    signs = ASCII_HEIGHTS if plain_ascii else HEIGHTS
+    signs = ".:-=+*%#" if plain_ascii else "▁▂▃▄▅▆▇█"
     drawn = ""
     for gpu in gpus:
         share = ratio(gpu.used_bytes, gpu.total_bytes)

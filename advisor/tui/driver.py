@@ -100,11 +100,17 @@ class SessionDriver(Struct, frozen=True):
 
     asked: SessionRequest
     is_demo: bool = False
-    """The bundled crash lies in the program's own folder: its patch is written where the user is."""
+    """The bundled crash lies in the program's own folder: its patch is written into a folder of the user's state."""
     switched: Mapping[str, bool] = field(default_factory=dict)
     """Steps to be switched once the plan is made: a session that is resumed."""
     numbers: Mapping[str, str] = field(default_factory=dict)
     """Step → the number that the user wrote for it."""
+
+    @property
+    def _of_demo(self) -> Path:
+        from advisor.session_store import state_folder
+
+        return state_folder() / "demo"
 
     def ends(self) -> Crash | None:
         """What the ends of the logs prove; None without a log that can be read twice."""
@@ -190,9 +196,10 @@ class SessionDriver(Struct, frozen=True):
         patch, script = session.patch(state), state.asked.script
         if patch.refused or not patch.rewrites:
             beside = report_name(fits_name(script)) if script and patch.by_hand and not patch.refused else None
-            alone = Path(beside.name) if beside and self.is_demo else beside
+            alone = self._of_demo / beside.name if beside and self.is_demo else beside
             return Preview("", refused=patch.refused, by_hand=patch.by_hand, report=alone)
         destination = destination_of(patch, None, here=self.is_demo)
+        destination = self._of_demo / destination.name if self.is_demo else destination
         starter = starter_of(state, patch, destination)
         new = new_files(patch, destination, starter)
         launch = starter.beside(destination) if starter is not None else None
@@ -218,6 +225,9 @@ class SessionDriver(Struct, frozen=True):
         from advisor.saving import command_for, next_command, save, save_report, starter_of
 
         patch = session.patch(state)
+        if self.is_demo and destination.parent == self._of_demo:
+            destination.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            force = True  # an earlier demo's
         if not patch.rewrites:
             command = "" if patch.by_hand else next_command(state.asked.script)
             return Saved(destination, save_report(state, destination, force), command)

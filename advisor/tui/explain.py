@@ -191,11 +191,15 @@ def why_not_rows(state: State, width: int) -> list[Row]:
 
 
 def _reason_rows(state: State, refused: Sequence[NotProposed | RuledOut], width: int) -> list[Row]:
-    """Each reason once, below all that it speaks against."""
+    """Each reason once: below what it speaks against, above several such."""
     out: list[Row] = []
     for because, titles in by_reason(refused).items():
-        out += [Row(line(span(f"  {title}", "strong"))) for title in titles]
-        out += paragraph(briefly(state, because), width, 4)
+        told = briefly(state, because)
+        if len(titles) > 1:
+            out += paragraph(say("{reason}:", reason=told.rstrip(".。")), width, 2)
+            out += [row for title in titles for row in paragraph(title, width, 4, "strong")]
+        else:
+            out += [*paragraph(titles[0], width, 2, "strong"), *paragraph(told, width, 4)]
     return out
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from advisor.language import say
@@ -25,6 +25,9 @@ def text_field(name: str, text: str = "", hint: str = "", *, longest: int = 0, c
 class FieldView(Overlay):
     """Base of an overlay in which something is written: Enter takes it, Esc closes the field first."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "complete", "complete", show=False, tooltip="go on as the grey letters do, while it is written")
+    ]
     TAKES: ClassVar[str] = ""
     """The action of Enter while something is written; "": the field's own."""
 
@@ -34,7 +37,15 @@ class FieldView(Overlay):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is written, letters are no keys."""
-        return not self.typing or action in ("back", self.TAKES)
+        return not self.typing or action in ("back", "complete", self.TAKES)
+
+    def action_complete(self) -> None:
+        """Take what is suggested; elsewhere go to the next pane."""
+        if self.typing:
+            self.query_one(Input).action_end()
+            self.query_one(Input).action_cursor_right()
+        else:
+            self.app.action_focus_next()
 
     def open_field(self, text: str, hint: str) -> None:
         """What is typed replaces `text`; an arrow keeps it, to write on. `hint` stands where nothing does."""

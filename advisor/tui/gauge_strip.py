@@ -13,8 +13,6 @@ from advisor.units import GIB
 if TYPE_CHECKING:
     from advisor.machine.live import GaugeSnapshot, GpuGauge
 
-HEIGHTS = "▁▂▃▄▅▆▇█"
-ASCII_HEIGHTS = ".:-=+*%#"
 NEARLY_FULL, FULL = 0.75, 0.92
 NO_MARKS: Mapping[str, float | None] = {}
 EIGHTHS = " ▏▎▍▌▋▊▉█"

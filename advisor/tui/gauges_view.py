@@ -17,8 +17,8 @@ from advisor.machine.inventory import Gpu, GpuProcess, Host, Machine
 from advisor.tui import ui_text as words
 from advisor.tui.cluster_rows import cluster_rows
 from advisor.tui.facts import gpu_words, host_words
-from advisor.tui.gauge_strip import ASCII_HEIGHTS, HEIGHTS, NO_MARKS, filled, fullness, gib, host_use, percent, ratio
-from advisor.tui.plot import AXIS, plot
+from advisor.tui.gauge_strip import NO_MARKS, filled, fullness, gib, host_use, percent, ratio
+from advisor.tui.plot import AXIS, drawn, plot
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_text import BLANK, Row, Tone, Toned, flow, heading, line, pad, pad_left, paragraph, span
 from advisor.units import GIB, in_ranges, show_bytes
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from advisor.state import State
 
 
-_PEAK = mark("memory, load, heat, power/cap; | is the most seen")
-_MARKS = mark("memory, load, heat, power/cap; | most seen, P predicted")
-_PEAK_BRIEF, _MARKS_BRIEF = mark("| most seen"), mark("| most seen, P predicted")
+_PEAK, _MARKS = mark("| most seen"), mark("| most seen, P predicted")
 _SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
 SHM = "/dev/shm"  # noqa: S108 (a name to show, not a path to write)
 _TOLD: Sayings[str | None] = Sayings({"described": "as given", "log": "read in the log", "script": "by the script"})
@@ -45,18 +43,6 @@ FRAME = 4
 """Lines of the terminal around the page."""
 _SAME = 0.1
 """Cards of one kind report sizes that differ by less."""
-
-
-def history(readings: tuple[int | None, ...], total: int | None, width: int, plain_ascii: bool = False) -> str:
-    """The last `width` readings on the fixed scale 0…total: a flat line stays flat. A missing reading is a gap."""
-    if not total:
-        return ""
-    heights = ASCII_HEIGHTS if plain_ascii else HEIGHTS
-    drawn = [
-        " " if used is None else heights[min(len(heights) - 1, max(0, used) * len(heights) // total)]
-        for used in readings[-width:]
-    ]
-    return "".join(drawn).rjust(width)
 
 
 def bar_columns(width: int) -> int:
@@ -131,11 +117,21 @@ def gpu_rows(
     who = holder_words(gpu) if room > holders + _LEAST_HISTORY else ""
     name = f"{gpu.mig} " if gpu.mig and room > len(gpu.mig) + 4 else ""
     name += f"{pad(who, holders)}  " if holders and room > holders + _LEAST_HISTORY else ""
-    drawn = history(gauge.history, gpu.total_bytes, room - len(name), plain_ascii) if room > 4 else ""
+    seen = gauge.history[-max(1, room - len(name)) :] if room > 4 and gpu.total_bytes else ()
+    curve = drawn(seen, 1, gpu.total_bytes or 1, plain_ascii)[0].rjust(room - len(name))
     tone: Tone = "dim" if gauge.stale else "plain"
     colour: Tone = "dim" if gauge.stale else fullness(full)
-    first = Row(line(span(f"{gpu.index:>2} ", tone), Toned(bar, colour), span(f" {numbers}  {name}{drawn}", tone)))
+    first = Row(line(span(f"{gpu.index:>2} ", tone), Toned(bar, colour), span(f" {numbers}  {name}{curve}", tone)))
     return [first, *paragraph(" · ".join(unusual(gauge, taken)), width, 3, "warn")]
+
+
+def column_heads(width: int) -> Row:
+    """The titles of the columns of `gpu_rows`."""
+    numbers = (
+        (mark("memory"), 12), (mark("full"), 5), (mark("load"), 4), (mark("heat"), 4), (mark("power/cap"), 9)
+    )  # fmt: skip
+    told = " ".join(pad_left(say(word), size) for word, size in numbers)
+    return Row(line(span(f"{'':{bar_columns(width) + 6}}{told}", "dim")))
 
 
 def load_words(gpu: Gpu) -> str:
@@ -290,10 +286,8 @@ def gauge_rows(
     if snapshot is None:
         return paragraph(why_none or say("reading the gauges …"), width)
     predicted = expected is not None and expected.gpu_peak is not None
-    cards, known = cards_words(snapshot), say(_MARKS if predicted else _PEAK)
-    if cells(f"{cards} {known}") > width:
-        known = say(_MARKS_BRIEF if predicted else _PEAK_BRIEF)
-    out: list[Row] = [heading(cards, known, width)]
+    out: list[Row] = [heading(cards_words(snapshot), say(_MARKS if predicted else _PEAK), width)]
+    out += [column_heads(width)] if snapshot.gpus else []
     holders = max((cells(holder_words(gauge.gpu)) for gauge in snapshot.gpus), default=0)
     for gauge in snapshot.gpus:
         out += gpu_rows(gauge, snapshot.taken, width, plain_ascii, expected, holders)
@@ -312,7 +306,8 @@ def gauge_rows(
 
 def cards_words(snapshot: GaugeSnapshot) -> str:
     """Like "GPUs: 8 × A100-SXM4-40GB"; each kind once."""
-    names = Counter(gauge.gpu.name.removeprefix("NVIDIA ") for gauge in snapshot.gpus if gauge.gpu.name)
+    known = (one.gpu for one in snapshot.gpus if one.gpu.name not in ("", f"GPU {one.gpu.index}"))
+    names = Counter(gpu.name.removeprefix("NVIDIA ") for gpu in known)
     told = listed(f"{count} × {cut(name, 40)}" for name, count in names.items())
     return say("GPUs: {cards}", cards=told) if told else say("GPUs")
 
@@ -331,26 +326,24 @@ def counted_rows(machine: Machine, width: int) -> list[Row]:
 
 
 def timeline_rows(snapshot: GaugeSnapshot, width: int, height: int, plain_ascii: bool = False) -> list[Row]:
-    """The fullest card, and the host where there is room, over the readings so far, in at most `height` lines; [] where
-    that is too little room, or where nothing was read twice."""
-    of_card = max(
-        (one for one in snapshot.gpus if one.gpu.total_bytes and one.peak_bytes),
-        key=lambda one: ratio(one.peak_bytes, one.gpu.total_bytes) or 0.0,
-        default=None,
-    )
+    """The fullest card, and where there is room the host and the other cards, over the readings so far, in at most
+    `height` lines; [] where that is too little room, or where nothing was read twice."""
+    read = [one for one in snapshot.gpus if one.gpu.total_bytes and one.peak_bytes]
+    read.sort(key=lambda one: -(ratio(one.peak_bytes, one.gpu.total_bytes) or 0.0))
     curves: list[tuple[str, tuple[int | None, ...], int | None]] = []
-    if of_card is not None:
-        name = say("GPU {index}, the fullest", index=of_card.gpu.index) if len(snapshot.gpus) > 1 else say("GPU")
-        curves.append((name, of_card.history, of_card.gpu.total_bytes))
+    for at, one in enumerate(read):
+        name = say("GPU {index}", index=one.gpu.index) if at else say("GPU {index}, the fullest", index=one.gpu.index)
+        curves.append((name if len(read) > 1 else say("GPU"), one.history, one.gpu.total_bytes))
     used, ceiling = host_use(snapshot.host)
-    curves.append((say("Host"), snapshot.host_history, ceiling if used is not None else None))
+    curves.insert(1, (say("Host"), snapshot.host_history, ceiling if used is not None else None))
     known = [(name, values, total) for name, values, total in curves if total and len(values) > 1]
     known = known[: height // (_LEAST_PLOT + 1)]
     out: list[Row] = []
     for name, values, total in known:
         lines = min(_MOST_PLOT, height // len(known) - 1)
         shown = values[-(width - AXIS) :]
-        told = say("{what}: the last {seconds} readings, GiB", what=name, seconds=len(shown))
+        most = show_bytes(max((value for value in shown if value is not None), default=None))
+        told = say("{what}: the last {seconds} readings, GiB; most {most}", what=name, seconds=len(shown), most=most)
         now = next((value for value in reversed(shown) if value is not None), None)
         out += plot(told, shown, total, total or 1, (lines, width), plain_ascii, fullness(ratio(now, total)))
     return out

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -15,7 +17,7 @@ from advisor.hostile import cells
 from advisor.language import Sayings, clauses, mark, say
 from advisor.line_breaks import cut
 from advisor.machine.inventory import Machine
-from advisor.tui.facts import gpu_words
+from advisor.tui.facts import doubts_of_sums, gpu_words
 from advisor.tui.field_view import FieldView, text_field
 from advisor.tui.gauges_view import SHM
 from advisor.tui.machine_view import SOURCE_WORDS, nodes_of, source_of_field
@@ -48,6 +50,7 @@ TITLES: Sayings[GivenName] = Sayings(
     }
 )
 _EMPTY = mark("empty: it counts again what is measured, read or assumed")
+COMPLETED: frozenset[GivenName] = frozenset({"gpus", "framework", "model", "script", "logs"})
 LABEL = 20
 
 
@@ -67,7 +70,7 @@ def fact_of(state: State, name: GivenName) -> tuple[str, str]:
     if name == "framework":
         return say("unknown") if run.framework == "unknown" else run.title or run.framework, run.recognised_by
     if name == "version":
-        return run.era or unknown, say("assumed: nothing tells it") if run.era_assumed else ""
+        return run.era or unknown, say("assumed") if run.era and run.era_guessed else ""
     if name == "libraries":
         return _libraries(state) or unknown, you if given else ""
     if name == "was":
@@ -111,6 +114,23 @@ def _libraries(state: State) -> str:
     )
 
 
+def known_words(state: State, name: GivenName) -> Sequence[str]:
+    """What may be written there: cards, frameworks and models that are known, files beside the script and the logs."""
+    knowledge, asked = state.knowledge, state.asked
+    if name == "gpus":
+        return [
+            f"{front}{one.name}" for front in ("", *(f"{count}x" for count in range(1, 17))) for one in knowledge.gpus
+        ]
+    if name == "framework":
+        return [one.framework for one in knowledge.frameworks]
+    if name == "model":
+        return [one.name for one in knowledge.models]
+    folders = {one.parent for one in (asked.script, *asked.logs) if one is not None} if name in COMPLETED else ()
+    with suppress(OSError):
+        return sorted(str(one) for folder in folders for one in folder.iterdir() if str(one).isprintable())
+    return ()
+
+
 def given_rows(state: State, width: int, written: GivenName | None = None) -> list[Row]:
     """Every fact on a line; the cursor stands on them. `written`: the one that is being written says how."""
     out = [heading(say("What the sums count with"), say("where from"), width)]
@@ -121,6 +141,7 @@ def given_rows(state: State, width: int, written: GivenName | None = None) -> li
         out.append(Row(spread(line(span(pad(TITLES[name], LABEL), "title"), span(value)), right, width - 2), name))
         if name == written:
             like = say("like {form}", form=FORMS[name])
+            like = clauses([like, *([say("tab completes")] if name in COMPLETED else [])])
             told = clauses([like, *([say(READ_AS[name])] if name in READ_AS else []), say(_EMPTY)])
             out += paragraph(told, width - 2, 2, "mark", name)
     return out
@@ -130,7 +151,8 @@ def after_said(before: State, after: State, name: GivenName) -> str:
     """Like "nodes: 2 now; …": what counts now, and what follows from it."""
     now = say("{title}: {value} now", title=TITLES[name], value=fact_of(after, name)[0])
     fits = [fit_words(after.plan).text] if before.plan.fits != after.plan.fits else []
-    return clauses([now, *fits, after_answer(before, after)])
+    against = [one.rstrip(".。") for one in doubts_of_sums(after) if one not in doubts_of_sums(before)]
+    return clauses([now, *fits, *(against or [after_answer(before, after)])])
 
 
 def rests_rows(state: State, width: int) -> list[Row]:
@@ -193,6 +215,7 @@ class GivenView(FieldView):
     def action_change(self) -> None:
         name = self.marked
         hint = say("like {form}", form=FORMS[name])
+        self.query_one(Input).suggester = SuggestFromList(known_words(self.state, name), case_sensitive=False)
         self.open_field(self._written.get(name, text_of(self.state.asked, name)), hint)
 
     @on(Input.Submitted)

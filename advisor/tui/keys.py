@@ -25,6 +25,8 @@ _NAMES = {
     "colon": ":",
     "slash": "/",
     "equals_sign": "=",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
 }
 _SIDES = {"-1": "_before", "1": "_after"}
 
@@ -90,7 +92,7 @@ def _spelled(keys: str) -> str:
 
 
 def key_line(first: list[Hint], last: list[Hint], width: int) -> TonedLine:
-    """As many of `first` as fit. Of `last`, the final two (help, quit) are always there."""
+    """As many of `first` as fit. Of `last`, the final three (all commands, help, quit) are always there."""
     return _joined(_fitting(first, last, width))
 
 
@@ -106,7 +108,7 @@ def hint_at(column: int, first: list[Hint], last: list[Hint], width: int) -> Hin
 
 
 def _fitting(first: list[Hint], last: list[Hint], width: int) -> list[Hint]:
-    shown, tail = [hint for hint in (*first, *last[:-2]) if hint.shown], last[-2:]
+    shown, tail = [hint for hint in (*first, *last[:-3]) if hint.shown], last[-3:]
     room = width - width_of(_joined(tail)) - GAP
     while shown and width_of(_joined(shown)) > room:
         shown.pop()

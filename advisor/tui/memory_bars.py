@@ -27,7 +27,7 @@ NUMBER = 4
 """Columns of a number of gigabytes, so that the verdicts of all bars stand below each other."""
 GAP = "  "
 FREE, LIMIT = "·", "|"
-BLOCK, HATCH, UNEXPLAINED = "█", "░", OWNERS["unexplained"].letter
+BLOCK, SHADED, HATCH, UNEXPLAINED = "█", "▓", "░", OWNERS["unexplained"].letter
 PLACE_WORDS: Sayings[Place] = Sayings({"gpu": "GPU", "host": "host"})
 
 
@@ -54,16 +54,25 @@ def stacked(of: PhaseSum | None, capacity: int | None, scale: int, width: int) -
 
 
 def coloured(drawn: str, of: PhaseSum | None) -> TonedLine:
-    """A bar in blocks, each begun by its owner's letter, in the colour of the owner's kind.
+    """A bar in blocks, each begun by its owner's letter, in the colour of the owner's kind, with name and size where
+    they fit; of two neighbours of one kind the second is shaded.
 
     What nothing explains is hatched, and never in the colour of what is good.
     """
-    tones = {OWNERS[cell.owner].letter: tone_of(cell.owner) for cell in (of.cells if of is not None else ())}
-    out = []
+    held = {OWNERS[cell.owner].letter: cell for cell in (of.cells if of is not None else ())}
+    out: list[Toned] = []
+    fill = BLOCK
     for letter, columns in groupby(drawn):
-        count, fill = len(list(columns)), HATCH if letter == UNEXPLAINED else BLOCK
-        text = letter + fill * (count - 1) if letter in tones else letter * count
-        out.append(Toned(text, tones.get(letter, "dim" if letter == FREE else "strong")))
+        count, cell = len(list(columns)), held.get(letter)
+        if cell is None:
+            out.append(Toned(letter * count, "dim" if letter == FREE else "strong"))
+            continue
+        tone = tone_of(cell.owner)
+        fill = SHADED if fill == BLOCK and out and out[-1].tone == tone else BLOCK
+        name = f" {TITLES[cell.owner]} {gib(of.of(cell.owner) if of is not None else None)} "
+        name = name if cells(name) + 2 <= count else ""
+        shade = HATCH if letter == UNEXPLAINED else fill
+        out.append(Toned(letter + name + shade * (count - 1 - cells(name)), tone))
     return tuple(out)
 
 
@@ -113,7 +122,8 @@ def _judged(of: PhaseSum, capacity: int | None, plan: Plan) -> list[Toned]:
 
 
 def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
-    """Before and after of one phase on one place: two lines, or none where the ledger does not know it."""
+    """Before and after of one phase on one place: two lines, one where both are alike, none where the ledger does not
+    know it."""
     before = plan.before.phase(place, phase) if plan.before else None
     after = plan.after.phase(place, phase) if plan.after else None
     if before is None and after is None:
@@ -121,11 +131,14 @@ def pair(plan: Plan, place: Place, phase: Phase, width: int) -> list[Row]:
     rooms = [_capacity(ledger, place) for ledger in (plan.before or plan.after, plan.after or plan.before)]
     scale = scale_of(before, after, max((room for room in rooms if room is not None), default=None))
     bar = max(8, width - 11 - 25)  # label before, figures behind
-    out = []
+    out: list[Row] = []
     rows = ((PLACE_WORDS[place], say("now"), before), ("", say("after"), after))
     for (name, word, of), capacity in zip(rows, rooms, strict=True):
-        label = Toned(pad(name, 5) + pad(word, 6))
-        out.append(Row(line(label, *coloured(stacked(of, capacity, scale, bar), of), *figures(of, capacity, plan))))
+        drawn = (*coloured(stacked(of, capacity, scale, bar), of), *figures(of, capacity, plan))
+        if out and out[0].line[1:] == drawn:
+            word = say("both") if plan.selected() else say("now")
+            return [Row((Toned(pad(PLACE_WORDS[place], 5) + pad(word, 6)), *drawn))]
+        out.append(Row((Toned(pad(name, 5) + pad(word, 6)), *drawn)))
     return out
 
 

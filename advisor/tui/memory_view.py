@@ -51,14 +51,7 @@ def _phase(plan: Plan, place: Place, phase: Phase, died_in: Phase, width: int) -
     key = f"{place} {phase}"
     died = span(f"   {say('the run died here')}", "bad") if phase == died_in else Toned("")
     title = Row(line(span(PHASE_TITLES[phase], "title"), died), key)
-    now, after = bars
-    same = words_of(now) == words_of(after)
-    return [title, Row(now.line, key), *([] if same else [Row(after.line, key)])]
-
-
-def words_of(row: Row) -> str:
-    """A bar's row without its label: alike before and after, it is shown once."""
-    return "".join(part.text for part in row.line[1:])
+    return [title, *(Row(bar.line, key) for bar in bars)]
 
 
 class MemoryView(FindingScreen, Overlay):

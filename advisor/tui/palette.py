@@ -115,9 +115,7 @@ class Palette(Overlay):
     NEEDS_STATE = False
     TITLE_WORDS = mark("All commands")
     CLICKED_AGAIN = "run"
-    OPENED_BY = Binding(
-        "colon,ctrl+p", "palette", "all commands", key_display=":", tooltip="find a command by its name"
-    )
+    OPENED_BY = Binding("colon,ctrl+p", "palette", "more", key_display=":", tooltip="find a command by its name")
     RANK = 70
     TYPES = True
     AUTO_FOCUS = "#find"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, mark, say, say_count
@@ -13,7 +13,7 @@ from advisor.memory.cells import Place
 from advisor.plan.own_number import SMALL
 from advisor.plan.patch import WRITABLE
 from advisor.plan.plan import Change, Plan, PlanStep
-from advisor.tui.facts import short_name
+from advisor.tui.facts import doubts_of_sums, short_name
 from advisor.tui.memory_bars import (
     PLACE_WORDS,
     doubt_rows,
@@ -34,6 +34,7 @@ from advisor.tui.ui_text import (
     TonedLine,
     crop,
     cut_key,
+    heading,
     line,
     pad,
     pad_left,
@@ -58,6 +59,18 @@ NARROW = 28
 """Columns a name needs; with fewer, the numbers go on a line of their own."""
 FLAT, TALL, LINES_A_PHASE = 20, 30, 6
 """Terminal lines below which only the memory that ran out is drawn; from which more phases are, and what each takes."""
+BARS = 7
+"""Lines that the bars take of a terminal below TALL."""
+Group = Literal["chosen", "other", "changed", "hands"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+GROUP_TITLES: Sayings[Group] = Sayings(
+    {
+        "chosen": "Proposed",
+        "other": "Instead, or besides",
+        "changed": "Changes training results",
+        "hands": "By hand: no file of this launch carries it",
+    }
+)
 RESULT_WORDS: Sayings[Results] = Sayings({"unchanged": "same", "changed": "CHANGES"})
 
 
@@ -103,14 +116,22 @@ def takes_number(step: PlanStep) -> bool:
     return bool(step.number) and step.kind in WRITABLE and not step.id.startswith("as-in-")
 
 
-def column_titles(width: int) -> Row:
-    """The head of the table of steps."""
+def group_of(step: PlanStep) -> Group:
+    """Under which title a step stands."""
+    if step.selected:
+        return "chosen"
+    if step.kind not in WRITABLE or step.no_place:
+        return "hands"
+    return "changed" if step.results == "changed" else "other"
+
+
+def column_titles(title: str, width: int) -> Row:
+    """The head of the table of steps, with the title of the first of them."""
     room = _name_width(width - POINTER)
     if room < NARROW:
-        return Row(line(span("      " + say("change; results, memory, basis"), "title")))
-    columns = f"{pad(say('change'), room)} {pad(say('results'), _RESULTS)} {pad_left(say('memory'), _SAVES)}"
-    head = f"      {columns}  {say('basis')}"
-    return Row(line(span(head, "title")))
+        return Row(line(span(say("{title}: results, memory, basis", title=title), "title")))
+    columns = f"{pad(title, room + 6)} {pad(say('results'), _RESULTS)} {pad_left(say('memory'), _SAVES)}"
+    return Row(line(span(f"{columns}  {say('basis')}", "title")))
 
 
 def _name_width(width: int) -> int:
@@ -126,10 +147,12 @@ def plan_rows(
     brief: bool = False,
     field: NumberField | None = None,
     because: str = "",
+    groups: Mapping[str, Group] | None = None,
 ) -> list[Row]:
     """The steps, two lines or more each; the cursor stands on steps. `marked`: the one that says why, too.
 
     `brief`: it says only why it is off, which `because` has. `field`: the number that is being written.
+    `groups`: step → its title, where that is not to follow what is switched.
     """
     plan, doubts = state.plan, doubt_rows(state.run, width, brief=True)
     if not plan.steps:
@@ -138,9 +161,14 @@ def plan_rows(
             *paragraph(say("There is nothing to propose for this cause."), width, tone="strong"),
             *_why_nothing(state, width),
         ]
-    out = [*doubts, column_titles(width)]
-    group = ""
-    for step in plan.steps:
+    titled = {step.id: (groups or {}).get(step.id) or group_of(step) for step in plan.steps}
+    out, title, group = doubts, "", ""
+    for step in sorted(plan.steps, key=lambda one: GROUPS.index(titled[one.id])):
+        if title != titled[step.id]:
+            told = GROUP_TITLES[titled[step.id]]
+            told = told if title or titled[step.id] != "other" else say("What may help")  # nothing is proposed
+            out.append(heading(told) if title else column_titles(told, width))
+            title = titled[step.id]
         if step.group and step.group == group:
             out.append(Row(line(span("    " + say("or instead of it:"), "dim"))))
         group = step.group
@@ -300,16 +328,18 @@ def bar_rows(state: State, phase: Phase | None, width: int, height: int, decides
         out = phase_rows(plan, phase, width)
     head, fit = out[0].line, line(fit_words(plan))
     whole = width_of(head) + width_of(fit) + 3 <= width
-    out[0] = Row((*head, Toned("   "), *fit) if whole else (*fit, Toned("   "), *head))  # the verdict is not cut
+    out[:1] = [Row((*head, Toned("   "), *fit))] if whole else [Row(fit), Row(head)]
     others = _more_phases(plan, phase, (height - TALL) // LINES_A_PHASE)
     found = fullest_after(plan, phase)
     for other in others:
         title, *bars = phase_rows(plan, other, width)
         mark = span("   " + say("the fullest after") if found and found[0] == other else "", "dim")
         out += [BLANK, Row((*title.line, mark)), *bars]
-    tightest = () if others else tightest_words(plan, phase)
-    letters = legend(plan, [phase, *others], width)[: 0 if height < FLAT else 2 - bool(tightest)]
-    return [*out, *(rows(tightest) if tightest else ()), *letters]  # the help has all letters
+    for doubt in doubts_of_sums(state)[:1]:
+        out += rows(line(span("m", "mark"), "  ", span(cut(doubt, width - 3), "warn")))
+    out += rows(tightest) if not others and (tightest := tightest_words(plan, phase)) else []
+    letters = legend(plan, [phase, *others], width) if height >= FLAT else []
+    return [*out, *letters[: BARS - len(out) if height < TALL else None]]  # the help has all letters
 
 
 def _more_phases(plan: Plan, shown: Phase, most: int) -> list[Phase]:

@@ -15,10 +15,11 @@ from advisor.plan.plan import Plan, PlanStep
 from advisor.report.phrases import change_line
 from advisor.tui.driver import expected_trouble
 from advisor.tui.explain import ArithmeticView, CaseView, Explanation, case_of_step, step_rows
+from advisor.tui.field_view import FIND, FindingScreen
 from advisor.tui.memory_bars import first_phase, fullest_after, phases_of
 from advisor.tui.page import Lines, Page
-from advisor.tui.plan_rows import BOX, NumberField, bar_rows, off_because, plan_rows, takes_number
-from advisor.tui.screen import StageScreen
+from advisor.tui.plan_rows import BOX, Group, NumberField, bar_rows, group_of, off_because, plan_rows, takes_number
+from advisor.tui.screen import BaseScreen, StageScreen
 from advisor.tui.sets_view import SetsView
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import Row
@@ -29,15 +30,13 @@ if TYPE_CHECKING:
     from advisor.state import State
 
 
-class PlanScreen(StageScreen):
+class PlanScreen(FindingScreen, StageScreen):
     """Plan: space switches a step, the bars follow."""
 
     STAGE = "plan"
     TITLE_WORDS = mark("The plan")
     STACKED = True
-    REFUSED: ClassVar[Mapping[str, str]] = {
-        "go_on": mark("no change is on, so there is nothing to write; space switches one on")
-    }
+    REFUSED: ClassVar[Mapping[str, str]] = {"go_on": mark("no change is on, so there is nothing to write")}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "switch", "toggle", tooltip="switch the marked step on or off"),
         Binding("enter", "go_on", "diff", tooltip="see the exact change to the script"),
@@ -50,6 +49,7 @@ class PlanScreen(StageScreen):
         Binding("a", "arithmetic", "arithmetic", tooltip="how each number of the bars was computed"),
         Binding("c", "copy", "copy", show=False, tooltip="copy the marked change"),
         Binding("d", "case", "case", tooltip="the documented case behind the marked step"),
+        FIND,
         Binding("f", "fullest", "fullest", show=False, tooltip="bars of the phase that is fullest after; again: back"),
         Binding("escape", "back", "back", tooltip="the last question"),
     ]
@@ -58,6 +58,7 @@ class PlanScreen(StageScreen):
         super().__init__(ui)
         self._phase: Phase | None = None
         self._field: NumberField | None = None
+        self._groups: dict[str, Group] = {}
         self._if_on: tuple[State, dict[str, Plan]] | None = None
 
     @property
@@ -67,7 +68,7 @@ class PlanScreen(StageScreen):
 
     @property
     def typing(self) -> bool:
-        return self._field is not None
+        return self._field is not None or super().typing
 
     @property
     def phase(self) -> Phase | None:
@@ -87,15 +88,20 @@ class PlanScreen(StageScreen):
 
     def panes(self) -> Iterable[Widget]:
         yield self.page(self.main_rows, "main", self.ui.cursors.get("plan"))
-        yield self.page(self.third_rows, "third")
-        yield self.page(self.bar_rows, "second")
+        yield BaseScreen.page(self, self.third_rows, "third")
+        yield BaseScreen.page(self, self.bar_rows, "second")
+        yield self.finder()
 
     def main_rows(self, width: int) -> list[Row]:
         step = self.chosen
         because = off_because(step, self.state.plan, self._by_user(step), lambda: self._plan_with(step)) if step else ""
         marked = step.id if step else None
-        beside = self.columns == 3  # the step stands there in full
-        return plan_rows(self.state, self.phase, width, marked, brief=beside, field=self._field, because=because)
+        brief = self.columns == 3  # the step stands beside it in full
+        groups = {one.id: group_of(one) for one in self.ui.known.plan.steps}
+        if groups.keys() != self._groups.keys():  # what is switched stays where it stands
+            self._groups = groups
+        return plan_rows(self.state, self.phase, width, marked, brief=brief, field=self._field, because=because,
+                         groups=self._groups)  # fmt: skip
 
     def _by_user(self, step: PlanStep) -> bool:
         return self.ui.switched.get(step.id) is False
@@ -111,7 +117,8 @@ class PlanScreen(StageScreen):
         return known[step.id]
 
     def bar_rows(self, width: int) -> list[Row]:
-        return bar_rows(self.state, self.phase, width, self.app.size.height, self._decides if self.typing else None)
+        decides = self._decides if self._field is not None else None
+        return bar_rows(self.state, self.phase, width, self.app.size.height, decides)
 
     @property
     def _decides(self) -> Place | None:
@@ -133,11 +140,11 @@ class PlanScreen(StageScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Nothing to toggle or explain in an empty plan, nothing to write with none on, no sums without a ledger."""
-        if self.typing:
+        if self._field is not None:
             return action in ("go_on", "phase", "back")
-        if action == "go_on":
-            return bool(self.state.plan.selected())
-        if action in ("switch", "explain", "copy", "sets"):
+        if self.typing:
+            return action == "back"
+        if action in ("go_on", "switch", "explain", "copy", "sets", "find"):
             return bool(self.state.plan.steps)
         if action == "number":
             return self.chosen is not None and takes_number(self.chosen)
@@ -161,8 +168,9 @@ class PlanScreen(StageScreen):
             self.query_one("#keys", Lines).reload()  # not every step has a number
 
     def words(self) -> dict[str, str]:
-        if not self.typing:
-            return {}
+        if self._field is None:
+            switch = {} if self.state.plan.selected() else {"go_on": say("switch it on")}
+            return {**switch, **super().words()}
         return {"go_on": say("keep it"), "phase(-1)": say("other number"), "back": say("leave it as it was")}
 
     # --- a number of one's own ---------------------------------------------------------------------------------------
@@ -231,7 +239,9 @@ class PlanScreen(StageScreen):
 
     def action_go_on(self) -> None:
         field = self._field
-        if field is None:
+        if field is None and not self.state.plan.selected():
+            self.action_switch()
+        elif field is None:
             super().action_go_on()
         elif not field.refused:
             if not (field.untouched and field.step.selected):

@@ -273,7 +273,7 @@ class AnswersView(Overlay):
     """All answers; the plan rests on them."""
 
     OPENED_BY = Binding("r", "answers", "answers", show=False, tooltip="every question, its answer and who gave it")
-    RANK = 15
+    RANK = 16
     TITLE_WORDS = mark("The answers")
     NEEDS_RUN = True
     WIDEST = READABLE

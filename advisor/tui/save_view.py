@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import time
@@ -90,8 +91,16 @@ def before_start(saved: Saved, state: State, left: Sequence[str], width: int) ->
         return []
     if left:
         told.append(say("end what the dead run left on the cards: kill {pids}", pids=" ".join(left)))
+    written = [change for step in state.plan.selected() for change in step.changes if change.since]
+    package = next((one.package for one in state.knowledge.frameworks if one.framework == state.run.framework), "")
+    for change in written if package and saved.path != saved.report else ():
+        names = {"key": change.key, "since": change.since, "package": package}
+        told.append(say("which version runs is not known, and {key} exists {since}: pip show {package}", **names))
     if nodes > 1 and saved.path != saved.report:
         told.append(say("each of the {count} nodes must see the new file: on a shared folder, or copied", count=nodes))
+    if state.asked.script is not None and saved.path != saved.report:
+        files = " ".join(shlex.quote(str(one)) for one in (state.asked.script, saved.launch or saved.path))
+        told.append(say("to see once more what changed: {command}", command=f"diff {files}"))
     if saved.next_command and not saved.next_command.startswith("sbatch"):
         told.append(
             say("to know more if it dies again: {command}", command=f"rl-oom-advisor watch -- {saved.next_command}")

@@ -55,6 +55,8 @@ SCREENS: dict[str, type[BaseScreen]] = {}
 
 OWN_KEYS: dict[int, Binding] = {
     60: Binding("v", "plain", "plain view", tooltip="this screen as plain text in the terminal's own scrollback"),
+    57: Binding("left_square_bracket", "neighbour(-1)", "stage before", show=False, tooltip="the stage before"),
+    58: Binding("right_square_bracket", "neighbour(1)", "stage after", show=False, tooltip="the stage after"),
     90: Binding("q", "leave_by_letter", "quit", tooltip="quit; nothing is written unless you saved", id="quit"),
     99: Binding("ctrl+z", "suspend_process", "to the shell", show=False, tooltip="stop the app; fg brings it back"),
 }

@@ -66,6 +66,13 @@ class StagesApp(OpeningApp):
         if stage != "questions" or self.ui.known.diagnosis.path:
             self._in_turn(lambda: self._show(stage))
 
+    def action_neighbour(self, by: int) -> None:
+        """To the stage before or after this one that has something to show."""
+        known = [stage for stage in STAGES if stage != "questions" or self.ui.known.diagnosis.path]
+        at = known.index(self.ui.stage) + by
+        if 0 <= at < len(known):
+            self.action_stage(known[at])
+
     def action_step(self, step_id: str) -> None:
         """To a step of the plan, from wherever we are."""
         self.ui.cursors["plan"] = step_id
@@ -239,7 +246,8 @@ class StagesApp(OpeningApp):
         ui = self.ui
         if ui.keeper is not None and ui.state is not None:
             self._moves += 1
-            keep = partial(ui.keeper, ui.state, dict(ui.switched), ui.stage, ui.question, dict(ui.sets))
+            copies = {"switched": dict(ui.switched), "sets": dict(ui.sets), "cursors": dict(ui.cursors)}
+            keep = partial(ui.keeper, ui.state, replace(ui, **copies))
             self._kept(self._moves, keep)
 
     # described, since Textual would print all arguments: 5 MB of a State, 60 ms at every key

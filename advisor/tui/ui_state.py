@@ -44,8 +44,8 @@ class Offers(Struct, frozen=True):
     """Gives the fix that was written for a run and of which nobody has said whether it helped."""
 
 
-SessionKeeper = Callable[["State", Mapping[str, bool], str, int, Mapping[str, "ChosenSet"]], bool]
-"""Keeps the session: state, steps switched by hand, stage, question, named sets; returns whether it is one to be kept.
+SessionKeeper = Callable[["State", "UiState"], bool]
+"""Keeps the session: the state, and where the user is and what they switched; returns whether it is one to be kept.
 
 Raises OSError.
 """

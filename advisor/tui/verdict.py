@@ -107,11 +107,12 @@ def script_rows(state: State, width: int, most: int = 3) -> list[Row]:
             missing = mark("Not known before it is known what ran out.") if unclear else _NO_SETTING
         return [*out, *paragraph(say(missing), width, 2, "dim")]
     unresolved = say("unresolved")
-    value_width = min(12, max(cells(setting.text if setting.resolved else unresolved) for setting in found))
+    values = [setting.text if setting.resolved else unresolved for setting in found]
     place_width = min(26, max(cells(where(setting)) for setting in found))
-    key_width = max(12, min(width - value_width - place_width - 6, max(cells(s.key) for s in found)))
-    for setting in found:
-        value = setting.text if setting.resolved else unresolved
+    longest = max(cells(setting.key) for setting in found)
+    value_width = min(max(map(cells, values)), max(12, width - place_width - longest - 6))
+    key_width = max(12, min(width - value_width - place_width - 6, longest))
+    for setting, value in zip(found, values, strict=True):
         out += rows(
             line(
                 f"  {pad(cut_key(setting.key, key_width), key_width)}  {pad(value, value_width)}  ",
@@ -126,7 +127,8 @@ def box_rows(state: State, width: int) -> list[Row]:
     asked = state.run.topology.asked
     here = state.machine.sources.get("gpus") == "measured"
     facts = [gpu_words(state.machine, asked), host_words(state.machine), *library_words(state.machine, state.run)]
-    return [heading(say(BOX) if here else say("What the run had")), *flow(facts, width, 2, gap=" · ")]
+    unread = [row for one in state.machine.problems if "--gpus" in one for row in paragraph(one, width, 2, "warn")]
+    return [heading(say(BOX) if here else say("What the run had")), *flow(facts, width, 2, gap=" · "), *unread]
 
 
 def cause_rows(state: State, width: int) -> list[Row]:

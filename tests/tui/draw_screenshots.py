@@ -139,6 +139,12 @@ async def draw_every(folder: Path) -> None:
 
 
 async def _drawn(path: Path, screen: type[BaseScreen], keys: list[str], gauges: MadeGauges | None = None) -> Path:
+    kept = patch("advisor.session_store.state_folder", lambda *_: Path("~/.local/state/rl-oom-advisor"))
+    with kept:
+        return await _shown(path, screen, keys, gauges)
+
+
+async def _shown(path: Path, screen: type[BaseScreen], keys: list[str], gauges: MadeGauges | None) -> Path:
     async with opened(driver=demo(), size=SIZE, gauges=gauges) as pilot:
         while not isinstance(pilot.app.screen, screen):
             await press(pilot, "enter")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -33,10 +32,11 @@ def test_it_says_what_it_reads():
     assert any("train.log" in sentence for sentence in told)
 
 
-def test_a_preview_writes_nothing_and_goes_where_the_user_is(driver, state, tmp_path, monkeypatch):
+def test_a_preview_writes_nothing_and_the_demo_goes_into_the_users_state(driver, state, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     preview = driver.preview(state)
-    assert preview.destination == Path("run.fits.sh")
+    assert preview.destination == tmp_path / "state" / "rl-oom-advisor" / "demo" / "run.fits.sh"
     assert "+    worker.actor.offload.offload_optimizer=false" in preview.diff
     assert preview.proof
     assert list(tmp_path.iterdir()) == []
@@ -53,6 +53,12 @@ def test_saving_writes_script_and_report_and_names_the_next_command(driver, stat
     assert "## What changes" in saved.report.read_text()
     with pytest.raises(FileExistsError):
         driver.save(state, tmp_path / "run.fits.sh", False)
+
+
+def test_a_second_demo_takes_the_place_of_the_first(driver, state, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    destination = driver.preview(state).destination
+    assert [driver.save(state, destination, False).path for _ in range(2)] == [destination] * 2
 
 
 def test_toggling_and_answering_give_new_states(driver, state):

@@ -9,7 +9,6 @@ from advisor.tui.breadcrumb import breadcrumb
 from advisor.tui.facts import gpu_words
 from advisor.tui.gauges_view import counted_rows
 from advisor.tui.machine_view import MachineScreen, knob_rows
-from advisor.tui.plan_view import PlanScreen
 from advisor.tui.proof import headline, proof_rows
 from advisor.tui.terminal import draws_signs
 from advisor.tui.ui_state import Offers
@@ -117,17 +116,6 @@ def test_a_verdict_that_is_open_says_its_first_sentence_once() -> None:
         no_log().crash, lines_read=3, verdict="unclear", unclear_because="Somebody sent SIGKILL. So do operators."
     )
     assert headline(open_end).endswith("Somebody sent SIGKILL.")
-
-
-async def test_enter_on_a_plan_with_nothing_on_says_what_to_do() -> None:
-    state = host_crash()
-    off = plan_of(tuple(replace(one, selected=False) for one in state.plan.steps))
-    async with opened(state.with_plan(off)) as pilot:
-        await press(pilot, "enter")
-        assert "enter diff" not in screen_text(pilot.app)
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, PlanScreen)
-        assert "no change is on" in screen_text(pilot.app)
 
 
 def test_what_a_logger_printed_before_gives_way_where_there_is_no_room() -> None:

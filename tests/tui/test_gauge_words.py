@@ -7,7 +7,7 @@ import pytest
 from advisor.machine.inventory import Gpu, GpuProcess, Host
 from advisor.machine.live import GaugeSnapshot, GpuGauge
 from advisor.machine.processes import UNKNOWN_PROCESS
-from advisor.tui.gauge_strip import HEIGHTS, strip
+from advisor.tui.gauge_strip import strip
 from advisor.tui.gauges_view import Expected, gauge_rows, left_behind, load_words, timeline_rows
 from advisor.tui.ui_text import plain, texts
 from tests.replacing import replace
@@ -33,7 +33,7 @@ def process(pid: int, began: float, command: str = "python3 train.py", size: int
 def test_power_stands_beside_its_cap_and_the_peak_in_the_bar() -> None:
     text = shown(card())
     assert "318/400W" in text
-    assert "|" in text.splitlines()[1]
+    assert "|" in text.splitlines()[2]
     assert load_words(Gpu(0, "x", G)).strip() == ""
 
 
@@ -125,7 +125,7 @@ def test_who_holds_a_card_is_said_by_kind_and_the_fullness_by_colour_and_number(
     text = texts(rows)
     assert "training 20.0 G  engine 8.0 G  other 2.0 G" in text
     assert "GPUs: 2 × A100" in text
-    tones = [part.tone for row in rows[1:3] for part in row.line if "▕" in part.text]
+    tones = [part.tone for row in rows[2:4] for part in row.line if "▕" in part.text]
     assert tones == ["bad", "good"]
     assert "95 %" in text
     assert "training" not in texts(gauge_rows(GaugeSnapshot(100.0, (full,), Host(total_bytes=G)), "", NOW, 78))
@@ -136,19 +136,19 @@ def test_the_predicted_peak_is_marked_on_cards_of_the_size_it_was_counted_for() 
     counted = Expected(20 * G, 40 * G, 60 * G, 95 * G, 100 * G)
     text = texts(gauge_rows(snap, "", NOW, 118, expected=counted)).splitlines()
     assert "P predicted" in text[0]
-    assert "P" in text[1].partition("▏ ")[0]
+    assert "P" in text[2].partition("▏ ")[0]
     ram = next(row for row in text if row.startswith("RAM"))
     assert ram.index("P") < ram.index("R", 3)
     assert "R: Ray kills here" in ram
     other = replace(counted, gpu_capacity=80 * G, host_capacity=500 * G)
     rows = texts(gauge_rows(snap, "", NOW, 118, expected=other)).splitlines()
-    assert "P" not in rows[1]
+    assert "P" not in rows[2]
     assert "Ray kills" not in "".join(rows)
 
 
 def test_the_time_line_grows_with_the_window() -> None:
     gauge = replace(card(), history=tuple(G * (1 + at % 38) for at in range(300)))
-    drawn = [sum(sign in HEIGHTS for sign in shown(gauge, width=width).splitlines()[1]) for width in (80, 120, 200)]
+    drawn = [sum(sign in "▁▂▃▄▅▆▇█" for sign in shown(gauge, width=width).splitlines()[2]) for width in (80, 120, 200)]
     assert drawn == sorted(set(drawn)), drawn
     assert drawn[-1] >= 60, drawn
 

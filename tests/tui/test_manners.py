@@ -22,6 +22,7 @@ from advisor.tui.keys import name_of
 from advisor.tui.question import QuestionScreen
 from advisor.tui.screen import HEIGHTS, WIDTHS, keys_of_every_screen, load_screens
 from advisor.tui.terminal import MOST, in_clipboard, takes_mouse, theme_of
+from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import TONES
 from advisor.tui.verdict import VerdictScreen
 from tests.loops import each
@@ -249,8 +250,8 @@ async def test_the_plain_view_has_what_is_scrolled_out_of_sight_too() -> None:
 async def test_every_step_is_kept_with_answers_switches_and_place() -> None:
     kept: list[tuple[str, int, dict[str, bool]]] = []
 
-    def keep(state: State, switched: dict[str, bool], stage: str, question: int, _: object) -> None:
-        kept.append((stage, question, dict(switched)))
+    def keep(state: State, ui: UiState) -> None:
+        kept.append((ui.stage, ui.question, dict(ui.switched)))
 
     async with opened(keeper=keep) as pilot:
         await press(pilot, "r", "enter", "4", "u", "enter", "space", "down", "space", "space")
@@ -271,11 +272,11 @@ async def test_where_nothing_can_be_kept_the_sitting_goes_on() -> None:
 async def test_keys_faster_than_the_disk_are_kept_one_after_the_other_and_the_newest_stays() -> None:
     writing, together, places = [0], [0], []
 
-    def keep(_: State, __: dict[str, bool], stage: str, question: int, ___: object) -> None:
+    def keep(_: State, ui: UiState) -> None:
         writing[0] += 1
         together[0] = max(together[0], writing[0])
         time.sleep(0.02)
-        places.append((stage, question))
+        places.append((ui.stage, ui.question))
         writing[0] -= 1
 
     async with opened(keeper=keep) as pilot:

@@ -57,7 +57,7 @@ async def test_what_was_taken_can_be_resumed_switch_by_switch() -> None:
     kept = []
     async with opened(keeper=lambda *all_of_it: kept.append(all_of_it)) as pilot:
         await press(pilot, "enter", "space", "down", "down", "space", "s", "n", *"mine", "enter", "end", "enter")
-    state, switched, *_ = kept[-1]
+    state, switched = kept[-1][0], kept[-1][1].switched
     assert switched == {"optimizer-offload-off": False, "ray-threshold": True}
     again = MadeDriver().open(lambda _: None)
     for step, on in switched.items():

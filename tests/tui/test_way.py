@@ -334,10 +334,16 @@ async def test_a_plan_without_steps_says_why_and_is_no_dead_end() -> None:
         assert isinstance(pilot.app.screen, VerdictScreen)
 
 
-async def test_the_plan_opens_at_its_first_step_whichever_is_on() -> None:
+async def test_what_is_on_stands_first_and_enter_on_a_plan_with_nothing_on_switches_the_marked_step_on() -> None:
     crash = host_crash()
     steps = tuple(replace(step, selected=number == 2) for number, step in enumerate(crash.plan.steps))
     async with opened(crash.with_plan(replace(crash.plan, steps=steps))) as pilot:
         await press(pilot, "enter")
-        assert "▸ [ ]" in screen_text(pilot.app)
-        assert "[x] RAY_memory_usage_threshold" in screen_text(pilot.app)
+        assert "▸ [x] RAY_memory_usage_threshold" in screen_text(pilot.app)
+    steps = tuple(replace(step, selected=False) for step in crash.plan.steps)
+    async with opened(crash.with_plan(replace(crash.plan, steps=steps))) as pilot:
+        await press(pilot, "enter", "enter")
+        assert "▸ [x]" in screen_text(pilot.app)
+        await press(pilot, "left_square_bracket", "right_square_bracket", "slash", *"rollout", "enter")
+        assert pilot.app.ui.stage == "plan"  # type: ignore[attr-defined]
+        assert "RAY_memory" not in screen_text(pilot.app)
