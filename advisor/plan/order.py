@@ -291,7 +291,8 @@ class Grounds(Struct, frozen=True):
         if fills or heavy or step.id in {*self.little, *self.doubted}:
             return Toll.RESULTS
         if step.results == "changed" and not self._mild(step):
-            number = self.lever(step) == "length" or (lowers(step) and stated(step))  # everybody sets a length
+            capped = self.lever(step) in ("length", "pictures")  # everybody sets these
+            number = capped or (lowers(step) and stated(step))
             return Toll.OF_ITS_OWN if number and not self.missing else Toll.RESULTS
         return Toll.VERSION if step.tier == "version" else Toll.OF_ITS_OWN if step.tier == "host_ram" else Toll.NOTHING
 
@@ -336,7 +337,8 @@ def grounds(
     seen = situation.facts.get("images")
     of_text = cause.id == LONG_ROW and not (seen is not None and seen.value is True)
     shown = [one.id for one in usual if one.relieves != "rows" or of_text or _endless(one, situation)]
-    near = {one.id for one in usual if not held or one.id in cause.leads or acts_on(one, held, cause, situation)}
+    anywhere = not (held and phase_told)
+    near = {one.id for one in usual if anywhere or one.id in cause.leads or acts_on(one, held, cause, situation)}
     shown = [name for name in shown if name in near and name not in little]
     own = {name: place for place, name in enumerate(cause.remedies)}
     kernel = {name for name in shown if remedies[name].lever == "kernel"}  # it computes the same in less room

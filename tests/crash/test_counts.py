@@ -98,7 +98,7 @@ def test_bars_of_the_data_set_are_no_steps_of_the_training() -> None:
 
 def test_a_bar_without_a_title_counts_inside_the_trainers_loop_alone() -> None:
     """tqdm ends its bar without a line break, so that the traceback is glued to it."""
-    bar = "  0%|          | 6/600 [00:22<35:01]\n  2%|▏         | 12/600 [00:44<35:01,  3.57s/it]"
+    bar = "  0%|          | 6/60 [00:22<35:01]\n  2%|▏         | 12/60 [00:44<35:01,  3.57s/it]"
     trace = (
         'Traceback (most recent call last):\n  File "/x/{file}", line 9, in train\n    return inner_training_loop(\n'
     )

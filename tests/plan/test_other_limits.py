@@ -77,10 +77,10 @@ def test_a_log_alone_says_that_the_log_told_the_framework(capsys: pytest.Capture
     assert framework["source"] == "log"
 
 
-def test_what_another_file_decides_is_told_beside_the_script(
+def test_what_another_file_decides_is_written_beside_the_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One file is written; the shared accelerate config is left to the user, by file, line and value."""
+    """Both files are written as copies, and the new script names the new config."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "zero2.yaml").write_text(
         "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\n"
@@ -102,10 +102,9 @@ def test_what_another_file_decides_is_told_beside_the_script(
     before = (tmp_path / "zero2.yaml").read_text()
     code, _, err = tell(words, capsys)
     assert code == 0, err
-    assert "zero2.yaml:4" in err
-    assert "to 3" in err
+    assert "zero_stage: 3" in (tmp_path / "zero2.fits.yaml").read_text()
+    assert "--config_file zero2.fits.yaml" in (tmp_path / "run.fits.sh").read_text()
     assert (tmp_path / "zero2.yaml").read_text() == before
-    assert "--per_device_train_batch_size 8" in (tmp_path / "run.fits.sh").read_text() or "4" in err
 
 
 @pytest.mark.parametrize("strategy", ["fsdp", "megatron"])
