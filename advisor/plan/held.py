@@ -19,7 +19,7 @@ def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
     counted = also_states and situation.now.built.natives.framework is not None  # a script of one's own may share them
     in_full = also_states and situation.cause == "states-too-big"  # nothing but the parameters led there
     names = ("weights.least_share", *(("states.least_share",) if counted else ()))
-    names += ("states.if_full_share",) if in_full else ()
+    names += ("states.if_full_share", "states.if_unshared_share") if in_full else ()
     known = (situation.facts.get(name) for name in names)
     return any(one is not None and isinstance(one.value, float) and one.value >= 1 for one in known)
 
