@@ -90,9 +90,15 @@ def phase_of(
     among, _ = open_phases(cause, trace, rules)  # a hint may choose among these phases, not overrule them
     hints = [] if among else [_by_frames(cause, trace, rules.frames), _by_driver(driver, rules)]
     hints.append(_by_largest(users, rules))
-    if last is not None and not (last[1] == "model_load" and any(_LOOP.search(one.function) for one in trace.frames)):
+    looped = any(_LOOP.search(one.function) for one in trace.frames)
+    if last is not None and not (last[1] == "model_load" and (looped or _pasted_on(cause, last[0]))):
         hints.append((last[1], mark_words(last)))
     return next((hint for hint in hints if (hint[0] in among if among else hint[0] != "unknown")), _UNKNOWN)
+
+
+def _pasted_on(cause: LogFind | None, mark: LogLine) -> bool:
+    """Whether a bar of loading stands at its end below a post's title: what was pasted of the run ends there."""
+    return cause is not None and mark.number > cause.number and _DONE in mark.printed
 
 
 def mark_words(last: ProgressLine) -> str:
