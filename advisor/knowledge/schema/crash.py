@@ -307,7 +307,7 @@ class Allocation(Strict, frozen=True, kw_only=True):
     """Where the questions end, unless an answer proves another cause; "": the questions decide."""
     leads: tuple[str, ...] = ()
     """Remedies that stand before all others, best first."""
-    sets: dict[str, bool] = {}
+    sets: dict[str, bool | int] = {}
     """Facts that the frame proves."""
     of_size: Literal["", "scores", "bucket"] = ""
     """What of a run has the size that was asked for, where no frame names it."""
