@@ -42,6 +42,8 @@ OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
 """Phases in which a batch goes through the model and leaves logits."""
 UNDECIDED = ("batch-or-states", "long-sequence", "gpu-growth")
 """Causes that leave open, or pass over, what the states hold."""
+_OF_OTHERS = ("card-shared", "leftover-processes")
+"""Causes beside which this run may be too large for an empty card, too."""
 MUCH_OF_CARD = 0.5
 """Part of a card that weights in one piece take from which on it is told (judgement)."""
 OTHER_MODELS = ("teacher", "reward", "critic")
@@ -261,7 +263,7 @@ def _states_there(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[
     """What the states take of a card at the least, where nothing decides between them and the pass; of a model whose
     size nobody knows, how large one may be."""
     run, adapters = known.run, facts.get("lora")
-    undecided = cause in UNDECIDED or "nothing_given" in facts
+    undecided = cause in (*UNDECIDED, *_OF_OTHERS) or "nothing_given" in facts
     if not undecided or (adapters is not None and adapters.value is True):
         return
     if (least := facts.get("states.least_share")) is not None:
