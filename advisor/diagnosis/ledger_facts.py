@@ -11,7 +11,7 @@ from advisor.crash.holders import is_empty
 from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.saved_modules import saved_facts
-from advisor.diagnosis.state_facts import flat_buffer, flat_facts
+from advisor.diagnosis.state_facts import flat_buffer
 from advisor.language import Sayings, clauses, say
 from advisor.memory.allocator import can_mean
 from advisor.memory.attribution import LEAST_LOGITS, beyond_weights, completes, part_of_flat, tried_bytes
@@ -232,7 +232,7 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> 
     if (best is None or best.of_weights) and (flat := flat_buffer(run, crash)):
         return flat
     if part := part_of_flat(run, crash):
-        return flat_facts(part)
+        return {"attribution": Fact("partition", "log", part, (0,))}
     if best is None:
         return _likely(attribution, run, crash, ran)
     because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)

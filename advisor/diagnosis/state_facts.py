@@ -307,11 +307,6 @@ def flat_buffer(run: Run, crash: Crash) -> dict[str, Fact]:
         return {}
     told = {"size": show_bytes(tried), "parameters": show_params(run.model.parameters), "bytes": width}
     because = say("{size} at once is all of the {parameters} parameters × {bytes} bytes, in one piece", **told)
-    return flat_facts(because)
-
-
-def flat_facts(because: str) -> dict[str, Fact]:
-    """What a flat buffer of weights is for the diagnosis."""
     return {"attribution": Fact("weights", "log", because, (0,)), "weights.flat": Fact(True, "log", because, (0,))}
 
 

@@ -203,7 +203,8 @@ def part_of_flat(run: Run, crash: Crash) -> str:
     created, in a clause; "" where it is not, or a pass failed."""
     ranks, passing = run.topology.actor_gpus, made(crash.failing) == "logits" or crash.phase in _NEAR
     width = flat_width(run, crash, ranks) if ranks > 1 and run.mechanics.trainer != "megatron" else 0
-    if run.model is None or not width or (passing and crash.phase not in ("optimizer_step", "model_load")):
+    whole = flat_width(run, crash, 1)
+    if run.model is None or not width or whole or (passing and crash.phase not in ("optimizer_step", "model_load")):
         return ""
     return say(
         "{size} at once is what one of {count} ranks has of {parameters} parameters × {bytes} bytes, in one piece, as "

@@ -196,24 +196,17 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     return "seen" if True in told or shown else "unseen"
 
 
-_OF_TRAINER = ("logits-too-big", "batch-too-big", "long-sequence", "states-too-big", "states-beyond-cards")
-"""Causes that lie on the trainer's cards."""
-
-
 def beside_engine(remedy: Remedy, situation: Situation) -> bool:
     """Whether the remedy can move anything where an engine starts or generates: where it has cards of its own the
-    trainer holds nothing there, nor it where the trainer's pass is what fills the card; at its start no pass of the
-    trainer has run, no moment was made but by DeepSpeed.
+    trainer holds nothing there; at its start no pass of the trainer has run, no moment was made but by DeepSpeed.
     """
+    of_trainer = remedy.relieves in ("pass", "states") and not (remedy.knob or "").startswith(OF_ROLLOUTS)
+    if situation.phase not in ("rollout_init", "rollout_generate") or not of_trainer:
+        return True
     run = situation.now.run
     apart = _true("engine.apart", situation) or (
         run.framework != "unknown" and has_engine(run) and not run.topology.colocated
     )
-    if remedy.relieves == "engine" and situation.phase == "unknown":
-        return not (apart and situation.cause in _OF_TRAINER)
-    of_trainer = remedy.relieves in ("pass", "states") and not (remedy.knob or "").startswith(OF_ROLLOUTS)
-    if situation.phase not in ("rollout_init", "rollout_generate") or not of_trainer:
-        return True
     if situation.phase == "rollout_generate":
         return not apart
     made = remedy.lever not in ("optimizer", "") or _true("by_deepspeed", situation)

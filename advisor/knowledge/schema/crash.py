@@ -309,7 +309,7 @@ class Allocation(Strict, frozen=True, kw_only=True):
     """Remedies that stand before all others, best first."""
     sets: dict[str, bool | int] = {}
     """Facts that the frame proves."""
-    of_size: Literal["", "scores", "bucket"] = ""
+    of_size: Literal["", "scores", "bucket", "partition"] = ""
     """What of a run has the size that was asked for, where no frame names it."""
     heads: int | None = None
     """Attention heads, where it is attention of a part whose models all have as many."""
