@@ -103,6 +103,6 @@ def knobs_of(told: BySize, run: Run) -> dict[str, Knob]:
     for says so."""
     knobs: dict[str, KnobValue] = {LONGEST_ROW: AT_CAP} if told.at_cap else {}
     switch = FUSED if told.of_logits else FLASH
-    if run.is_on(switch, not told.of_logits):
+    if not told.of_weights and run.is_on(switch, not told.of_logits):
         knobs[switch] = False
     return {name: Knob(name, value, "log", note=told.because) for name, value in knobs.items()}

@@ -19,6 +19,7 @@ from advisor.diagnosis.frame_facts import ENGINES
 from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.parts import spoken_here
 from advisor.diagnosis.remarks import remarks
+from advisor.diagnosis.sharing_facts import unrefuted
 from advisor.diagnosis.tree import RETOLD, Walk, check_answers, less_likely, retell, ruled_out, walk
 from advisor.knowledge.schema import Cause, Knowledge, Tree
 from advisor.language import say, sentences
@@ -64,7 +65,7 @@ def diagnose(
     """Diagnose from what is known and what the user answered. Raises AnswerError for answers the tree does not have."""
     check_answers(knowledge.tree, answers)
     gathered = gather_facts(known)
-    facts = {**gathered, **allocation_facts(known.crash, knowledge.allocations, gathered)}
+    facts = unrefuted({**gathered, **allocation_facts(known.crash, knowledge.allocations, gathered)})
     answers = _by_the_line(answers, facts)
     proved = dict(facts)
     ending = next((answers[name] for name in ENDINGS if answers.get(name, UNKNOWN) != UNKNOWN), None)

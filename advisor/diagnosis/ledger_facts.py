@@ -14,7 +14,7 @@ from advisor.diagnosis.saved_modules import saved_facts
 from advisor.diagnosis.state_facts import flat_buffer
 from advisor.language import Sayings, clauses, say
 from advisor.memory.allocator import can_mean
-from advisor.memory.attribution import LEAST_LOGITS, beyond_weights, completes, tried_bytes
+from advisor.memory.attribution import LEAST_LOGITS, beyond_weights, completes, part_of_flat, tried_bytes
 from advisor.memory.batches import LENGTHS, Assumptions, sequence_length
 from advisor.memory.cells import ENGINE, TITLES, Ledger, Match, PhaseSum, owners_of
 from advisor.memory.constants import BF16, FP32
@@ -231,6 +231,8 @@ def _tensor(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> 
         return whole
     if (best is None or best.of_weights) and (flat := flat_buffer(run, crash)):
         return flat
+    if part := part_of_flat(run, crash):
+        return {"attribution": Fact("partition", "log", part, (0,))}
     if best is None:
         return _likely(attribution, run, crash, ran)
     because = say("{size} is {tensor} {shape}", size=show_bytes(best.bytes), tensor=best.tensor, shape=best.shape)
@@ -271,7 +273,7 @@ def _bucket(run: Run, crash: Crash) -> dict[str, Fact]:
 def _whole_model(run: Run, crash: Crash) -> dict[str, Fact]:
     """That what was allocated and what was asked for are together the whole model, in fp32 or in 16 bits: it is being
     put on this card."""
-    each = completes(crash, run.model.parameters) if run.model is not None else 0
+    each = completes(crash, run.model) if run.model is not None else 0
     if not each or run.model is None or is_empty(crash.evidence[0].fields) or _is_loaded(crash):
         return {}
     told = {"parameters": show_params(run.model.parameters), "bytes": each}

@@ -24,6 +24,8 @@ _PICTURES = regex(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?
 _ADAPTERS = regex(r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit|(?:^|_)bits$")
 _OF_ADAPTERS = regex(r"(?:^|[\s/_.-])q?lora(?:[\s/_.-]|$)", re.IGNORECASE)
 """A name that speaks of adapters: finetune/lora.py, train_lora.py, baichuan2_7b_qlora_alpaca."""
+_NAME, _SIZED = regex(r"[\w.-]{8,100}"), regex(r"\d[bB](?![a-zA-Z0-9])")
+"""A word that may be a config's name, and the size of a model in it."""
 _PEFT = regex(r"(?:^|/)peft/(?:peft_model|tuners/)")
 """Code that only runs where peft wraps the model (huggingface/peft src/peft/peft_model.py, tuners)."""
 _MAKES_ADAPTERS = regex(r"(?m)^(?!\s*#).{0,200}\b(?:get_peft_model|mark_only_lora_as_trainable)\b")
@@ -82,7 +84,9 @@ def adapters_shown(run: Run, program: str, text: str, frames: Sequence[Frame], t
     named = (value for key, value in given if _NAMES_THE_RUN.search(key))
     if _MAY_MAKE.search(text) is None and (made := _MAKES_ADAPTERS.search(text)) is not None:
         return {"lora": Fact(True, "script", made[0])}
-    found = next((name for name in (program, *named, *(one.file for one in frames)) if _OF_ADAPTERS.search(name)), "")
+    configs = (name for name in _NAME.findall(text) if _SIZED.search(name))  # llama2_70b_qlora_e1
+    names = (program, *named, *(one.file for one in frames), *configs)
+    found = next((name for name in names if _OF_ADAPTERS.search(name)), "")
     packed = {"knob.actor.quantized_bits": Fact(4, "log", found)} if "qlora" in found.lower() else {}
     return {"lora": Fact(True, "log", found), **packed} if found else {}
 

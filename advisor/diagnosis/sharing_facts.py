@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.crash.statements import ON, SHARED
 from advisor.diagnosis.backend_facts import backend_facts
-from advisor.diagnosis.fact import Fact
+from advisor.diagnosis.fact import Fact, Facts
 from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.run.natives import last_part
@@ -60,17 +61,23 @@ def sharing_facts(crash: Crash, run: Run) -> dict[str, Fact]:
 
 def with_words(facts: dict[str, Fact], crash: Crash, run: Run) -> dict[str, Fact]:
     """The facts with what the report says of adapters, packed weights and what is on, where no dialect reads the
-    launch; what the log shows of adapters refutes the states of whole weights in any."""
+    launch."""
+    if run.framework != "unknown":
+        return facts
     told = dict(facts)
-    for statement, name, value, refuted in OF_WORDS if run.framework == "unknown" else ():
+    for statement, name, value, refuted in OF_WORDS:
         if statement in crash.statements and name not in facts:
             told[name] = Fact(value, "log", say("by the words of the report"))
             told = {one: fact for one, fact in told.items() if one not in refuted}
-    if run.framework == "unknown":
-        told = {f"knob.{one.name}": Fact(True, "log", one.note) for one in states_told(crash).values()} | told
-    adapters = told.get("lora")
-    shown = adapters is not None and adapters.value is True and adapters.source == "log"
-    return {name: fact for name, fact in told.items() if not (shown and name in IN_FULL)}
+    return {f"knob.{one.name}": Fact(True, "log", one.note) for one in states_told(crash).values()} | told
+
+
+def unrefuted(facts: Facts) -> dict[str, Fact]:
+    """The facts without the sums of whole weights in 16 bits that adapters, or a packed base, shown by the log
+    refute."""
+    shown = [sums for _, name, _, sums in OF_WORDS if (one := facts.get(name)) and one.source == "log" and one.value]
+    refuted = set(chain.from_iterable(shown))
+    return {name: fact for name, fact in facts.items() if name not in refuted}
 
 
 _TOLD = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
+from math import isqrt, prod
 
 from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
@@ -13,7 +13,8 @@ from advisor.diagnosis.saved_modules import saved_remark
 from advisor.diagnosis.state_facts import STATES_IN_FULL, most_in_full
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, say
-from advisor.memory.attribution import ROUND, completes, scores_of, tried_bytes
+from advisor.memory.allocator import elements_window
+from advisor.memory.attribution import ROUND, completes, tried_bytes
 from advisor.memory.cells import Match
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.parameters import bytes_of
@@ -33,12 +34,16 @@ _SHAPE = regex(
 """Shape and type in torch.compile's code: `empty_strided_cuda((65536, 65536), (65536, 1), torch.bfloat16)`."""
 SCORES = ("attention-scores", "vision-scores")
 """Allocations that are tokens times tokens."""
+_MOST_ROWS = 64
+"""Of a pass in which a round number of tokens is looked for (judgement)."""
 USUAL_HEADS = 32
 """Of the models of 7 and 8 billion parameters, where the model is not known (Llama, Mistral, Qwen3)."""
 OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
 """Phases in which a batch goes through the model and leaves logits."""
 UNDECIDED = ("batch-or-states", "long-sequence", "gpu-growth")
 """Causes that leave open, or pass over, what the states hold."""
+_OF_OTHERS = ("card-shared", "leftover-processes")
+"""Causes beside which this run may be too large for an empty card, too."""
 MUCH_OF_CARD = 0.5
 """Part of a card that weights in one piece take from which on it is told (judgement)."""
 OTHER_MODELS = ("teacher", "reward", "critic")
@@ -88,6 +93,17 @@ def as_scores(known: DiagnosisInputs, facts: Facts, made: Allocation | None) -> 
         two=ways[1],
         three=ways[2],
     )
+
+
+def scores_of(tried: int, heads: int, width: int) -> tuple[int, int]:
+    """Rows of a pass, and tokens of a row, whose attention scores (rows × heads × tokens × tokens of `width` bytes)
+    print as `tried`: the fewest rows with a round number of tokens, else one row."""
+    for power in range(_MOST_ROWS.bit_length()):
+        least, most = elements_window(tried, heads * width << power)
+        tokens = isqrt(most) // ROUND * ROUND
+        if tokens and tokens * tokens >= least:
+            return 1 << power, tokens
+    return 1, isqrt(tried // (heads * width))
 
 
 def _may_be_scores(facts: Facts) -> bool:
@@ -185,7 +201,7 @@ def _as_weights(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[st
     """That the size asked for is, or may be, of weights, and whether it completes the whole model on this card."""
     crash, model = known.crash, known.run.model
     may_be = next((match for match in known.attribution if match.parameters), None)
-    each = may_be.whole if may_be is not None else completes(crash, model.parameters) if model is not None else 0
+    each = may_be.whole if may_be is not None else completes(crash, model) if model is not None else 0
     count = may_be.parameters if may_be is not None else model.parameters if model is not None else 0
     if may_be is not None:
         told = {"tried": show_bytes(may_be.bytes), "formula": may_be.formula, "tensor": may_be.tensor}
@@ -247,7 +263,7 @@ def _states_there(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[
     """What the states take of a card at the least, where nothing decides between them and the pass; of a model whose
     size nobody knows, how large one may be."""
     run, adapters = known.run, facts.get("lora")
-    undecided = cause in UNDECIDED or "nothing_given" in facts
+    undecided = cause in (*UNDECIDED, *_OF_OTHERS) or "nothing_given" in facts
     if not undecided or (adapters is not None and adapters.value is True):
         return
     if (least := facts.get("states.least_share")) is not None:

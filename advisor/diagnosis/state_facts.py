@@ -14,7 +14,7 @@ from advisor.diagnosis.model_facts import names_adapters
 from advisor.diagnosis.sharing_facts import stage_in_words
 from advisor.language import say
 from advisor.machine.inventory import Machine
-from advisor.memory.attribution import NEAR, tried_bytes
+from advisor.memory.attribution import flat_width, tried_bytes
 from advisor.memory.constants import BF16, FP32
 from advisor.memory.parameters import bytes_of
 from advisor.memory.trainer import trainer_of
@@ -34,8 +34,6 @@ LARGE_STATES = 64 * GIB
 """Bytes of states in a node's RAM beside which loader processes and arenas are small (judgement)."""
 LEFT_ON_CARD = 0.1
 """Part of a card's share of the weights: less is what stays of offloaded ones (judgement)."""
-LEAST_FLAT = 4 * GIB
-"""Bytes: a smaller request near the size of a small model may be anything (judgement)."""
 _OFFLOADS = ("actor.optimizer_offload", "actor.param_offload", "actor.full_cpu_offload")
 _FULL = regex(r"(?:^|[^a-z])full(?:[^a-z]|$|fine|param|sft)", re.IGNORECASE)
 """In a value, a file's name or a program's: all weights are trained ("finetuning_type full", "config_full.yaml")."""
@@ -304,13 +302,10 @@ def host_states(run: Run, machine: Machine) -> dict[str, Fact]:
 def flat_buffer(run: Run, crash: Crash) -> dict[str, Fact]:
     """weights.flat: that what was asked for is as much as all parameters take. No pass asks for that, but gradients, or
     the copy that an optimizer keeps, in one flat buffer that nothing shards; of adapters neither has any."""
-    tried, model = tried_bytes(crash), run.model
-    if tried is None or model is None or crash.memory != "gpu" or tried < LEAST_FLAT:
+    tried, width = tried_bytes(crash), flat_width(run, crash, 1)
+    if tried is None or not width or run.model is None:
         return {}
-    width = next((one for one in (FP32, BF16) if abs(tried / (one * model.parameters) - 1) < NEAR), 0)
-    if not width:
-        return {}
-    told = {"size": show_bytes(tried), "parameters": show_params(model.parameters), "bytes": width}
+    told = {"size": show_bytes(tried), "parameters": show_params(run.model.parameters), "bytes": width}
     because = say("{size} at once is all of the {parameters} parameters × {bytes} bytes, in one piece", **told)
     return {"attribution": Fact("weights", "log", because, (0,)), "weights.flat": Fact(True, "log", because, (0,))}
 

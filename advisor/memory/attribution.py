@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isqrt
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Crash
 from advisor.crash.tracebacks import Made, made, one_row
 from advisor.knowledge import load_knowledge
+from advisor.knowledge.schema import ModelFact
 from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.memory import constants as c
@@ -25,7 +25,7 @@ from advisor.memory.megatron import Split, expert_parameters, split_of
 from advisor.memory.trainer import has_engine, shards_of, tensor_ways
 from advisor.regex import regex
 from advisor.run.run import ModelShape, Run
-from advisor.units import show_bytes
+from advisor.units import show_bytes, show_params
 from advisor.words import Phase
 
 MATCHES_KEPT = 8
@@ -52,8 +52,6 @@ PRECISE = 0.006
 _LEAST_SCORES = 2 << 30
 """Bytes: a sampler of 1024 sequences and 250 000 words asks for half of it in fp32."""
 _IN_ENGINE = regex(r"(?:^|/)(?:vllm|sglang)/")
-_MOST_ROWS = 64
-"""Of a pass in which a round number of tokens is looked for (judgement)."""
 ROUND = 512
 """Tokens: lengths and budgets are multiples of it, or of a larger power of two."""
 _SELDOM = 64
@@ -62,6 +60,10 @@ _CUT = 64
 """Ranks among which a flat buffer of the whole model may be cut (judgement)."""
 _CUT_NEAR = 0.003
 """Part by which such a buffer may be longer than its share: it is padded to the ranks."""
+_LEAST_FLAT = 4 << 30
+"""Bytes: a smaller request near the size of a small model may be anything (judgement)."""
+_PART_NEAR = 0.005
+"""Part by which a rank's part may miss the model's: what was added to it, a projector or tokens (judgement)."""
 _LOADS: tuple[Phase, ...] = ("model_load", "rollout_init", "weight_sync")
 _GATHERS: tuple[Phase, ...] = (*_LOADS, "actor_update", "log_prob", "critic_update")
 _ON_A_RANK: tuple[Phase, ...] = (*_LOADS, "checkpoint")
@@ -123,7 +125,7 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     found = [x for x in candidates(run, run.model, by_row) if can_mean(tried, x.bytes)]
     if not found:
         return _inverse(run, run.model, tried, crash.phase, by_row)
-    told = made(crash.failing) or ("weights" if completes(crash, run.model.parameters) else "")
+    told = made(crash.failing) or ("weights" if completes(crash, run.model) else "")
     ranked = sorted(found, key=lambda x: (bool(told) and x.made != told, _distance(x, crash.phase), -x.weight))
     return tuple(_match(x, crash.phase if crash.phase in x.phases else x.phases[0]) for x in ranked[:MATCHES_KEPT])
 
@@ -139,6 +141,7 @@ class BySize(Struct, frozen=True):
     because: str
     instead: bool = False
     """Of another phase than the one that the log names."""
+    of_weights: bool = False
 
 
 def told_by_size(run: Run, machine: Machine, crash: Crash) -> BySize | None:
@@ -149,6 +152,8 @@ def told_by_size(run: Run, machine: Machine, crash: Crash) -> BySize | None:
         return None
     if scores := _scored_while_generating(run, crash, tried):
         return scores
+    if crash.phase == "unknown" and (part := part_of_flat(run, crash)):
+        return BySize(("optimizer_step",), False, False, part, of_weights=True)
     least, most = elements_window(tried, 1)
     found = [match for match in attribute(run, crash) if match.matches]
     sure = most - least <= tried * PRECISE and all(match.of_logits or match.of_scores for match in found)
@@ -183,6 +188,34 @@ def _scored_while_generating(run: Run, crash: Crash, tried: int) -> BySize | Non
     return BySize(("log_prob",), False, True, because, instead=True)
 
 
+def flat_width(run: Run, crash: Crash, ranks: int) -> int:
+    """Bytes per parameter with which what was asked for is the part that one of so many ranks has of all parameters, in
+    one flat buffer; 0 where it is none."""
+    tried, near = tried_bytes(crash), NEAR if ranks == 1 else _PART_NEAR
+    if tried is None or run.model is None or crash.memory != "gpu" or tried < _LEAST_FLAT:
+        return 0
+    whole = run.model.parameters / ranks
+    return next((width for width in (c.FP32, c.BF16) if abs(tried / (width * whole) - 1) < near), 0)
+
+
+def part_of_flat(run: Run, crash: Crash) -> str:
+    """That what was asked for is a rank's part of such a buffer, which ZeRO's first two stages make as the optimizer is
+    created, in a clause; "" where it is not, or a pass failed."""
+    ranks, passing = run.topology.actor_gpus, made(crash.failing) == "logits" or crash.phase in _NEAR
+    width = flat_width(run, crash, ranks) if ranks > 1 and run.mechanics.trainer != "megatron" else 0
+    whole = flat_width(run, crash, 1)
+    if run.model is None or not width or whole or (passing and crash.phase not in ("optimizer_step", "model_load")):
+        return ""
+    return say(
+        "{size} at once is what one of {count} ranks has of {parameters} parameters × {bytes} bytes, in one piece, as "
+        "the optimizer is created",
+        size=show_bytes(tried_bytes(crash) or 0),
+        parameters=show_params(run.model.parameters),
+        bytes=width,
+        count=ranks,
+    )
+
+
 def beyond_weights(run: Run, tried: int) -> bool:
     """Whether no weights of this run's model, whole, in one layer or cut over ranks, take `tried` bytes at once. What
     is that large in one piece is then made by a pass. False where the model is not known."""
@@ -206,24 +239,15 @@ def tried_bytes(crash: Crash) -> int | None:
     return None
 
 
-def scores_of(tried: int, heads: int, width: int) -> tuple[int, int]:
-    """Rows of a pass, and tokens of a row, whose attention scores (rows × heads × tokens × tokens of `width` bytes)
-    print as `tried`: the fewest rows with a round number of tokens, else one row."""
-    for power in range(_MOST_ROWS.bit_length()):
-        least, most = elements_window(tried, heads * width << power)
-        tokens = isqrt(most) // ROUND * ROUND
-        if tokens and tokens * tokens >= least:
-            return 1 << power, tokens
-    return 1, isqrt(tried // (heads * width))
-
-
-def completes(crash: Crash, parameters: float) -> int:
-    """Bytes per parameter with which what was allocated and what was asked for are the whole model; 0 where not."""
+def completes(crash: Crash, model: ModelShape | ModelFact) -> int:
+    """Bytes per parameter with which what was allocated and what was asked for are the whole model; 0 where not, and
+    where the model's size is but that of its name: a card that is full holds some round number of bytes of any."""
     tried, allocated = tried_bytes(crash), crash.evidence[0].fields.get("allocated_bytes") if crash.evidence else None
-    if tried is None or not isinstance(allocated, int) or crash.memory != "gpu":
+    by_name = isinstance(model, ModelShape) and model.basis != "computed"
+    if tried is None or not isinstance(allocated, int) or crash.memory != "gpu" or by_name:
         return 0
-    sizes = (round(size.value) for size, _ in _DTYPES)
-    return next((size for size in sizes if abs(allocated + tried - size * parameters) < NEAR * size * parameters), 0)
+    sizes, count = (round(size.value) for size, _ in _DTYPES), model.parameters
+    return next((size for size in sizes if abs(allocated + tried - size * count) < NEAR * size * count), 0)
 
 
 def candidates(run: Run, shape: ModelShape, by_row: bool = False) -> list[Candidate]:
@@ -444,7 +468,7 @@ def _heads_of_known(tried: int, crash: Crash) -> Iterator[Match]:
     if tried < LEAST_WEIGHTS or told == "logits":
         return
     for model in load_knowledge().models:
-        whole = completes(crash, model.parameters)
+        whole = completes(crash, model)
         for size, dtype in _DTYPES:
             amount = size * quantity("vocabulary", model.vocab) * quantity("hidden", model.hidden)
             if (whole or told == "weights") and can_mean(tried, round(amount.value)):

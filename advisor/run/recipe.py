@@ -20,6 +20,8 @@ _LAST_PART = regex(r"([^/.\s]+)(?:\.py)?$")
 _NEUTRAL = regex(r"(?<=\w)/(?:main|train|trainer|run|finetune|workflow|__main__)\.py$")
 """A file named as any program may be: its folder is named for what it does."""
 _WORD = regex(r"[a-z]+")
+_ANY_METHOD = frozenset({"finetune", "finetuning"})
+"""Words of plain fine-tuning that programs of any other method bear beside its own: dpo_finetuning.py."""
 _HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where a word of a class name begins: "DPO" and "Trainer" of DPOTrainer."""
 
@@ -49,7 +51,7 @@ def method_named(program: str) -> str:
 def _method_of(program: str, language: str) -> str:
     last = _LAST_PART.search(program)
     words = set(_WORD.findall(_HUMP.sub(" ", last[1]).lower())) if last is not None else set()
-    fitting = [(len(need), one.id) for one in _recipes(language).values() for said in one.words
+    fitting = [(len(need - _ANY_METHOD), one.id) for one in _recipes(language).values() for said in one.words
                if (need := set(said.split())) <= words]  # fmt: skip
     most = max((count for count, _ in fitting), default=0)
     named = {method for count, method in fitting if count == most}

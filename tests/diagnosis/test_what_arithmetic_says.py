@@ -8,7 +8,7 @@ import pytest
 
 from advisor.crash.evidence import Crash, Reading
 from advisor.diagnosis.course_facts import left_facts, peak_facts
-from advisor.memory.attribution import scores_of
+from advisor.diagnosis.size_remarks import scores_of
 from advisor.session import SessionRequest, State, open_session
 from advisor.units import GIB
 

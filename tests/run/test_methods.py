@@ -15,6 +15,7 @@ OF_ANSWERS = {
     "trl kto --model_name_or_path Qwen/Qwen2.5-7B": "kto",
     f"accelerate launch examples/scripts/dpo.py {MODEL}": "dpo",
     f"python run_sft.py {MODEL} --use_peft": "sft",
+    f"python dpo_finetuning.py {MODEL}": "dpo",
     f"python examples/scripts/orpo.py {MODEL}": "orpo",
     f"python examples/scripts/cpo.py {MODEL} --loss_type simpo": "simpo",
     f"python examples/scripts/gkd.py {MODEL} --lmbda 0.0": "gkd_on_given_answers",

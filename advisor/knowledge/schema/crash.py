@@ -307,9 +307,9 @@ class Allocation(Strict, frozen=True, kw_only=True):
     """Where the questions end, unless an answer proves another cause; "": the questions decide."""
     leads: tuple[str, ...] = ()
     """Remedies that stand before all others, best first."""
-    sets: dict[str, bool] = {}
+    sets: dict[str, bool | int] = {}
     """Facts that the frame proves."""
-    of_size: Literal["", "scores", "bucket"] = ""
+    of_size: Literal["", "scores", "bucket", "partition"] = ""
     """What of a run has the size that was asked for, where no frame names it."""
     heads: int | None = None
     """Attention heads, where it is attention of a part whose models all have as many."""
