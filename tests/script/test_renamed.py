@@ -29,7 +29,7 @@ def test_one_word_is_changed_or_it_is_said_why_not(tmp_path: Path) -> None:
     for text, expected in ROWS:
         launch.write_bytes(text.replace("/T/", f"{tmp_path}/").encode())
         try:
-            made = name_instead(read_script(launch), 0, old, tmp_path / "train_sft.fits.py")
+            made = name_instead(read_script(launch), [0], old, tmp_path / "train_sft.fits.py")
             told = made.rewrite.new.decode()
             told = (
                 told
@@ -47,4 +47,4 @@ def test_a_file_in_another_folder_is_not_named(tmp_path: Path) -> None:
     launch = tmp_path / "run.sh"
     launch.write_text("python train_sft.py\n")
     with pytest.raises(EditRefused, match="another folder"):
-        name_instead(read_script(launch), 0, tmp_path / "train_sft.py", Path("/elsewhere/train.py"))
+        name_instead(read_script(launch), [0], tmp_path / "train_sft.py", Path("/elsewhere/train.py"))
