@@ -12,8 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.demo import is_bundled
-from advisor.hostile import clean_line
-from advisor.language import say
 from advisor.plan.patch import Patch, fits_name, report_name, same_file
 from advisor.regex import regex
 from advisor.report.markdown_report import markdown_report

@@ -253,12 +253,17 @@ def _named(script: Script, index: int, wanted: Sequence[EditRequest]) -> list[Do
 
 
 def _parts(launch: Launch, key: str) -> list[str]:
-    """The keys that are meant: those of several calls of a Python file that take what one literal says, where none is
-    in force under the key itself."""
+    """The keys that are meant, where none is in force under the key itself: those of several calls of a Python file
+    that take what one literal says, else that of the one section which a word of the command names."""
     found = {own: one.span for own, one in launch.effective().items() if own.endswith(f".{key}")}
-    one = next(iter(found.values()), None)
-    shared = one is not None and one.path.endswith(".py") and len(found) > 1 and {*found.values()} == {one}
-    return list(found) if shared and not _has(launch, key) else [key]
+    if not found or _has(launch, key):
+        return [key]
+    one = next(iter(found.values()))
+    if one is not None and one.path.endswith(".py"):
+        return list(found) if len(found) > 1 and {*found.values()} == {one} else [key]
+    words = {*launch.loose, *(each.text for each in launch.settings if each.origin == "command")}
+    named = [own for own in found if own.removesuffix(f".{key}") in words]
+    return named if len(named) == 1 else [key]
 
 
 def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, everywhere: bool) -> EditRequest:

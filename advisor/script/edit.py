@@ -232,8 +232,10 @@ def _shell(
         changes.replace(0, *cut.mended(reading.data[0]))  # what counts as part of the command is made so
     group = [n for other in mates(script, launch_index) for n in reading.launches[other].group]
     of_group = replace(launch, group=(*launch.group, *group))
-    homes = [n for n, one in enumerate(script.documents) if launch.launch.span and str(one.path) == launch.launch.span.path]
-    editors = [ShellEditor(reading, of_group, changes, override, wanted, doc) for doc in dict.fromkeys((0, *homes))]
+    span = launch.launch.span
+    paths = [str(one.path) for one in script.documents]
+    homes = dict.fromkeys((0, paths.index(span.path) if span is not None and span.path in paths else 0))
+    editors = [ShellEditor(reading, of_group, changes, override, wanted, number) for number in homes]
     editor = editors[0]
     for item in wanted:
         if item.kind == "job":
@@ -250,7 +252,7 @@ def _shell(
         inside = [item for item in wanted if item.kind == "setting" and item.key.startswith(prefix)]
         if inside:
             _followed_file(script, launch, inside, changes, prefix)
-    for number in dict.fromkeys((0, *homes)):
+    for number in homes:
         changes.as_bash_reads_it(number)
 
 

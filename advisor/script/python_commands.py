@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from advisor.regex import regex
 from advisor.script.launcher import find_launcher
 from advisor.script.python_calls import once_set
 from advisor.script.python_names import NameValues
-from advisor.script.python_tree import called, calls, every, parameters, text
+from advisor.script.python_tree import called, calls, every, is_one, parameters, text
 
 _STARTS = regex(
     r"(?:subprocess\.|sp\.)?(?:run|call|check_call|check_output|Popen)\Z|os\.(?:system|popen|exec\w+|spawn\w+)\Z"
@@ -27,12 +27,9 @@ _BEFORE = {"notebook_launcher": 0, "debug_launcher": 0, "Process": 0, "spawn": 1
 def command_settings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Option and value of the one training command that the file starts as a list of words."""
     starting = [call for call in calls(tree) if _STARTS.match(ast.unparse(call.func))]
-    once = dict(once_set(tree))
     lists = [call.args[0] for call in starting if call.args]
     shown_only = {id(arg) for call in (*starting, *calls(tree, *_SHOWS)) for arg in call.args}
-    read = (node for node in every(tree, ast.Name) if isinstance(node.ctx, ast.Load))
-    changed = {node.id for node in read if id(node) not in shown_only}
-    made = [once.get(one.id) if isinstance(one, ast.Name) and one.id not in changed else one for one in lists]
+    made = [_told_once(tree, one, shown_only) for one in lists]
     commands = [one.elts for one in made if isinstance(one, ast.List)]
     texts = [[str(word.value) if isinstance(word, ast.Constant) else "" for word in words] for words in commands]
     found = [find_launcher(words) for words in texts]
@@ -49,36 +46,31 @@ def command_settings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 
 def overrides(tree: ast.Module, source: bytes) -> Iterator[tuple[str, ast.expr]]:
     """Key and value of the overrides that the file's one `compose` hands to hydra: the value is a part of its text."""
-    composed, changing = calls(tree, "compose"), calls(tree, *_CHANGES_WHOLE)
-    given = [each.value for call in composed for each in call.keywords if each.arg == "overrides"]
-    words = _read_once(tree, given[0]) if len(composed) == len(given) == 1 else None
+    given = [each.value for call in calls(tree, "compose") for each in call.keywords if each.arg == "overrides"]
+    words = _told_once(tree, given[0]) if len(given) == len(calls(tree, "compose")) == 1 else None
+    entries = (one for one in every(tree, ast.AST) if isinstance(one, (ast.Attribute, ast.Subscript)))
+    if calls(tree, *_CHANGES_WHOLE) or not all(isinstance(one.ctx, ast.Load) for one in entries):
+        return
     out: dict[str, ast.expr] = {}
-    computed = not isinstance(words, ast.List) or changing or any(map(_is_set, every(tree, ast.AST)))
-    for word in words.elts if isinstance(words, ast.List) and not computed else ():
-        first = word.values[0] if isinstance(word, ast.JoinedStr) and word.values else word
-        found = _OVERRIDE.match(text(first))
+    for word in words.elts if isinstance(words, ast.List) else ():
+        found = _OVERRIDE.match(text(word.values[0] if isinstance(word, ast.JoinedStr) and word.values else word))
         if found is None:
             return
         out.pop(found[1], None)
         if ast.get_source_segment(source.decode(), word) in (f'"{found[0]}"', f"'{found[0]}'"):
-            value = ast.Constant(found[2])
-            ast.copy_location(value, word).col_offset = word.col_offset + 1 + len(found[0].encode()) - len(found[2].encode())
+            out[found[1]] = value = ast.copy_location(ast.Constant(found[2]), word)
             value.end_col_offset = (word.end_col_offset or 0) - 1
-            out[found[1]] = value
+            value.col_offset = value.end_col_offset - len(found[2].encode())
     yield from out.items()
 
 
-def _is_set(node: ast.AST) -> bool:
-    """Whether a node sets an entry or an attribute of something."""
-    return isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load)
-
-
-def _read_once(tree: ast.Module, node: ast.expr) -> ast.expr | None:
-    """What an expression stands for, where nothing else can have changed it: itself, or what its name is set to."""
+def _told_once(tree: ast.Module, node: ast.expr, shown_only: Collection[int] = ()) -> ast.expr | None:
+    """What an expression stands for, where nothing else can change it: itself, or what its name is set to."""
     if not isinstance(node, ast.Name):
         return node
-    read = [one for one in every(tree, ast.Name) if one.id == node.id and isinstance(one.ctx, ast.Load)]
-    return dict(once_set(tree)).get(node.id) if len(read) == 1 else None
+    read = (one for one in every(tree, ast.Name) if one.id == node.id and isinstance(one.ctx, ast.Load))
+    alone = all(one is node or id(one) in shown_only for one in read)
+    return dict(once_set(tree)).get(node.id) if alone else None
 
 
 def handed_on(tree: ast.Module, values: NameValues) -> Iterator[tuple[str, ast.expr]]:
@@ -87,32 +79,28 @@ def handed_on(tree: ast.Module, values: NameValues) -> Iterator[tuple[str, ast.e
     names = [node.id for node in every(tree, ast.Name)]
     for call in calls(tree):
         named = {each.arg or "": each.value for each in call.keywords}
-        taken = [one.id for one in (*call.args[:1], *named.values()) if isinstance(one, ast.Name) and one.id in functions]
-        if len(taken) != 1 or names.count(taken[0]) != 1 or values.loop(call) is not None or not values.is_certain(call):
+        taking = [functions.get(ast.unparse(one)) for one in (*call.args[:1], *named.values())]
+        function, before = next(filter(None, taking), None), _BEFORE.get(called(call))
+        once = values.loop(call) is None and values.is_certain(call)
+        if function is None or names.count(function.name) != 1 or not once:
             continue
-        function, before = functions[taken[0]], _BEFORE.get(called(call))
-        stored = {node.id for node in every(function, ast.Name) if not isinstance(node.ctx, ast.Load)}
-        given = named.get("train_loop_config") or named.get("args") or (*call.args[1:2], None)[0]
-        made = _read_once(tree, given) if given is not None else None
+        given = [*filter(None, (named.get("train_loop_config"), named.get("args"))), *call.args[1:2]]
+        made, taken = _told_once(tree, given[0]) if given else None, parameters(function)
         if before is not None and isinstance(made, (ast.Tuple, ast.List)):
+            changed = {one.id for one in every(function, ast.Name) if not isinstance(one.ctx, ast.Load)}
             starred = any(isinstance(one, ast.Starred) for one in made.elts)
-            pairs = zip(parameters(function)[before:], () if starred else made.elts, strict=False)
-            yield from ((name, value) for name, value in pairs if name not in stored)
-        elif "train_loop_config" in named and isinstance(made, ast.Dict) and parameters(function)[:1]:
-            read = _entries_read(function, parameters(function)[0])
+            pairs = zip(taken[before:], () if starred else made.elts, strict=False)
+            yield from ((name, value) for name, value in pairs if name not in changed)
+        elif "train_loop_config" in named and isinstance(made, ast.Dict) and taken:
+            read = _entries_read(function, taken[0])
             yield from ((text(key), one) for key, one in zip(made.keys, made.values, strict=True) if text(key) in read)
 
 
 def _entries_read(function: ast.FunctionDef, name: str) -> set[str]:
     """The entries of a parameter that a function reads by their keys; none where it does anything else to it."""
-    found, others = set[str](), [one for one in every(function, ast.Name) if one.id == name]
-    for node in ast.walk(function):
-        match node:
-            case ast.Subscript(value=ast.Name(id=one), slice=key, ctx=ast.Load()) if one == name and text(key):
-                found.add(text(key))
-                others.remove(node.value)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=one) as held, attr="get"), args=[key, *_]):
-                if one == name and text(key):
-                    found.add(text(key))
-                    others.remove(held)
-    return found if not others else set()
+    inside = (one for one in every(function, ast.Subscript) if isinstance(one.ctx, ast.Load))
+    keys = [one.slice for one in inside if is_one(one.value, [name])]
+    got = ((call.args[0], call.func) for call in calls(function, "get") if call.args)
+    keys += [key for key, asked in got if isinstance(asked, ast.Attribute) and is_one(asked.value, [name])]
+    names = [one for one in every(function, ast.Name) if one.id == name]
+    return {*map(text, keys)} - {""} if len(keys) == len(names) else set()

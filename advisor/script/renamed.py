@@ -33,17 +33,17 @@ class Renamed(Struct, frozen=True):
 
 def name_all(script: Script, launches: Sequence[int], new_of: Mapping[Path, Path]) -> Renamed:
     """The launch script with the names of several new files, one after the other; raises as `name_instead` does."""
-    made = None
-    for old, new in new_of.items():
-        try:
+    made, names = None, {"script": clean_line(script.documents[0].path.name)}
+    try:
+        for old, new in new_of.items():
+            names |= {"file": clean_line(old.name), "new": clean_line(new.name)}
             made = name_instead(script, launches, old, new)
             script = read_again(script, (made.rewrite,))
-        except (EditRefused, ScriptError) as refusal:
-            names = {"script": script.documents[0].path.name, "file": old.name, "new": new.name}
-            shown = {key: clean_line(name) for key, name in names.items()}
-            told = say("{script} still reads {file}: name {new} there ({why})", why=str(refusal), **shown)
-            raise EditRefused(told) from refusal
-    assert made is not None
+    except (EditRefused, ScriptError) as refusal:
+        told = say("{script} still reads {file}: name {new} there ({why})", why=str(refusal), **names)
+        raise EditRefused(told) from refusal
+    if made is None:
+        raise refused("no command in it names the file")
     return made
 
 
@@ -120,9 +120,9 @@ def _proven(
 ) -> tuple[str, ...]:
     """Read the new bytes again: every command is what it was, but for the one word."""
     old, new = files
-    named = [replace(one, path=new) for one in script.documents[1:] if os.path.realpath(one.path) == os.path.realpath(old)]
-    own = replace(script.documents[0], data=done.new)
-    after = _read(replace(script, documents=(own, *script.documents[1:], *named)))
+    own, *others = script.documents
+    copies = [replace(one, path=new) for one in others if os.path.realpath(one.path) == os.path.realpath(old)]
+    after = _read(replace(script, documents=(replace(own, data=done.new), *others, *copies)))
     expected, found = _commands(before), _commands(after)
     for number in group:
         fields, environment = expected[number]
