@@ -12,14 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.demo import is_bundled
-from advisor.hostile import clean_line
-from advisor.language import say
 from advisor.plan.patch import Patch, fits_name, report_name, same_file
 from advisor.regex import regex
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused, Rewrite, ScriptError
 from advisor.script.reader import read_again, read_script
-from advisor.script.renamed import Renamed, name_instead
+from advisor.script.renamed import Renamed, name_all
 from advisor.script.write import refuse_changed, refuse_existing, write_all, write_file
 from advisor.state import State
 
@@ -62,18 +60,13 @@ def starter_of(state: State, patch: Patch, destination: Path, named: NewName = f
     if started is None or state.script is None or not new_of:
         return None
     launch = state.script.starter.index if state.script.starter is not None else state.launch_index
-    path, names = named(started) if own is None else destination, {"script": clean_line(started.name)}
+    path = named(started) if own is None else destination
     try:
         first = read_script(started)
-        script, made = read_again(first, (own,)) if own is not None else first, None
-        for changed, new in new_of.items():
-            names |= {"file": clean_line(changed.name), "new": clean_line(new.name)}
-            made = name_instead(script, launch, changed, new)
-            script = read_again(script, (made.rewrite,))
+        made = name_all(read_again(first, (own,)) if own is not None else first, [launch], new_of)
     except (EditRefused, ScriptError) as refusal:
-        told = say("{script} still reads {file}: name {new} there ({why})", why=str(refusal), **names)
-        return Starter(path, by_hand=told)
-    return Starter(path, made and replace(made, rewrite=replace(made.rewrite, document=first.documents[0])))
+        return Starter(path, by_hand=str(refusal))
+    return Starter(path, replace(made, rewrite=replace(made.rewrite, document=first.documents[0])))
 
 
 class Written(Struct, frozen=True):

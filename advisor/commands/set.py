@@ -40,8 +40,10 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.requests import launch_index
     from advisor.commands.streams import emit_file, knowledge_of, tell, usable
     from advisor.plan.patch import fits_name
+    from advisor.script.document import EditRefused
     from advisor.script.reader import of_trainer, read_script
-    from advisor.script.write import refuse_changed, refuse_existing, write_file
+    from advisor.script.renamed import name_all
+    from advisor.script.write import refuse_changed, refuse_existing, write_all
 
     given = [_pair(text) for text in parsed.changes]
     index = launch_index(parsed.launch)
@@ -52,23 +54,28 @@ def run(parsed: argparse.Namespace) -> int:
     recognised = recognised_in(script, knowledge)
     after = usable(lambda: rewritten(script, given, index, recognised, knowledge))
     changed = usable(lambda: _changed(script, after, parsed.output))
-    document, new = changed[0]
-    notes: tuple[str, ...] = ()
+    document, notes = changed[0][0], list[str]()
     if parsed.output == "-":
-        emit_file(new)
+        emit_file(changed[0][1])
     else:
-        copies = [(one, Path(parsed.output) if parsed.output else fits_name(one.path), new) for one, new in changed]
-        for one, copy, _ in copies:
+        copies = {Path(parsed.output) if parsed.output else fits_name(one.path): (new, one) for one, new in changed}
+        others = {one.path: copy for copy, (_, one) in copies.items() if one is not script.documents[0]}
+        if others and not parsed.output:
+            try:
+                named = name_all(after, range(len(script.launches)) if index is None else [index], others)
+                document = script.documents[0]
+                copies.pop(copy := fits_name(document.path), None)
+                copies[copy] = named.rewrite.new, document  # nothing names a file that is not there yet
+            except EditRefused as refusal:
+                notes += [str(refusal)] * (len(copies) > 1)
+        for copy, (_, one) in copies.items():
             usable(partial(refuse_changed, one))
             usable(partial(refuse_existing, copy, parsed.force))
-        for one, copy, data in copies:
-            linked = usable(partial(write_file, copy, data, force=parsed.force, like=one.path))
-            notes += (say("written {file}", file=clean_line(str(copy))), *linked)
-        for one, copy, _ in copies[1:]:
-            names = {"file": clean_line(str(one.path)), "new": clean_line(copy.name)}
-            notes += (say("Both belong together: put {new} in the place of {file} before you run it.", **names),)
-    if new == document.data:
-        notes = (*notes, say("nothing is other in it: the launch has it already"))
+        files = [(copy, new, one.path) for copy, (new, one) in copies.items()]
+        linked = usable(partial(write_all, files, force=parsed.force))
+        notes = [*(say("written {file}", file=clean_line(str(copy))) for copy in copies), *linked, *notes]
+    if all(new == one.data for one, new in changed):
+        notes += [say("nothing is other in it: the launch has it already")]
     chosen = script.launches if index is None else [script.launches[index]]
     assumed = [note for launch in chosen for note in launch.notes]  # which trainer, which files could not be read
     also = _also(script, after, given, index, document)
@@ -246,12 +253,17 @@ def _named(script: Script, index: int, wanted: Sequence[EditRequest]) -> list[Do
 
 
 def _parts(launch: Launch, key: str) -> list[str]:
-    """The keys that are meant: those of several calls of a Python file that take what one literal says, where none is
-    in force under the key itself."""
+    """The keys that are meant, where none is in force under the key itself: those of several calls of a Python file
+    that take what one literal says, else that of the one section which a word of the command names."""
     found = {own: one.span for own, one in launch.effective().items() if own.endswith(f".{key}")}
-    one = next(iter(found.values()), None)
-    shared = one is not None and one.path.endswith(".py") and len(found) > 1 and {*found.values()} == {one}
-    return list(found) if shared and not _has(launch, key) else [key]
+    if not found or _has(launch, key):
+        return [key]
+    one = next(iter(found.values()))
+    if one is not None and one.path.endswith(".py"):
+        return list(found) if len(found) > 1 and {*found.values()} == {one} else [key]
+    words = {*launch.loose, *(each.text for each in launch.settings if each.origin == "command")}
+    named = [own for own in found if own.removesuffix(f".{key}") in words]
+    return named if len(named) == 1 else [key]
 
 
 def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, everywhere: bool) -> EditRequest:

@@ -26,6 +26,7 @@ from advisor.script.toml_edit import TomlEditor
 
 if TYPE_CHECKING:
     from advisor.script.shell import ShellLaunch, ShellReading
+    from advisor.script.shell_edit import ShellEditor
 
 
 _LIST = regex(r"\[\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]")
@@ -230,7 +231,12 @@ def _shell(
     for cut in (one for one in reading.cuts if simple.start <= one.start <= simple.end):
         changes.replace(0, *cut.mended(reading.data[0]))  # what counts as part of the command is made so
     group = [n for other in mates(script, launch_index) for n in reading.launches[other].group]
-    editor = ShellEditor(reading, replace(launch, group=(*launch.group, *group)), changes, override, wanted)
+    of_group = replace(launch, group=(*launch.group, *group))
+    span = launch.launch.span
+    paths = [str(one.path) for one in script.documents]
+    homes = dict.fromkeys((0, paths.index(span.path) if span is not None and span.path in paths else 0))
+    editors = [ShellEditor(reading, of_group, changes, override, wanted, number) for number in homes]
+    editor = editors[0]
     for item in wanted:
         if item.kind == "job":
             edit_job_option(script.documents[0], item, changes)
@@ -239,14 +245,28 @@ def _shell(
         elif item.kind == "launcher":
             editor.launcher_option(item)
         elif not item.key.startswith(FOLLOWED) and not item.in_file:
-            editor.setting(item)
+            _where_it_can(editors, item, changes)
     if added := [item for item in wanted if item.kind == "setting" and item.in_file]:
         _config_file(script, launch, added, changes)
     for prefix in FOLLOWED:
         inside = [item for item in wanted if item.kind == "setting" and item.key.startswith(prefix)]
         if inside:
             _followed_file(script, launch, inside, changes, prefix)
-    changes.as_bash_reads_it(0)
+    for number in homes:
+        changes.as_bash_reads_it(number)
+
+
+def _where_it_can(editors: Sequence[ShellEditor], wanted: EditRequest, changes: Changes) -> None:
+    """A setting in the first script that can have it: the one that is started, else the one whose command it is."""
+    refusals = []
+    for editor in editors:
+        before = {doc: [*made] for doc, made in changes.edits.items()}, {**changes.values}
+        try:
+            return editor.setting(wanted)
+        except EditRefused as refusal:
+            refusals.append(refusal)
+            changes.edits, changes.values = before
+    raise refusals[0]
 
 
 @lru_cache(maxsize=1)

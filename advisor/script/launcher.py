@@ -142,7 +142,7 @@ def _program(words: Sequence[str], at: int) -> LauncherMatch | None:
         return _module(words, at, None)
     if name.endswith(".py"):
         return LauncherMatch("program", words[at], at + 1)
-    if name.endswith((".sh", ".bash")):
+    if name.endswith(_SHELL_FILES):
         return LauncherMatch("file", words[at], at)
     if any(word == "@" and file.endswith(".toml") for word, file in pairwise(words[at + 1 :])):
         return LauncherMatch("program", words[at], at + 1)  # a console script that pydantic-config configures
@@ -227,6 +227,7 @@ def _shell(words: Sequence[str], at: int) -> LauncherMatch | None:
 
 
 SHELLS = {"bash", "sh", "zsh", "dash", "ksh"}
+_SHELL_FILES = (".sh", ".bash", ".slurm", ".sbatch")
 _WRAPPERS = {
     "nohup", "time", "exec", "command", "builtin", "setsid", "sudo", "nice", "ionice", "chrt", "stdbuf", "timeout",
     "numactl", "taskset", "srun", "sbatch", "salloc", "bsub", "jsrun", "ibrun", "aprun", "flux", "mpirun", "mpiexec",
@@ -406,6 +407,6 @@ def next_starter(words: Sequence[str], at: int) -> int:
         name = base(words[index]) if words[index - 1] not in named else ""
         if name in _STARTERS or name in _WRAPPERS or PYTHON.match(name):
             return index
-        if name.endswith((".sh", ".bash", ".py")) and not words[index].startswith("-"):
+        if name.endswith((*_SHELL_FILES, ".py")) and not words[index].startswith("-"):
             return index
     return len(words)

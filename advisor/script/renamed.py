@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from advisor.bash.state import TracedCommand
 from advisor.bash.text import ShellValue, cut, joined
 from advisor.bash.words import Exhausted, Unterminated
 from advisor.bash.writing import within
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say
-from advisor.script.document import Changes, EditRequest, Rewrite, ScriptError, encoded, refused
+from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
 from advisor.script.launch import Script
 from advisor.script.literal import target
 from advisor.script.proof import sound
-from advisor.script.reader import in_memory
-from advisor.script.shell import ShellLaunch, ShellReading, read_shell
+from advisor.script.reader import in_memory, read_again
+from advisor.script.shell import ShellReading, read_shell
 from advisor.script.shell_edit import ShellEditor
 
 
@@ -28,21 +31,44 @@ class Renamed(Struct, frozen=True):
     proof: tuple[str, ...]
 
 
-def name_instead(script: Script, launch_index: int, old: Path, new: Path) -> Renamed:
-    """The launch script with `new` where one launch names `old`. Writes nothing.
+def name_all(script: Script, launches: Sequence[int], new_of: Mapping[Path, Path]) -> Renamed:
+    """The launch script with the names of several new files, one after the other; raises as `name_instead` does."""
+    made, names = None, {"script": clean_line(script.documents[0].path.name)}
+    try:
+        for old, new in new_of.items():
+            names |= {"file": clean_line(old.name), "new": clean_line(new.name)}
+            made = name_instead(script, launches, old, new)
+            script = read_again(script, (made.rewrite,))
+    except (EditRefused, ScriptError) as refusal:
+        told = say("{script} still reads {file}: name {new} there ({why})", why=str(refusal), **names)
+        raise EditRefused(told) from refusal
+    if made is None:
+        raise refused("no command in it names the file")
+    return made
+
+
+def name_instead(script: Script, launches: Sequence[int], old: Path, new: Path) -> Renamed:
+    """The launch script with `new` where these launches name `old`, or the one command that runs a script of that name.
+    Writes nothing.
 
     Raises EditRefused, in one sentence, where not exactly one word names it, where that word decides something else
     too, and where the script, read again, does anything else than before.
     """
-    reading = _read(script, {})
-    if script.documents[0].kind != "shell" or not 0 <= launch_index < len(reading.launches):
+    reading = _read(script)
+    own = [reading.launches[index] for index in launches if index < len(reading.launches)]
+    if script.documents[0].kind != "shell" or not own:
         raise refused("no command in it names the file")
-    launch = reading.launches[launch_index]
-    naming = [number for number, word in enumerate(launch.command.fields) if _names(word.pieces, old)]
-    if len(naming) != 1:
-        raise refused("{count} words of its command name the file", count=len(naming))
-    (number,) = naming
-    pieces = launch.command.fields[number].pieces
+    group = [number for one in own for number in one.group]
+    scripts = [one for one in reading.trace.commands if one.found is not None and one.found.kind == "file"]
+    naming = _naming([one.command for one in own], old)
+    if not naming and (naming := _naming(scripts, old)):
+        group = [command.number for command, _ in naming]
+    launch = replace(own[0], group=tuple(group))
+    homes = {command.fields[number].home for command, number in naming}
+    if len(homes) != 1:
+        raise refused("{count} words of its command name the file", count=len(homes))
+    command, number = naming[0]
+    pieces = command.fields[number].pieces
     if os.path.realpath(new.parent) != os.path.realpath(old.parent):
         raise refused("the new file lies in another folder")
     found = target(cut(pieces, len(joined(pieces)) - len(encoded(old.name))), reading.data)
@@ -59,12 +85,18 @@ def name_instead(script: Script, launch_index: int, old: Path, new: Path) -> Ren
     )
     changes.as_bash_reads_it(0)
     (done,) = changes.rewrites()
-    return Renamed(done, _proven(script, reading, launch, number, done, (old, new)))
+    return Renamed(done, _proven(script, reading, launch.group, number, done, (old, new)))
 
 
-def _read(script: Script, new: dict[str, bytes]) -> ShellReading:
+def _naming(commands: Sequence[TracedCommand], file: Path) -> list[tuple[TracedCommand, int]]:
+    """The words of commands that name the file."""
+    fields = ((command, number) for command in commands for number in range(len(command.fields)))
+    return [(command, number) for command, number in fields if _names(command.fields[number].pieces, file)]
+
+
+def _read(script: Script) -> ShellReading:
     try:
-        reading = read_shell(in_memory(script.documents, new), script.documents[0].path, script.positional)
+        reading = read_shell(in_memory(script.documents, {}), script.documents[0].path, script.positional)
     except (ScriptError, Unterminated, Exhausted) as error:
         raise refused("it cannot be read to its end") from error
     if not reading.trace.whole:
@@ -84,15 +116,17 @@ def _names(pieces: ShellValue, file: Path) -> bool:
 
 
 def _proven(
-    script: Script, before: ShellReading, launch: ShellLaunch, word: int, done: Rewrite, files: tuple[Path, Path]
+    script: Script, before: ShellReading, group: Sequence[int], word: int, done: Rewrite, files: tuple[Path, Path]
 ) -> tuple[str, ...]:
     """Read the new bytes again: every command is what it was, but for the one word."""
-    after = _read(script, {str(done.document.path): done.new})
+    old, new = files
+    own, *others = script.documents
+    copies = [replace(one, path=new) for one in others if os.path.realpath(one.path) == os.path.realpath(old)]
+    after = _read(replace(script, documents=(replace(own, data=done.new), *others, *copies)))
     expected, found = _commands(before), _commands(after)
-    for number in launch.group:
+    for number in group:
         fields, environment = expected[number]
-        old, new = (encoded(file.name) for file in files)
-        changed = fields[word].removesuffix(old) + new
+        changed = fields[word].removesuffix(encoded(old.name)) + encoded(new.name)
         expected[number] = ((*fields[:word], changed, *fields[word + 1 :]), environment)
     if expected != found:
         raise refused("the change cannot be made without side effects")

@@ -39,13 +39,16 @@ class ShellEditor:
         changes: Changes,
         override: bool = False,
         wanted: Sequence[EditRequest] = (),
+        doc: int = 0,
     ) -> None:
+        """`doc`: the number of the script that is changed: the one that is started, or one that it runs."""
         self.asked = {(one.kind == "launcher", one.key.lstrip("-")): one.value for one in wanted}
         self.reading = reading
         self.override = override
         self.launch = launch
         self.changes = changes
-        self.site = Site(reading.data[0])
+        self.doc = doc
+        self.site = Site(reading.data[doc])
         self.commented: set[tuple[int, bytes]] = set()
         self.words = [
             place
@@ -113,7 +116,7 @@ class ShellEditor:
         alone = (
             not self.override
             and place is not None
-            and place.doc == 0
+            and place.doc == self.doc
             and not self.others(place, argument.fields, value)
         )
         alone = alone and not self.may_be_outdone(argument)
@@ -155,10 +158,10 @@ class ShellEditor:
         self, pieces: ShellValue, value: str, wanted: EditRequest, alone: bool, *, own_word: bool = False
     ) -> bool:
         found = target(pieces, self.reading.data)
-        if found is None or found.place.doc != 0:
+        if found is None or found.place.doc != self.doc:
             return False
         start, end = found.place.start, found.place.end
-        own = own_word or any(word.doc == 0 and word.start <= start and end <= word.end for word in self.words)
+        own = own_word or any(word.doc == self.doc and word.start <= start and end <= word.end for word in self.words)
         context = "plain" if found.quotes else found.place.context
         new = within(value, context, own_word=own, alone=alone and context == "plain")
         if new is None:
@@ -170,7 +173,7 @@ class ShellEditor:
         """The words after an option: other words, none, or one instead of several."""
         fields = self.launch.command.fields
         homes = [fields[index].home for index in argument.fields]
-        if any(home is None or home.doc != 0 or home.context not in ("plain", "heredoc") for home in homes):
+        if any(home is None or home.doc != self.doc or home.context not in ("plain", "heredoc") for home in homes):
             return False
         first, last = homes[0], homes[-1]
         if first is None or last is None or last.end < first.end:
@@ -182,7 +185,7 @@ class ShellEditor:
         if self.reading.shared(first, self.launch, argument.fields):
             return False
         new = b"".join(b" " + encoded(quote(text)) for text in texts)
-        self.changes.replace(0, first.end, last.end, new, wanted.key, (min(1, len(new)), len(new)))
+        self.changes.replace(self.doc, first.end, last.end, new, wanted.key, (min(1, len(new)), len(new)))
         self.comment(wanted, first.start)
         return True
 
@@ -219,15 +222,15 @@ class ShellEditor:
     def remove_word(self, index: int, argument: Argument, wanted: EditRequest) -> None:
         """Take one argument away, with the blanks and the line continuation before it."""
         home = self.launch.command.fields[index].home
-        if home is None or home.doc != 0:
+        if home is None or home.doc != self.doc:
             raise refused("{key} comes out of a computed text; there is no word to take away.", wanted.key)
         others = self.reading.shared(home, self.launch, argument.fields)
         if others:
             told = clean_line(listed(others), 200)
             raise refused("{key} stands in text that also decides {others}.", wanted.key, others=told)
-        gap = _GAP.search(self.reading.data[0], max(0, home.start - 2000), home.start)
+        gap = _GAP.search(self.reading.data[self.doc], max(0, home.start - 2000), home.start)
         start = gap.start() if gap else home.start
-        self.changes.replace(0, start, home.end, b"")
+        self.changes.replace(self.doc, start, home.end, b"")
 
     def add(self, marker: str, key: str, wanted: EditRequest, value: Value, joined: bool = False) -> None:
         """Add an override behind the last argument, where it wins."""
@@ -245,14 +248,14 @@ class ShellEditor:
             self.add_nested(text, low, high, wanted)
             return
         place = source.place(simple.last, simple.last, "plain")
-        if (place is None or place.doc != 0) and self.in_own_call(wanted, value):
+        if (place is None or place.doc != self.doc) and self.in_own_call(wanted, value):
             return
         here = [one for each in self.launch.arguments if each.key == key for v in each.values for one in sources(v)]
-        if own := [one for one in here if one.doc == 0 and (place is None or place.doc != 0)]:
+        if own := [one for one in here if one.doc == self.doc and (place is None or place.doc != self.doc)]:
             line, keys = self.reading.span(own[0]).line, listed(self.reading.shared(own[0], self.launch, ()))
             raise refused("Line {line} decides {keys}: change it by hand.", line=line, keys=keys)
         place = self.in_script(place)
-        data = self.reading.data[0]
+        data = self.reading.data[self.doc]
         start = place.start - (simple.last - simple.start)
         lead = b" "
         if b"\n" in data[start : place.start]:
@@ -261,7 +264,7 @@ class ShellEditor:
             lead = b" \\" + self.site.newline + (indent or _DEFAULT_INDENT)
         new = encoded(text)
         offset = len(lead)
-        self.changes.replace(0, place.start, place.start, lead + new, wanted.key, (offset + low, offset + high))
+        self.changes.replace(self.doc, place.start, place.start, lead + new, wanted.key, (offset + low, offset + high))
         self.comment(wanted, start)
 
     def in_own_call(self, wanted: EditRequest, value: Value) -> bool:
@@ -270,13 +273,13 @@ class ShellEditor:
         before = [argument.fields[-1] for argument in self.launch.arguments if argument.key == key]
         for index in range(len(self.launch.command.fields) - 1, max(before, default=0), -1):
             home = self.launch.command.fields[index].home
-            if home is None or home in self.words or home.doc != 0 or home.context not in ("plain", "nested"):
+            if home is None or home in self.words or home.doc != self.doc or home.context not in ("plain", "nested"):
                 continue
             text, low, high = self.argument_text(marker, key, value, False, wanted.assigned)
             plain = home.context == "plain" or all(map(is_safe, text.split(" ")))
             if not plain or self.reading.shared(home, self.launch, (index,)):
                 return False
-            self.changes.replace(0, home.end, home.end, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
+            self.changes.replace(self.doc, home.end, home.end, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
             self.comment(wanted, home.start)
             return True
         return False
@@ -305,7 +308,7 @@ class ShellEditor:
         at = self.nested_end()
         if at is None or not all(is_safe(word) for word in text.split(" ")):
             raise refused("The command is built from text at run time; there is no safe place for an override.")
-        self.changes.replace(0, at, at, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
+        self.changes.replace(self.doc, at, at, b" " + encoded(text), wanted.key, (1 + low, 1 + high))
         self.comment(wanted, at)
 
     def nested_end(self) -> int | None:
@@ -317,15 +320,15 @@ class ShellEditor:
         begin = word.start if word.end == simple.last else simple.last - 1
         home, place = source.home, source.place(begin, simple.last, "nested")
         tail = source.place(simple.last - 1, simple.last, "nested")
-        if place is not None and place.doc == 0 and (home is None or home.start <= place.start < home.end):
+        if place is not None and place.doc == self.doc and (home is None or home.start <= place.start < home.end):
             return place.end
-        if home is None or home.doc != 0:
+        if home is None or home.doc != self.doc:
             return None
-        if tail is not None and tail.doc == 0 and home.start < tail.start and tail.end < home.end:
+        if tail is not None and tail.doc == self.doc and home.start < tail.start and tail.end < home.end:
             return tail.end
         if simple.operator or simple.comment is not None:
             return None
-        if source.data[simple.last :].strip(b" \t") or self.reading.data[0][home.end - 1 : home.end] != b'"':
+        if source.data[simple.last :].strip(b" \t") or self.reading.data[self.doc][home.end - 1 : home.end] != b'"':
             return None
         return home.end - 1
 
@@ -356,7 +359,7 @@ class ShellEditor:
         """The place of a command. Raises EditRefused where that is not in the given script."""
         if place is None:
             raise refused("The command stands in another file, a string; edit that one.")
-        if place.doc != 0:
+        if place.doc != self.doc:
             file = f"{self.reading.files.documents[place.doc].path}:{self.reading.span(place).line}"
             raise refused("The command stands in another file, {file}; edit that one.", file=file)
         return place
@@ -376,7 +379,7 @@ class ShellEditor:
         at = self.site.line_above(offset)
         indent = self.site.indent(at)
         shifted = None if value is None else (len(indent) + value[0], len(indent) + value[1])
-        self.changes.replace(0, at, at, indent + text + self.site.newline, key, shifted)
+        self.changes.replace(self.doc, at, at, indent + text + self.site.newline, key, shifted)
 
     def prefix(self, name: bytes) -> Assignment | None:
         """The assignment before the command that gives a variable to it alone."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.cli import main
 from advisor.script.document import EditRefused
 from advisor.script.reader import read_script
 from advisor.script.renamed import name_instead
@@ -29,7 +30,7 @@ def test_one_word_is_changed_or_it_is_said_why_not(tmp_path: Path) -> None:
     for text, expected in ROWS:
         launch.write_bytes(text.replace("/T/", f"{tmp_path}/").encode())
         try:
-            made = name_instead(read_script(launch), 0, old, tmp_path / "train_sft.fits.py")
+            made = name_instead(read_script(launch), [0], old, tmp_path / "train_sft.fits.py")
             told = made.rewrite.new.decode()
             told = (
                 told
@@ -43,8 +44,19 @@ def test_one_word_is_changed_or_it_is_said_why_not(tmp_path: Path) -> None:
     assert wrong == []
 
 
+def test_a_script_that_is_run_is_changed_in_a_copy_that_the_first_one_names(tmp_path: Path) -> None:
+    launch, inner = tmp_path / "run.sh", tmp_path / "jobs" / "dpo.sbatch"
+    inner.parent.mkdir()
+    inner.write_text("torchrun train_sft.py $@ --batch_size 8\n")
+    for command in ("job=$(sbatch --parsable jobs/dpo.sbatch)", "cd jobs && bash dpo.sbatch --batch_size 4"):
+        launch.write_text(f"bash jobs/other.sh\n{command}\n")
+        assert main(["set", str(launch), "batch_size=2", "--force"]) == 0
+        assert inner.with_name("dpo.fits.sbatch").read_text() == "torchrun train_sft.py $@ --batch_size 2\n"
+        assert command.replace("dpo.", "dpo.fits.") in launch.with_name("run.fits.sh").read_text()
+
+
 def test_a_file_in_another_folder_is_not_named(tmp_path: Path) -> None:
     launch = tmp_path / "run.sh"
     launch.write_text("python train_sft.py\n")
     with pytest.raises(EditRefused, match="another folder"):
-        name_instead(read_script(launch), 0, tmp_path / "train_sft.py", Path("/elsewhere/train.py"))
+        name_instead(read_script(launch), [0], tmp_path / "train_sft.py", Path("/elsewhere/train.py"))

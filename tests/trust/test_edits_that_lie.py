@@ -209,7 +209,6 @@ REFUSED: dict[str, tuple[Form, str]] = {
         r"may be among \*\*P\['a'\] already",
     ),
     "an array, run by sh": (bash(f"#!/usr/bin/env sh\nA=({MB}=8 a.b=1)\n{RUN} ${{A[@]}}\n"), "where it is dash"),
-    "cd before a script": (bash("cd sub && bash run2.sh\n"), r"stands in another file, .*run2\.sh:1; edit that one"),
 }
 FOLLOWS = config("mb: 8\nactor:\n  mb: ${mb}\nref:\n  mb: ${mb}\n")
 
@@ -336,7 +335,7 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         f"cfg = p.parse_yaml_file('a')[0] if len(sys.argv) == 2 else p.parse_args_into_dataclasses()[0]\n{TRAINER}",
         "accelerate launch train.py grpo.yaml",
         GENERATIONS,
-        "run.sh reads",
+        r"written .*grpo\.fits\.yaml\nwritten .*run\.fits\.sh",
     ),
     "a whole key": (
         f"from omegaconf import OmegaConf\n{HEAD}cfg = GRPOConfig(**OmegaConf.from_cli().trainer)\n{TRAINER}",
@@ -360,7 +359,7 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         PARSED,
         "accelerate launch train.py --deepspeed all.json --gradient_accumulation_steps 2",
         "gradient_accumulation_steps",
-        r"put all\.fits\.json in the place of",
+        r"written .*all\.fits\.json\nwritten .*run\.fits\.sh",
     ),
     "an option changed after it is read": (
         f"import after\nfrom trl import TrlParser\n{HEAD}cfg = TrlParser(GRPOConfig).parse_args_and_config()[0]\n"
@@ -432,7 +431,7 @@ PARSERS: dict[str, tuple[str, str, str, str]] = {
         PARSED,
         "accelerate launch train.py --deepspeed ds.json --per_device_train_batch_size 8",
         "per_device_train_batch_size",
-        r"put ds\.fits\.json in the place of",
+        r"written .*ds\.fits\.json\nwritten .*run\.fits\.sh",
     ),
     "a DeepSpeed file that must agree with what nobody knows": (
         PARSED,
@@ -465,7 +464,7 @@ def test_a_python_file_gets_only_options_that_it_takes(
     copies = {one: file.with_name(f"{one}.fits.json") for one in new}
     assert all(not copy.exists() or copy.read_text() == new[one] for one, copy in copies.items())
     made_file = file.with_name("run.fits.sh")
-    assert made_file.exists() == (told == "written" or "put" in told)
+    assert made_file.exists() == told.startswith("written")
     assert told != "written" or made_file.read_text().endswith(" --num-generations 4\n")
 
 
