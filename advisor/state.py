@@ -27,6 +27,7 @@ from advisor.diagnosis.diagnosis import Diagnosis, QuestionStep
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
 from advisor.diagnosis.leaks import Faults
+from advisor.diagnosis.model_facts import adapters_shown
 from advisor.diagnosis.open_questions import (
     SHARDING,
     answered_sharding,
@@ -264,7 +265,10 @@ def state_of(
             engine=bool({crash.phase, answers.get("phase")} & GENERATING),
             unread=unread,
             prose=prose_of(launch, crash),
-            observed=states_told(crash, launch.settings if launch else ()) if launch is None or launch.partial else {},
+            observed={
+                **(states_told(crash, launch.settings if launch else ()) if launch is None or launch.partial else {}),
+                **adapters_shown(launch, text, crash.frames, own=not recognised.framework or recognised.own_program),
+            },
         ),
         died_at,
         asked.margin,
@@ -313,7 +317,6 @@ def state_of(
         partial(otherwise, seen, died_at.phase, knowledge.knobs),
         ran=_ran(crash, answers),
         text=text,
-        program=" ".join(filter(None, (launch.program, *launch.loose))) if launch is not None else "",
         generates=bool(SAID_OF_ROLLOUTS & {*answers.items()}) or answers.get("phase") in OF_ROLLOUTS_ALONE,
         project=recognised.project,
         unread=unread,

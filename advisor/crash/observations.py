@@ -55,6 +55,8 @@ _PLACED = regex(
 """What stands before a number that is a setting's by itself."""
 _PRINTED = regex(r"\s*(?:\d+ {3,}|-*> ?\d|File \"|(?:raise|return|assert|self)\b|[\w.]*(?:Error|Exception|Warning)\b)")
 """What programs print: a line of code or of an error."""
+_ITEM = regex(r"\s*(?:[-*+•]|\d{1,2}[.)、])\s*\S")
+"""An item of a list."""
 _GOES_ON = regex(r"\s*(?:if|when|once|with)\b")
 
 
@@ -99,8 +101,12 @@ class _Clause(Struct):
 def observations_in(text: str, words: StatementWords | None) -> tuple[Observation, ...]:
     """What the sentences of a page tell, in order, each once."""
     found: dict[Observation, None] = {}
+    tried = False
     for number, line in enumerate(text.split("\n"), 1) if len(text) <= A_PAGE else ():
-        found |= dict.fromkeys(replace(one, line=number) for one in _of_line(line, words))
+        item = _ITEM.match(line) is not None
+        found |= dict.fromkeys(replace(one, line=number) for one in _of_line(line, words, tried=tried and item))
+        if line.strip() and not item and words is not None and words.observed is not None:  # it may head a list
+            tried = line.rstrip("*_ \t\r").endswith((":", "：")) and re.search(words.observed.tried, line) is not None
     return tuple(found)
 
 
@@ -112,16 +118,17 @@ def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict
     return kept | {name: value for name, value in failed.items() if name in settings and value}
 
 
-def _of_line(line: str, words: StatementWords | None) -> Iterator[Observation]:
+def _of_line(line: str, words: StatementWords | None, *, tried: bool) -> Iterator[Observation]:
     if words is not None and words.observed is not None and is_prose(line) and not _PRINTED.match(line):
         for sentence in SENTENCE.finditer(line):
             if len(sentence[0]) <= _LONGEST:
-                yield from _observed(sentence[0], words, words.observed)
+                yield from _observed(sentence[0], words, words.observed, tried=tried)
 
 
-def _observed(sentence: str, words: StatementWords, told: ObservationWords) -> Iterator[Observation]:
+def _observed(sentence: str, words: StatementWords, told: ObservationWords, *, tried: bool) -> Iterator[Observation]:
+    """`tried`: an item of a list of what was tried."""
     parts = [(one, _outcome(one, told)) for one in re.split(told.breaks, sentence) if one and one.strip()]
-    tried = re.search(told.tried, sentence) is not None
+    tried = tried or re.search(told.tried, sentence) is not None
     if not tried and not any(outcome for _, outcome in parts):
         return
     clauses = _joined([_clause(one, outcome, words, told) for one, outcome in parts])

@@ -139,7 +139,7 @@ def phase_said(
     moments = {phase: words.moment.replace("{what}", names) for phase, names in words.moments.items()}
     told: dict[Phase, str] = {}
     for named in (words.phases, moments):
-        told = told or {phase: found[0] for one in sentences for phase, how in named.items()
+        told = told or {phase: found[0] for one in reversed(sentences) for phase, how in named.items()
                         if (found := re.search(how, one)) and not _is_over(one, words.behind.get(phase))}  # fmt: skip
     if not told:
         called = ((of_function(found[1]), found[1]) for one in sentences for found in _FUNCTION.finditer(one))

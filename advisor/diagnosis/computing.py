@@ -54,6 +54,7 @@ def process_facts(run: Run, crash: Crash, machine: Machine, facts: Facts) -> dic
     """
     counted, seen = crash.counts.get("gpus"), max(crash.counts.get("gpus", 0), crash.counts.get("ranks", 0))
     launched = (run.framework != "unknown" and bool(run.settings)) or bool(run.unsharded)  # a log alone does not say it
+    launched = launched or (run.framework == "unknown" and run.topology.asked is not None)
     trained = run.topology.actor_gpus if run.topology.known else None
     if launched and trained == 1:
         return {"one_process": Fact(True, "script", say("the launch starts one process"))}

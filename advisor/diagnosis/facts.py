@@ -25,7 +25,7 @@ from advisor.diagnosis.from_record import record_facts
 from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.merge_facts import merge_facts
-from advisor.diagnosis.model_facts import adapters_shown, least_logits, loaded_by, model_facts
+from advisor.diagnosis.model_facts import least_logits, loaded_by, model_facts
 from advisor.diagnosis.parts import part_facts
 from advisor.diagnosis.resume_facts import earlier_facts, resume_facts
 from advisor.diagnosis.row_facts import row_facts
@@ -126,8 +126,6 @@ class DiagnosisInputs(Struct, frozen=True):
     """Steps were done before it died, by the log or by the user."""
     text: str = ""
     """What the launch file says, as it was written."""
-    program: str = ""
-    """What the launch runs: a module, a file or words."""
     generates: bool = False
     """The user names a phase or a holder that only a run has which generates answers."""
     project: Project | None = None
@@ -150,7 +148,6 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(idle_cards(known.run, facts))
     facts.update(model_facts(known.run))
     facts.update(saved_facts(known.run))
-    facts.update(adapters_shown(known.run, known.program, known.text, known.crash.frames, facts.get("lora")))
     if day := known.crash.dated:
         told = say("its lines are of {day} or older", day=day)
         facts["dated"] = Fact(int(day[:4]) * 100 + int(day[5:7]), "log", told)
@@ -348,12 +345,14 @@ def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
     facts.update(copies_fill(known.run, machine))
     facts.update(host_states(known.run, machine))
     if machine.gpu_bytes and known.run.model is not None:
-        gathered = BF16 * known.run.model.parameters
+        facts.update(least_weights(known.run, machine))
+        bits = known.run.number("actor.quantized_bits") or 8 * BF16
+        gathered = int(bits / 8 * known.run.model.parameters)
         share, whole = gathered / machine.gpu_bytes, show_bytes(gathered)
         card = show_bytes(machine.gpu_bytes)
-        because = say("all weights in bf16 are {weights}, the card has {card}", weights=whole, card=card)
+        told = {"bits": f"{bits:g}", "weights": whole, "card": card}
+        because = say("all weights in {bits} bits are {weights}, the card has {card}", **told)
         facts["gathered_weights.share"] = Fact(round(share, 3), "script", because)
-        facts.update(least_weights(known.run, machine))
         cards = len(machine.usable) * (machine.nodes or 1)
         of_each = ADAM * known.run.model.parameters / max(1, cards)
         told = {"optimizer": show_bytes(round(of_each)), "card": card}

@@ -58,7 +58,7 @@ TO_CARD = regex(
     r"""\.cuda\(|\.to\(\s*(?:device\s*=\s*)?(?:[\w.]*(?:device|rank|gpu)\w*(?:\(\))?|torch\.device\(.*|f?["'](?:cuda|npu)[^"']*["'])\s*[,)]"""
 )
 """Source lines of a program's own that put a whole model on a card."""
-MOVES = "torch/nn/modules/module.py"
+MOVES, MOVING = "torch/nn/modules/module.py", ("convert", "<lambda>", "_apply", "cuda", "npu")
 PACKS = regex(r"(?:^|/)bitsandbytes/\S*:(?:\w+\.)?(?:_quantize|quantize_(?:4bit|nf4|fp4)|int8_double_quant)$")
 """bitsandbytes's functions that pack a layer as it comes to the card (nn/modules.py, functional.py)."""
 TORCH_ASKS = regex(
@@ -169,7 +169,7 @@ def _collects(frame: Frame) -> bool:
 
 def _puts_on_card(frames: Sequence[Frame]) -> Frame | None:
     """Where a module was on its way to the card as a whole: torch's own function, or the line that calls it."""
-    moved = frames[-1].function == "convert" and frames[-1].file.replace("\\", "/").endswith(MOVES)
+    moved = frames[-1].function in MOVING and frames[-1].file.replace("\\", "/").endswith(MOVES)
     called = next((one for one in reversed(frames) if TO_CARD.search(one.text) and MOVES not in one.file), None)
     if called is not None and (moved or called is frames[-1]) and PASS.match(called.function) is None:
         return called

@@ -274,7 +274,7 @@ def _whole_model(run: Run, crash: Crash) -> dict[str, Fact]:
     """That what was allocated and what was asked for are together the whole model, in fp32 or in 16 bits: it is being
     put on this card."""
     each = completes(crash, run.model) if run.model is not None else 0
-    if not each or run.model is None or is_empty(crash.evidence[0].fields) or _is_loaded(crash):
+    if not each or run.model is None or is_empty(crash.evidence[0].fields) or is_loaded(crash):
         return {}
     told = {"parameters": show_params(run.model.parameters), "bytes": each}
     because = say("allocated and asked for are the whole model, {parameters} parameters × {bytes} bytes", **told)
@@ -282,10 +282,12 @@ def _whole_model(run: Run, crash: Crash) -> dict[str, Fact]:
     return {**facts, "weights.fp32": Fact(True, "log", because, (0,))} if each == FP32 else facts
 
 
-def _is_loaded(crash: Crash) -> bool:
+def is_loaded(crash: Crash) -> bool:
     """Whether the model was on its card already: the trainer runs, or torch's message knows pools of graphs."""
-    trains = any(_TRAINS.search(f"{frame.function}( {frame.text}") for frame in crash.frames)
-    return trains or bool(crash.evidence[0].fields.get("private_bytes"))
+    trains = crash.phase in OF_PASSES or any(
+        _TRAINS.search(f"{frame.function}( {frame.text}") for frame in crash.frames
+    )
+    return trains or any("private_bytes" in one.fields for one in crash.evidence[:1])
 
 
 def _likely(attribution: Sequence[Match], run: Run, crash: Crash, ran: bool) -> dict[str, Fact]:

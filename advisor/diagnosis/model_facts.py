@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from advisor.crash.evidence import Frame
@@ -14,20 +13,26 @@ from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
 from advisor.regex import regex
 from advisor.rules.functions import version_in
+from advisor.run.model_read import of_adapters
 from advisor.run.natives import last_part
-from advisor.run.run import Run, evaluates_only, stated
+from advisor.run.run import Knob, Run, evaluates_only, stated
 from advisor.run.shape import packed_by_name, sees_by_name
+from advisor.script.launch import Launch
 from advisor.units import show_bytes
 
 _PICTURES = regex(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
 """Words in the names of settings that only runs with pictures have."""
 _ADAPTERS = regex(r"q?lora_?(?:r|rank|dim|alpha|enable)?\b|peft_type|use_peft|load_in|quantization_bit|(?:^|_)bits$")
-_OF_ADAPTERS = regex(r"(?:^|[\s/_.-])q?lora(?:[\s/_.-]|$)", re.IGNORECASE)
-"""A name that speaks of adapters: finetune/lora.py, train_lora.py, baichuan2_7b_qlora_alpaca."""
+_PEFT = regex(r"(?:^|/)peft/(?:peft_model|tuners/)|\bprepare_model_for_(?:kbit|int8)_training\b")
+"""Code that only runs where peft wraps the model (huggingface/peft src/peft/peft_model.py, tuners, utils/other.py)."""
 _NAME, _SIZED = regex(r"[\w.-]{8,100}"), regex(r"\d[bB](?![a-zA-Z0-9])")
 """A word that may be a config's name, and the size of a model in it."""
-_PEFT = regex(r"(?:^|/)peft/(?:peft_model|tuners/)")
-"""Code that only runs where peft wraps the model (huggingface/peft src/peft/peft_model.py, tuners)."""
+_PACKED = {
+    8: regex(r"bitsandbytes/.*\b(?:MatMul8bit\w*|matmul\b|int8_\w+|Linear8bit\w*)|\bprepare_model_for_int8_training\b"),
+    4: regex(r"bitsandbytes/.*4bit|(?:dequantize|matmul)_(?:4bit|fp4|nf4)\b|\bprepare_model_for_kbit_training\b"),
+}
+"""Bits → code that runs over a base of so many, and for no other (bitsandbytes-foundation/bitsandbytes 0.45.0
+bitsandbytes/autograd/_functions.py, nn/modules.py; of kbit training the usual 4)."""
 _MAKES_ADAPTERS = regex(r"(?m)^(?!\s*#).{0,200}\b(?:get_peft_model|mark_only_lora_as_trainable)\b")
 _MAY_MAKE = regex(r"\b(?:use|enable|with|is)_(?:q?lora|peft)\b|\bargs\.(?:q?lora|peft)")
 _NAMES_THE_RUN = regex(
@@ -71,24 +76,27 @@ def model_facts(run: Run) -> dict[str, Fact]:
     return facts
 
 
-def adapters_shown(run: Run, program: str, text: str, frames: Sequence[Frame], told: Fact | None) -> dict[str, Fact]:
-    """That adapters are trained: by peft's own code among the frames, whatever a default says; without a dialect by
-    the name of a program, a file or the run, or where the program's text makes them whatever it is called with."""
-    wrapped = next((frame_words(frame) for frame in frames if _PEFT.search(frame.file)), "")
-    if wrapped:
-        return {"lora": Fact(True, "log", wrapped)}
-    if run.framework != "unknown" or told is not None:
-        return {}
-    given = [(last_part(one.key), one.text) for one in run.settings]
-    given = given or [(one[1], one[2]) for one in _OPTION.finditer(text)]  # of a command that is no known launch
-    named = (value for key, value in given if _NAMES_THE_RUN.search(key))
-    if _MAY_MAKE.search(text) is None and (made := _MAKES_ADAPTERS.search(text)) is not None:
-        return {"lora": Fact(True, "script", made[0])}
-    configs = (name for name in _NAME.findall(text) if _SIZED.search(name))  # llama2_70b_qlora_e1
-    names = (program, *named, *(one.file for one in frames), *configs)
-    found = next((name for name in names if _OF_ADAPTERS.search(name)), "")
-    packed = {"knob.actor.quantized_bits": Fact(4, "log", found)} if "qlora" in found.lower() else {}
-    return {"lora": Fact(True, "log", found), **packed} if found else {}
+def adapters_shown(launch: Launch | None, text: str, frames: Sequence[Frame], *, own: bool) -> dict[str, Knob]:
+    """That adapters are trained, and over how many bits, as knobs: by peft's or bitsandbytes's own code among the
+    frames, whatever a default says; of a program of the user's `own` by the name of it, a file or the run, or where its
+    text makes them whatever it is called with."""
+    words = [(frame_words(frame), f"{frame.file}:{frame.function} {frame.text}") for frame in frames]
+    wrapped = next((said for said, word in words if _PEFT.search(word)), "")
+    packed = next(
+        ((said, bits) for said, word in words for bits, code in _PACKED.items() if code.search(word)), ("", 0)
+    )
+    if not wrapped and not packed[0] and own:
+        given = [(last_part(one.key), one.text) for one in launch.settings] if launch is not None else []
+        given = given or [(one[1], one[2]) for one in _OPTION.finditer(text)]  # of a command that is no known launch
+        named = (value for key, value in given if value and _NAMES_THE_RUN.search(key))
+        program = (launch.program, *filter(None, launch.loose)) if launch is not None else ()
+        made = None if _MAY_MAKE.search(text) else _MAKES_ADAPTERS.search(text)
+        own_files = (one.file for one in frames if "site-packages" not in one.file)  # an environment has a name, too
+        configs = (name for name in _NAME.findall(text) if _SIZED.search(name))  # llama2_70b_qlora_e1
+        wrapped = made[0] if made is not None else of_adapters((*program, *named, *own_files, *configs))
+        packed = (wrapped, 4) if "qlora" in wrapped.lower() else packed
+    told = {"actor.full_finetuning": (False, wrapped or packed[0]), "actor.quantized_bits": (packed[1], packed[0])}
+    return {name: Knob(name, value, "log", note=note) for name, (value, note) in told.items() if note}
 
 
 def loaded_by(frames: Sequence[Frame], libraries: Mapping[str, str]) -> dict[str, Fact]:

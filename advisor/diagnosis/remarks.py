@@ -208,16 +208,17 @@ def _alone(run: Run, facts: Facts) -> Iterator[str]:
     if memory is None or memory.value != "gpu" or alone is None or alone.value is not True:
         return
     shares = run.knobs.get("actor.zero_stage")
+    key = shares.key or (run.unread.file if run.unread is not None else "") if shares is not None else ""
     if idle is not None:
         yield say(
             "{because}: states are shared out among processes alone, so each card needs one of its own.",
             because=sentence(idle.because).rstrip("."),
         )
-    elif shares is not None and shares.source != "default" and (as_number(shares.value) or 0) >= 1 and shares.key:
+    elif shares is not None and shares.source != "default" and (as_number(shares.value) or 0) >= 1 and key:
         yield say(
             "{because}: {key} has nobody to share weights, gradients and optimizer with.",
             because=sentence(alone.because).rstrip("."),
-            key=shares.key,
+            key=key,
         )
 
 

@@ -28,9 +28,11 @@ IN_FULL = (
     "host.states_share",
     "host.states_large",
 )
+OF_16_BITS = ("weights.least_share", "gathered_weights.share", "weights.whole", "weights.fp32")
 OF_WORDS: tuple[tuple[str, str, bool | float, tuple[str, ...]], ...] = (
     (f"{SHARED}adapters", "lora", True, IN_FULL),
-    (f"{SHARED}packed", "knob.actor.quantized_bits", 4.0, ("weights.least_share", "gathered_weights.share")),
+    (f"{SHARED}packed", "knob.actor.quantized_bits", 4.0, OF_16_BITS),
+    (f"{SHARED}packed8", "knob.actor.quantized_bits", 8.0, OF_16_BITS),
 )
 """Statement → the fact that it is, with its value, and the facts of whole weights in 16 bits that it refutes."""
 
@@ -66,7 +68,7 @@ def with_words(facts: dict[str, Fact], crash: Crash, run: Run) -> dict[str, Fact
         return facts
     told = dict(facts)
     for statement, name, value, refuted in OF_WORDS:
-        if statement in crash.statements and name not in facts:
+        if statement in crash.statements and name not in told:
             told[name] = Fact(value, "log", say("by the words of the report"))
             told = {one: fact for one, fact in told.items() if one not in refuted}
     return {f"knob.{one.name}": Fact(True, "log", one.note) for one in states_told(crash).values()} | told

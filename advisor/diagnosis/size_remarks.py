@@ -8,6 +8,7 @@ from math import isqrt, prod
 from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import DiagnosisInputs
+from advisor.diagnosis.ledger_facts import is_loaded
 from advisor.diagnosis.model_facts import names_adapters
 from advisor.diagnosis.saved_modules import saved_remark
 from advisor.diagnosis.state_facts import STATES_IN_FULL, most_in_full
@@ -202,6 +203,7 @@ def _as_weights(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[st
     crash, model = known.crash, known.run.model
     may_be = next((match for match in known.attribution if match.parameters), None)
     each = may_be.whole if may_be is not None else completes(crash, model) if model is not None else 0
+    each = 0 if is_loaded(crash) else each  # then it was there before
     count = may_be.parameters if may_be is not None else model.parameters if model is not None else 0
     if may_be is not None:
         told = {"tried": show_bytes(may_be.bytes), "formula": may_be.formula, "tensor": may_be.tensor}
@@ -316,11 +318,12 @@ def _unsharded(run: Run) -> Iterator[str]:
         return
     each = run.mechanics
     states = each.weight_bytes + each.gradient_bytes + each.master_bytes + each.moment_bytes
-    adapters = names_adapters(run)
+    adapters, bits = names_adapters(run), run.number("actor.quantized_bits") or 8 * BF16
     told = {
         "launcher": run.unsharded,
         "count": count,
-        "weights": show_bytes(BF16 * run.model.parameters),
+        "weights": show_bytes(int(bits / 8 * run.model.parameters)),
+        "bits": f"{bits:g}",
         "states": show_bytes(states * run.model.parameters),
         "bytes": states,
         "parameters": show_params(run.model.parameters),
@@ -329,7 +332,7 @@ def _unsharded(run: Run) -> Iterator[str]:
     if adapters:
         yield say(
             "{launcher} starts a process on each of {count} cards, and nothing in the launch shards: each card holds "
-            "all the frozen weights ({parameters} parameters, {weights} in bf16; less where they are packed: "
+            "all the frozen weights ({parameters} parameters, {weights} in {bits} bits; less where they are packed: "
             "{setting}).",
             **told,
         )
@@ -351,7 +354,8 @@ def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator
     if cause != STATES or not loading or run.model is None or not card:
         return
     if (bits is not None and bits < 8 * BF16) or (packed is not None and packed.value is True):
-        if (least := facts.get("weights.least_share")) is not None:
+        least = facts.get("weights.least_share")
+        if least is not None and (as_number(least.value) or 0) >= MUCH_OF_CARD:
             yield say(
                 "{because}; layers that are not packed, and those in 16 bits that are just being packed, come beside "
                 "them.",

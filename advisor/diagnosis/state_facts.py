@@ -234,10 +234,10 @@ def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
             )
         )
         facts["engine.weights_share"] = Fact(round(each / card, 3), "script", because)
-    packed = packed_by_name(run.model_name) or bits_in_name(run.model_name) or run.number("actor.quantized_bits")
-    if packed or model.stored_bits or any(run.is_on(name) for name in _OFFLOADS[1:]):
+    if any(run.is_on(name) for name in _OFFLOADS[1:]):
         return facts
-    width = (default_bits(run) or 8 * BF16) / 8
+    packed = run.number("actor.quantized_bits") or bits_in_name(run.model_name) or model.stored_bits
+    width = (packed or default_bits(run) or 8 * BF16) / 8
     least = int(width * model.parameters) // ways
     told = {"parameters": show_params(model.parameters), "size": show_bytes(least), "card": show_bytes(card)}
     told |= {"bytes": f"{width:g}"}

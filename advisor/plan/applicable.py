@@ -17,8 +17,9 @@ from advisor.plan.plan import Change, PlanStep
 from advisor.plan.select import lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.steps import example_of
+from advisor.rules.tree import as_number
 from advisor.run.dialect import ASSUMED_BY
-from advisor.run.natives import OF_ROLLOUTS, Native
+from advisor.run.natives import OF_ROLLOUTS, Native, last_part
 from advisor.run.run import KnobValue
 from advisor.run.values import parse_value
 
@@ -88,6 +89,7 @@ def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     kept = [step for step in steps if not (in_force(step, situation) or _of_a_later_one(step, situation))]
     kept = [s for s in kept if not of_another_launcher(((one.key, one.old_source) for one in s.changes), situation)]
     kept = [step for step in kept if step.id not in remedies or barred(remedies[step.id], situation) is None]
+    kept = [step for step in kept if not any(_tried_so(change, situation) for change in step.changes)]
     first = {one.example: one.id for one in reversed(kept) if one.example and not one.changes}
     kept = [one for one in kept if one.changes or not one.example or first[one.example] == one.id]
     levers = {remedies[one.id].lever: one.id for one in kept if one.id in remedies and (one.changes or one.example)}
@@ -99,6 +101,20 @@ def fitting(steps: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
         return lever in GENERAL and levers.get(lever, step.id) != step.id
 
     return [step for step in kept if not repeats(step)]
+
+
+def _tried_so(change: Change, situation: Situation) -> bool:
+    """Whether a person set it so, or further the same way, and it was no help."""
+    name, (old, new) = last_part(change.key), map(_number, (change.old, change.new))
+    seen = (one for one in situation.predictor.crash.observations if one.outcome == "no_help")
+    values = [one.value for one in seen if last_part(one.name) == name]
+    numbers = [number for one in values if (number := _number(one)) is not None]
+    further = old is not None and new is not None and any((one - new) * (new - old) >= 0 for one in numbers)
+    return further or change.new in values
+
+
+def _number(text: str | None) -> float | None:
+    return as_number(parse_value(text or "", "float"))
 
 
 def _of_a_later_one(step: PlanStep, situation: Situation) -> bool:

@@ -12,6 +12,7 @@ from advisor.diagnosis.deciding import GUESSED, PHASE, acts_in
 from advisor.diagnosis.fact import Fact
 from advisor.knowledge.schema import Cause, Provision, Remedy
 from advisor.language import say
+from advisor.plan.applicable import may_apply
 from advisor.plan.by_hand import advice_step
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
@@ -71,11 +72,10 @@ def _provided(situation: Situation, provision: Provision) -> Iterator[PlanStep]:
     seen = replace(situation, place="host" if provision.memory == "host" else "gpu", cause="")
     dialect = situation.now.built.natives.framework is not None
     for remedy in (by_id[name] for name in provision.remedies if name in by_id):
-        if seen.phase != "unknown" and not acts_in(remedy, {seen.phase}):
+        if (seen.phase != "unknown" and not acts_in(remedy, {seen.phase})) or not may_apply(remedy, seen):
             continue
         if remedy.value is None:
-            if all_hold(remedy.applies_when, seen.facts) is not None:
-                yield advice_step(remedy, seen)
+            yield advice_step(remedy, seen)
         elif dialect and (step := _harmless(remedy, seen)) is not None:
             yield step
         elif remedy.results == "unchanged" and (unseen_number(remedy, seen) if dialect else _of_any(remedy, provision)):

@@ -59,7 +59,7 @@ OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encod
 """Causes that are a version's fault, whichever it is."""
 WITNESSES = (
     *("ask-who-killed", "ask-the-dead-worker", "ask-what-is-full", "ask-the-last-line", "ask-how-it-ended"),
-    *("look-at-limits", "ask-which-call", "ask-card-or-stack"),
+    *("look-at-limits", "ask-which-call", "ask-card-or-stack", "ask-what-failed"),
 )
 """Remedies that tell first what it was: who killed the process, what refused it memory, or which call asked for it."""
 FEW = 3

@@ -63,6 +63,7 @@ _LOOKS = frozenset(
         ("ask-how-it-ended", "seen"),
         ("ask-how-it-ended", "killer"),
         ("ask-the-last-line", "seen"),
+        ("ask-what-failed", "seen"),
         ("ask-what-is-full", "full_place"),
     }
 )

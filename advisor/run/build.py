@@ -225,12 +225,12 @@ def build_run(inputs: RunInputs) -> BuiltRun:
 
 
 def _observed(inputs: RunInputs, natives: Natives) -> dict[str, Knob]:
-    """What a crash shows of the run, as far as no change moves it."""
+    """What a crash shows of the run, as far as no change moves it and the launch does not say otherwise."""
     changed = {native(key) for key in inputs.overrides}
     return {
         name: knob
         for name, knob in inputs.observed.items()
-        if not any(native(one.key) in changed for one in natives.carriers(name))
+        if not any(native(one.key) in changed or one.setting is not None for one in natives.carriers(name))
     }
 
 

@@ -15,7 +15,7 @@ from advisor.run.conversion import Converted, conversions, to_knob
 from advisor.run.model_read import Hints
 from advisor.run.natives import SAMPLES, EnvironmentPrefix, Native, Natives, RunScope, default_of, differing, gpus_of
 from advisor.run.run import Knob, KnobValue, ModelShape, Topology
-from advisor.run.shape import bits_in_name
+from advisor.run.shape import bits_in_name, packed_by_name
 
 _ENGINE_SIZE = "rollout.tensor_parallel"
 TAKEN_AT_DEFAULT = frozenset({"rollout.memory_share", _ENGINE_SIZE})
@@ -125,7 +125,7 @@ def quantised(name: str | None, model: ModelShape | None, knobs: Mapping[str, Kn
     told = say("by the model's name") if named else say("by the model's config.json")
     rank, full = (None if (one := knobs.get(f"actor.{end}")) is None else one.value
                   for end in ("lora_rank", "full_finetuning"))  # fmt: skip
-    adapters = full is False or (full is None and bool(rank))
+    adapters = full is False or (full is None and bool(rank or packed_by_name(name or "")))  # nothing else trains there
     known = (found := knobs.get(key)) is not None and found.value is not None
     return {key: Knob(key, bits, "derived", note=told)} if bits and adapters and not known else {}
 

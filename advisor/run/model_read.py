@@ -14,8 +14,16 @@ from advisor.regex import regex
 from advisor.run.config_file import shape_in
 from advisor.run.natives import Natives
 from advisor.run.recipe import method_named, recipe_of
-from advisor.run.run import Knob, ModelShape
-from advisor.run.shape import find_shape, match_alias, shape_by_count, shape_of, size_in_name, without_head
+from advisor.run.run import Knob, KnobValue, ModelShape
+from advisor.run.shape import (
+    bits_in_name,
+    find_shape,
+    match_alias,
+    shape_by_count,
+    shape_of,
+    size_in_name,
+    without_head,
+)
 from advisor.script.launch import Launch
 
 _OF_MODEL = regex(
@@ -45,11 +53,10 @@ def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFa
 
 def fuller_name(said: str, stated: str, models: Sequence[ModelFact]) -> str:
     """The model's name as it is known best: what the user calls it, but for the launch's own words where they go on
-    from that ("Qwen2.5-coder", in "/models/Qwen2.5-Coder-32B-Instruct") and only they tell its size."""
+    from that ("Qwen2.5-coder", in "/models/Qwen2.5-Coder-32B-Instruct") and only they tell its size or its bits."""
     goes_on = said != stated and letters(said) in letters(stated)
-    return (
-        stated if said and goes_on and not find_shape(said, models) and find_shape(stated, models) else said or stated
-    )
+    fuller = (not find_shape(said, models) or bits_in_name(stated)) and find_shape(stated, models)
+    return stated if said and goes_on and fuller else said or stated
 
 
 def letters(name: str) -> str:
@@ -114,13 +121,17 @@ class Hints(Struct, frozen=True):
 
     model: str = ""
     method: str = ""
-    adapters: bool = False
+    adapters: str = ""
+    """The name, or the word, that speaks of adapters."""
     said: str = ""
     """All of it in a sentence."""
 
     def knobs(self) -> dict[str, Knob]:
-        key = "actor.full_finetuning"
-        return {key: Knob(key, False, "assumed", note=say("by a name alone"))} if self.adapters else {}
+        told: dict[str, KnobValue] = {"actor.full_finetuning": False} if self.adapters else {}
+        told |= {"actor.quantized_bits": 4} if "qlora" in self.adapters.lower() else {}
+        word = self.adapters.lower() in _ADAPTERS  # a name is the run's own, a word may be of another run
+        note = say("by a name alone") if word else self.adapters
+        return {key: Knob(key, value, "assumed" if word else "log", note=note) for key, value in told.items()}
 
 
 def hints_of(
@@ -136,7 +147,7 @@ def hints_of(
     method = next((told for name in names if (told := method_named(name))), "")
     parts = (part for name in names for part in _parts(name) if _SIZE.search(part))
     model = next((part for part in parts if match_alias(part, models) is not None), "")
-    adapters = any(_ADAPTERS & set(re.split(r"[^a-z]+", name.lower())) for name in names)
+    adapters = of_adapters(names)
     found = (
         *([recipe_of(method).title] if method else []),
         *(["LoRA"] if adapters else []),
@@ -149,11 +160,15 @@ def _hints_in_prose(words: Sequence[str], models: Sequence[ModelFact]) -> Hints:
     """What a person names: the one method, the one model, adapters where nobody says that all is trained."""
     methods = {told for word in words if _IS_METHOD.search(word) and (told := method_named(word))}
     method, model = methods.pop() if len(methods) == 1 else "", model_in_words(words, models)
-    lowered = {word.lower() for word in words}
-    adapters = bool(_ADAPTERS & lowered) and "full" not in lowered
+    adapters = "" if "full" in {word.lower() for word in words} else of_adapters(words)
     found = [*filter(None, (recipe_of(method).title if method else "", "LoRA" if adapters else "", model))]
     said = say("By the words of the text alone: {what}; that is a hint.", what=listed(found)) if found else ""
     return Hints(model, method, adapters, said)
+
+
+def of_adapters(names: Iterable[str]) -> str:
+    """The longest name with a word for adapters in it; "" where none has."""
+    return max((one for one in names if _ADAPTERS & set(re.split(r"[^a-z]+", one.lower()))), key=len, default="")
 
 
 def model_in_words(words: Sequence[str], models: Sequence[ModelFact]) -> str:
