@@ -14,10 +14,11 @@ _FLAGS = "(?ai)"
 def spelled(data: Any) -> Any:
     """The data of signatures.yaml with each list of alternatives as one expression; what has another form as it is."""
     told = data.get("statements") if isinstance(data, dict) else None
-    if not isinstance(told, dict) or not isinstance(told.get("words"), dict):
+    table = told.get("words", {}) if isinstance(told, dict) else None
+    if not isinstance(told, dict) or not isinstance(table, dict):
         return data
     words: dict[str, str] = {}
-    for name, written in told["words"].items():  # a word may have those in it that stand above it
+    for name, written in table.items():  # a word may have those in it that stand above it
         words[str(name)] = f"(?:{_joined(written, words)})"
     rest = {key: _expression(value, words) for key, value in told.items() if key != "words"}
     return {**data, "statements": rest}

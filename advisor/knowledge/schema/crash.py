@@ -237,7 +237,8 @@ class ObservationWords(Strict, frozen=True):
 
 
 class StatementWords(Strict, frozen=True):
-    """How people write about a run that died; each a regex over one sentence."""
+    """How people write about a run that died; each a regex over one sentence, which the file gives as a list of
+    alternatives and with words that it names once (`words`, advisor/knowledge/spelled.py)."""
 
     account: AccountWords
     grows: str
