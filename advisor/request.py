@@ -11,8 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, no_log
+from advisor.crash.kept import SAID_IN
 from advisor.crash.log_facts import project_in
-from advisor.crash.read import SAID_IN, read_logs, read_text
+from advisor.crash.read import read_logs, read_text
 from advisor.demo import is_bundled
 from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge, load_knowledge

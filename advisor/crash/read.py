@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from advisor.crash import log_facts
-from advisor.crash.account import A_PAGE, TITLE_LINES, memory_near
+from advisor.crash.account import A_PAGE, memory_near
 from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import (
     described_in,
@@ -24,6 +25,7 @@ from advisor.crash.config_dump import (
 from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, parts_in, stopped_without_a_word
 from advisor.crash.finds import FAILURES, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
+from advisor.crash.kept import SAID_IN, KeptLines, LinesOfRun
 from advisor.crash.lines import LogLine
 from advisor.crash.log_reader import unwrapped
 from advisor.crash.logged_runs import StepCount, newest_crash, runs_in, training_bar
@@ -84,10 +86,10 @@ _CODE = regex(r"^\s*(?:return |[\w.\[\], ]{1,80} = )?[\w.]{1,80}\(")
 """A statement that calls something, as a traceback quotes it."""
 _RAISED = regex(r"\s*[\w.]*(?:Error|Exception|Interrupt|Exit)\b")
 """The line that ends a traceback."""
+_RAISED_WITHIN = 200
+"""Times that a message may be printed before it is raised (judgement)."""
 _SAME_STEP = 1
 """Step counts after a save that may still be of the step that saved."""
-_FACT_CHARACTERS = 2_000_000
-"""Characters of the kept lines in which facts are looked for."""
 _PROGRESS_CHARACTERS = 400
 """Characters shown of the end of a progress line."""
 _ORDER = ("cause", "victim", "echo", "hint", "pointer", "warning", "telemetry", "progress")
@@ -100,8 +102,6 @@ _LINES_ABOVE = 8
 """Lines right above a failure in which its source line may stand under another label."""
 _LINES_OF_A_CUT = 40
 """Last lines of a log without a failure in which a source line may name the phase."""
-SAID_IN = "--model"
-"""Where people write what is no log of theirs."""
 _EMPTY = mark("Give the log that the training command itself wrote (standard output and standard error together).")
 ProgressCallback = Callable[[str, int, int | None], None]
 """Called now and then: a log's name, the bytes read of it, its size where that is known."""
@@ -187,23 +187,19 @@ class _CrashReader:
         ready, self.sources = catalogue_of(signatures), sources
         told = [None if on_progress is None else partial(_tell, on_progress, source) for source in sources]
         self.logs = [scan(readable(source), ready, tell) for source, tell in zip(sources, told, strict=True)]
-        self.names = [log.name for log in self.logs]
-        self.lines = [log.kept_lines() for log in self.logs]
-        self.text = "\n".join(line.printed for _, line in self._every_line())[:_FACT_CHARACTERS]
+        self.kept = KeptLines(self.logs)
+        self.names, self.text = self.kept.names, self.kept.text
         self.frameworks = log_facts.frameworks_in(self.text, signatures.framework_marks)
         below = {mark.framework for mark in signatures.framework_marks if mark.below}
         self.every_rule, self.rules = rules, rules.of([name for name in self.frameworks if name not in below])
         self.signatures = signatures
-        marks = unanchored_finds(ready, self.lines)
+        marks = unanchored_finds(ready, self.kept.lines)
         self.placed = self._ordered(marks)
         if not any(one.role in FAILURES for one in self.placed):
-            self.placed = self._ordered([*marks, *cut_finds(ready, self.lines)])
-        said = frozenset(at for at, name in enumerate(self.names) if name == SAID_IN)
-        # what a person may have written
-        self.page = [at for at in self._every_line() if len(self.text) <= A_PAGE or at[0] in said]
-        self.said = [line.text for log in said for line in self.lines[log]]
-        runs = runs_in(self.lines, [source.changed for source in sources], said)
+            self.placed = self._ordered([*marks, *cut_finds(ready, self.kept.lines)])
+        runs = runs_in(self.kept.lines, [source.changed for source in sources], self.kept.said_in)
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
+        self.lines = LinesOfRun(self.kept, self.run.lines)
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(with_worded(find))) for i, log in enumerate(self.logs) for find in log.finds]
@@ -222,8 +218,8 @@ class _CrashReader:
             return Crash("unclear", "unknown", "unknown", unclear_because=because, settle_by=(say(_EMPTY),))
         trace = self._trace(cause)
         users, rows, cut = self._users(cause)
-        last = last_progress(self._lines_until(cause), self.rules)
-        driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self._lines_of(cause))
+        last = last_progress(self.lines.until(cause), self.rules)
+        driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self.lines.near(cause))
         phase, because = phase_of(cause, trace, last, users, self.rules, driver)
         by_mark = last is not None and because == mark_words(last)
         if phase == "unknown":
@@ -239,32 +235,14 @@ class _CrashReader:
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
             if memory == "unknown" and cause.id in TOLD and (words := self.signatures.statements):
-                memory = memory_near(cause.find.text, self._plain(), words.account)
+                memory = memory_near(cause.find.text, self.kept.plain(), words.account)
             fields = {**log_facts.fields_beside(judgement, trace, self.run.placed), **evidence[0].fields}
             fields |= {**self._engines(cause), **self._on_card(cause, memory)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
-        every, marks = [line for _, line in self._every_line()], self.signatures
+        every = [line for _, line in self.kept.every()]
         unclear_because, settle_by = why_unclear(judgement, trace, every, last, self.rules)
-        # of a setting printed twice the first one counts: the lines of the run that is judged come first
-        printed, written = (
-            [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
-            for lines in (self._every_line(), self.page)
-        )
-        settings = settings_in(printed)
-        blocks = settings_in_blocks(written)
-        lists = dict(listed_settings(printed))
-        # a list of the same names is a person's, in parts of names
-        settings = {} if settings.keys() <= blocks.keys() & lists.keys() else {**blocks, **settings}
-        person = list(dict.fromkeys((*self.said, *lines_in_person(written))))
-        in_person = "\n".join(person)
-        stated = statements_in("\n".join(line.printed for _, line in self.page), marks.statements) | holder_said(
-            in_person, marks.statements
-        )
-        observed = observations_in("\n".join(line.printed for line in written), marks.statements)
-        spelled = marks.statements.libraries if marks.statements else {}
-        bare, dated = trace.texts[0] if trace.texts else "", log_facts.dated_in(self.text, time.strftime("%Y-%m-%d"))
-        met = {**log_facts.listed_versions(every, spelled), **log_facts.libraries_in(self.text, marks.versions)}
-        return Crash(
+        bare = trace.texts[0] if trace.texts else ""
+        failed = Crash(
             verdict=judgement.verdict,
             memory=memory,
             phase=phase,
@@ -273,57 +251,93 @@ class _CrashReader:
             frames=trace.frames,
             source_line=redact(bare.strip()[:_SOURCE]) if not trace.frames and _CODE.search(bare) else "",
             phase_because=because,
-            top_users=users,
-            users_cut=cut,
-            libraries=libraries_now(met, observed),
-            traced=traced_versions(trace.frames),
-            gpu_names=log_facts.gpu_names_in(self.text),
-            gpu_total_bytes=log_facts.gpu_total(self.run.placed),
-            settings=settings,
-            command=next(commands_in(printed), None),
-            engine_figures=log_facts.engine_figures_in(self.text, marks.engine_figures),
-            model_config=model_config_in(printed),
-            counts={**log_facts.ranks_by_batch(self.text, settings), **log_facts.counts_in(self.text, marks.counts)},
-            platform=log_facts.platform_in(self.text, marks.platforms),
-            host_total_bytes=log_facts.host_total(self.placed) or ram_of_page([line.text for line in written]),
-            host_filled=log_facts.host_filled(self.run.placed),
-            frameworks=self.frameworks,
-            project=log_facts.project_in(self.text, marks.projects),
-            unclear_because=unclear_because,
-            settle_by=settle_by,
-            lines_read=sum(log.lines_read for log in self.logs),
-            readings=log_facts.readings_in(self.placed, self.names, self.every_rule.frames),
-            steps_done=self._steps_done(trace),
-            line_index={log.name: tuple(log.line_index) for log in self.logs if log.line_index},
             phase_among=among,
             phase_by_mark=by_mark,
-            finished=self.run.health.finished,
-            steps_seen=any(one.count > 0 for one in self.run.health.counts),
-            stepped=self.run.health.stepped,
-            preceded=self._preceded(cause, phase),
-            resumed=self._resumed(cause),
-            trained_before=trained_before(self._lines_until(cause), last),
-            speaks_of=parts_in(self.text),
-            dated=dated or (cause.find.signature.until if cause else ""),
-            table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
+            top_users=users,
+            users_cut=cut,
+            unclear_because=unclear_because,
+            settle_by=settle_by,
+            dated=log_facts.dated_in(self.text, time.strftime("%Y-%m-%d"))
+            or (cause.find.signature.until if cause else ""),
             doubts=(*self._unread(), *self._unordered(cause)),
-            statements=stated,
+        )
+        return self._on_the_way(self._of_the_launch(self._of_the_machine(failed)), cause, trace, last)
+
+    def _of_the_machine(self, crash: Crash) -> Crash:
+        """What ran, and on what."""
+        placed, page = self.run.placed, [line.text for _, line in self.kept.page]
+        return replace(
+            crash,
+            gpu_names=log_facts.gpu_names_in(self.text),
+            gpu_total_bytes=log_facts.gpu_total(placed),
+            host_total_bytes=log_facts.host_total(self.placed) or ram_of_page(page),
+            host_filled=log_facts.host_filled(placed),
+            platform=log_facts.platform_in(self.text, self.signatures.platforms),
+            traced=traced_versions(crash.frames),
+            frameworks=self.frameworks,
+            project=log_facts.project_in(self.text, self.signatures.projects),
+        )
+
+    def _of_the_launch(self, crash: Crash) -> Crash:
+        """How it was set, by what programs print of that, and what a person says of the run."""
+        # of a setting printed twice the first one counts: the lines of the run that is judged come first
+        printed, written = (
+            [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
+            for lines in (self.kept.every(), self.kept.page)
+        )
+        settings, blocks, lists = settings_in(printed), settings_in_blocks(written), dict(listed_settings(printed))
+        # a list of the same names is a person's, in parts of names
+        settings = {} if settings.keys() <= blocks.keys() & lists.keys() else {**blocks, **settings}
+        person, marks = list(dict.fromkeys((*self.kept.said, *lines_in_person(written)))), self.signatures
+        in_person, words = "\n".join(person), marks.statements
+        page = "\n".join(line.printed for _, line in self.kept.page)
+        observed = observations_in("\n".join(line.printed for line in written), words)
+        every = [line for _, line in self.kept.every()]
+        met = log_facts.listed_versions(every, words.libraries if words else {})
+        return replace(
+            crash,
+            settings=settings,
+            command=next(commands_in(printed), None),
+            model_config=model_config_in(printed),
+            engine_figures=log_facts.engine_figures_in(self.text, marks.engine_figures),
+            counts={**log_facts.ranks_by_batch(self.text, settings), **log_facts.counts_in(self.text, marks.counts)},
+            statements=statements_in(page, words) | holder_said(in_person, words),
             observations=observed,
-            runs_told=runs_told(self._plain(), marks.statements) if written else {},
+            libraries=libraries_now({**met, **log_facts.libraries_in(self.text, marks.versions)}, observed),
+            runs_told=runs_told(self.kept.plain(), words) if written else {},
             described={**blocks, **of_the_run(described_in(person), observed)},
             prose=words_in(in_person.encode()),
+            speaks_of=parts_in(self.text),
+        )
+
+    def _on_the_way(self, crash: Crash, cause: LogFind | None, trace: Trace, last: ProgressLine | None) -> Crash:
+        """How far it had come, and what was read of the log."""
+        health, until = self.run.health, self.lines.until(cause)
+        return replace(
+            crash,
+            steps_done=self._steps_done(trace),
+            steps_seen=any(one.count > 0 for one in health.counts),
+            stepped=health.stepped,
+            finished=health.finished,
+            preceded=self._preceded(cause, crash.phase),
+            resumed=self._resumed(cause),
+            trained_before=trained_before(until, last),
+            readings=log_facts.readings_in(self.placed, self.names, self.every_rule.frames),
+            table_command=match[0] if (match := _TABLE_COMMAND.search(self.text)) else "",
+            lines_read=sum(log.lines_read for log in self.logs),
+            line_index={log.name: tuple(log.line_index) for log in self.logs if log.line_index},
         )
 
     def _told_phase(self, cause: LogFind | None, trace: Trace) -> PhaseProof:
         """The phase by the lines around it, where it has no traceback or that is cut; else by what a person writes."""
-        until, page = self._lines_until(cause, whole=False), len(self.text) <= A_PAGE
+        until, page = self.lines.until(cause, whole=False), len(self.text) <= A_PAGE
         near = until[-_LINES_OF_A_CUT:] if cause is None else until[-_LINES_ABOVE:-1]
         if (cause is None) == bool(trace.frames):
             phase, quoted = phase_of_texts([line.text for line in near], self.rules.frames, "text")
             if quoted:
                 return phase, say("the log's text {quoted}", quoted=quoted)
         texts = [(cause.find.text, False)] if cause is not None and cause.id in SAID else []
-        texts += [(self._plain(), cause is not None and cause.id in (*TOLD, KILL_TOLD))] if page else []
+        texts += [(self.kept.plain(), cause is not None and cause.id in (*TOLD, KILL_TOLD))] if page else []
         words, function = self.signatures.statements, partial(phase_of_function, rules=self.rules.frames)
         told = (phase_said(text, words, function, note=note) for text, note in texts)
         return next((one for one in told if one[0] != "unknown"), ("unknown", ""))
@@ -332,7 +346,7 @@ class _CrashReader:
         self, among: tuple[Phase, ...], because: str, cause: LogFind | None
     ) -> tuple[Phase, tuple[Phase, ...], str]:
         """The phases that are left where the training stands at its end: one alone is the phase."""
-        ended, told = at_the_end(self._lines_until(cause))
+        ended, told = at_the_end(self.lines.until(cause))
         left = tuple(phase for phase in ended if phase in among) if among else ended
         if not left:
             return "unknown", among, because
@@ -341,19 +355,19 @@ class _CrashReader:
 
     def _trace(self, cause: LogFind | None) -> Trace:
         """The traceback of the cause; if its message was printed before it was raised, the one it was raised with."""
-        trace = trace_of(cause, self._lines_of(cause))
+        trace = trace_of(cause, self.lines.near(cause))
         if cause is not None and cause.id == ENDED_BY_LAUNCHER and not trace.frames:
-            return trace_of(None, self._lines_until(cause))  # cut where the launcher ended it
+            return trace_of(None, self.lines.until(cause))  # cut where the launcher ended it
         if cause is None or trace.frames:
             return trace
         again = (one for one in self.run.placed if one.id == cause.id and one.place > cause.place)
-        raised = (trace_of(one, self._lines_of(one)).frames for one in again)
+        raised = (trace_of(one, self.lines.near(one)).frames for one in islice(again, _RAISED_WITHIN))
         return replace(trace, frames=next(filter(None, raised), ()) or self._cut_below(cause))
 
     def _cut_below(self, cause: LogFind) -> tuple[Frame, ...]:
         """The frames of the only traceback of a page, below its message: somebody pasted that first, and a traceback
         without its last line, perhaps without its first."""
-        below = [line for line in self._lines_of(cause) if line.number > cause.find.last_number]
+        below = [line for line in self.lines.near(cause) if line.number > cause.find.last_number]
         heads = sum(BEGIN in line.text for line in below)
         ended = any(_RAISED.match(line.text) for line in below)
         return () if heads > 1 or ended or len(self.text) > A_PAGE else trace_of(None, below).frames
@@ -364,7 +378,7 @@ class _CrashReader:
         counted = self.run.health.steps_done
         if counted is not None:
             return counted
-        shown = training_bar(self._of_run())
+        shown = training_bar(self.lines.all())
         in_loop = any(frame.function in _LOOP and frame.file.endswith("trainer.py") for frame in trace.frames)
         return self.run.health.bar_done if shown is None and in_loop else shown
 
@@ -397,7 +411,7 @@ class _CrashReader:
     def _preceded(self, cause: LogFind | None, phase: Phase) -> tuple[Phase, int] | None:
         """The save or validation right before the failure: no further step was done since, and no steps after an
         earlier one, which shows that what it leaves has room."""
-        found = preceding(self._lines_until(cause), self.rules)
+        found = preceding(self.lines.until(cause), self.rules)
         if not found or found[-1][1] == phase:
             return None
         line, ended = found[-1]
@@ -409,7 +423,7 @@ class _CrashReader:
 
     def _resumed(self, cause: LogFind | None) -> int | None:
         """The line on which the run takes up a checkpoint, where no step stands above it and none was done below."""
-        begin, counts = resumed_at(self._lines_until(cause), self.rules), self._counts(cause)
+        begin, counts = resumed_at(self.lines.until(cause), self.rules), self._counts(cause)
         since = {(one.group, one.count) for one in counts}
         began = begin is not None and all(one.line >= begin for one in counts)
         return begin if began and len(since) == len({group for group, _ in since}) else None
@@ -417,44 +431,17 @@ class _CrashReader:
     def _counts(self, cause: LogFind | None) -> list[StepCount]:
         return [one for one in self.run.health.counts if one.log == (cause.log if cause is not None else 0)]
 
-    def _every_line(self) -> Iterator[tuple[int, LogLine]]:
-        return ((log, line) for log, lines in enumerate(self.lines) for line in lines)
-
-    def _of_run(self) -> list[LogLine]:
-        return [line for log, line in self._every_line() if self.run.lines.covers(log, line.number)]
-
-    def _plain(self) -> str:
-        """The lines that bear neither a time nor a process: what a person may have written."""
-        return "\n".join(line.printed for _, line in self.page if not (line.stamp or line.process))
-
-    def _own(self, log: int, lines: Iterable[LogLine]) -> list[LogLine]:
-        """Those of the lines of a log that belong to the run that is judged."""
-        return [line for line in lines if self.run.lines.covers(log, line.number)]
-
-    def _lines_of(self, cause: LogFind | None) -> list[LogLine]:
-        """The kept lines of the cause's log, or of the first one, as far as they belong to the run that is judged."""
-        log = cause.log if cause is not None else min(self.run.lines.logs, default=0)
-        return self._own(log, self.lines[log] if self.lines else [])
-
-    def _lines_until(self, cause: LogFind | None, whole: bool = True) -> list[LogLine]:
-        """The lines of the cause's run up to it; `whole`: all of a post below its title, which names what they show."""
-        if cause is None:
-            return self._of_run()
-        titled = whole and cause.number <= TITLE_LINES and len(self.text) <= A_PAGE
-        mine = [line for line in self._lines_of(cause) if titled or line.number <= cause.number]
-        return [*mine, *self._own(cause.log, cause.find.before), cause.find.first]
-
     def _users(self, cause: LogFind | None) -> tuple[tuple[TopUser, ...], tuple[LogLine, ...], bool]:
         """The processes that hold host RAM, the lines that list them, and whether some of those are missing."""
         if cause is None or not (self.run.judgement.memory == "host" or cause.id in KILLS):
             return (), (), False
         around = [cause.find.first, *cause.find.after]
-        for lines, whole in ((around, [*cause.find.before, *around]), *((lines, lines) for lines in self.lines)):
+        for lines, whole in ((around, [*cause.find.before, *around]), *((lines, lines) for lines in self.kept.lines)):
             users, rows = log_facts.top_users(lines)
             if users:
                 return users, rows, log_facts.is_cut(whole, rows)
         listed = log_facts.listed_users(one.find.fields for one in self.run.placed)
-        tables = (log_facts.ram_users(lines) for lines in self.lines)
+        tables = (log_facts.ram_users(lines) for lines in self.kept.lines)
         users, rows = next((found for found in tables if len(found[0]) > len(listed)), (listed, ()))
         return users, rows, False
 
@@ -487,12 +474,12 @@ class _CrashReader:
         if memory != "gpu" or {"other_processes", "card_processes"} & fields.keys():
             return {}
         card = str(fields.get("gpu"))
-        told = log_facts.card_users((line for _, line in self._every_line()), int(card) if card.isdigit() else None)
+        told = log_facts.card_users((line for _, line in self.kept.every()), int(card) if card.isdigit() else None)
         return {"card_processes": told} if "," in told else {}  # one alone is this one
 
     def _engines(self, cause: LogFind) -> dict[str, FieldValue]:
         """What the run's own engine held, where torch lists its process beside the one that failed."""
-        labels = [line.process for line in self._of_run()] + [one.find.first.process for one in self.run.placed]
+        labels = [line.process for line in self.lines.all()] + [one.find.first.process for one in self.run.placed]
         return log_facts.engine_processes(cause.find.text, labels)
 
 

@@ -38,6 +38,7 @@ from advisor.crash.verdict import ENDS
 from advisor.knowledge.schema import Signature
 from advisor.language import say
 from advisor.regex import regex
+from advisor.words import Memory
 
 CHUNK = 256 << 10
 """Bytes read and searched at a time, once a log has shown that it is long."""
@@ -62,7 +63,7 @@ _UNBROKEN = 16
 _ALIKE, _SHAPES = 3, 4_096
 """Lines that read alike and were looked at in vain before the next ones are not; how many such."""
 _ANY_DIGIT = bytes.maketrans(b"123456789", b"000000000")
-_NUMBER = regex(r"\d+")
+_NUMBER, _WORD_BEGINS = regex(r"\d+"), regex(r"(?<!\S)\S")
 _LEAST_REST = 24
 """Characters of a message that break off at the end of a log and still tell which one it was: three words or more."""
 _LAST_LINES = 12
@@ -302,10 +303,11 @@ class _UnanchoredSignatures:
         shape = _shape(text.rstrip())
         return any(sample.startswith(shape) for sample in self._shortages)
 
-    def tells(self, signature: Signature, line: LogLine) -> bool:
-        """Whether a line tells what an entry of plain words stands for; of another entry nothing is asked."""
-        told = told_in(line.text, self.words.account, line.number) if signature.account and self.words else None
-        return not signature.account or (told is not None and told[0] == signature.memory)
+    def told(self, line: LogLine, candidates: Sequence[Ready]) -> Memory | None:
+        """The memory that a line tells ran out in plain words, where some of the candidates stand for that."""
+        asked = any(one.signature.account for one in candidates)
+        told = told_in(line.text, self.words.account, line.number) if self.words and asked else None
+        return told[0] if told is not None else None
 
     def of(self, text: str) -> Sequence[Ready]:
         """The entries to test on a line, in their order."""
@@ -336,11 +338,14 @@ def cut_finds(catalogue: Catalogue, logs: Sequence[Sequence[LogLine]]) -> list[L
 
 def _cut_in(line: LogLine, samples: Sequence[tuple[str, Signature]]) -> Iterator[Find]:
     """The longest rest that one verdict's samples alone hold; the signature that is tested first gives it its name."""
-    text = line.text.rstrip()
-    for word in re.finditer(r"(?<!\S)\S", text):
-        rest = _shape(text[word.start() :])
+    text, longest = line.text.rstrip(), max((len(sample) for sample, _ in samples), default=0)
+    shape = _shape(text)
+    for word, shaped in zip(_WORD_BEGINS.finditer(text), _WORD_BEGINS.finditer(shape), strict=True):
+        rest = shape[shaped.start() :]
         if len(rest) < _LEAST_REST:
             return
+        if len(rest) > longest:
+            continue
         holding = [one for sample, one in samples if one.role in FAILURES and _breaks_off(rest, sample, one.anchors)]
         if len({(one.verdict, one.memory) for one in holding}) == 1:
             first = min(holding, key=lambda one: one.rank)
@@ -368,13 +373,16 @@ def _unanchored_in(entries: _UnanchoredSignatures, lines: Sequence[LogLine]) -> 
             continue
         if below and not line.text[:1].isspace():
             in_trace.discard(line.process)
-        for entry in entries.of(line.text):
+        candidates = entries.of(line.text)
+        told = entries.told(line, candidates)
+        for entry in candidates:
             ordinary = entry.signature.id in ENDS and not below
             if ordinary and line.number < late:
                 continue
             match = entry.regex.search(line.text)
             cut = entry.signature.id in ENDS and entries.may_be_cut(line.text)
-            if match is not None and not cut and entries.tells(entry.signature, line):
+            tells = not entry.signature.account or told == entry.signature.memory
+            if match is not None and tells and not cut:
                 yield _find(replace(entry.signature, role="warning") if ordinary else entry.signature, match, line)
 
 

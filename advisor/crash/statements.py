@@ -136,7 +136,9 @@ def phase_said(
     every = note and len(text) <= A_NOTE
     prose = (found[0] for found in SENTENCE.finditer(_WRAPPED.sub(" ", text)))
     sentences = [one for one in prose if every or _FAILS.search(one)]
-    moments = {phase: words.moment.replace("{what}", names) for phase, names in words.moments.items()}
+    moments = {
+        phase: words.moment.replace("{what}", names.removeprefix("(?ai)")) for phase, names in words.moments.items()
+    }
     told: dict[Phase, str] = {}
     for named in (words.phases, moments):
         told = told or {phase: found[0] for one in reversed(sentences) for phase, how in named.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -60,7 +61,7 @@ _CHAINED = ("direct cause of the following", "During handling of the above")
 _INSIDE = ("^", "~", "---", "-->", "...", "│", "╭", "╰", "|")
 """What lines inside a traceback begin with that are neither frames nor source."""
 _FOREIGN = 200
-"""Lines of other processes that may stand between the lines of one traceback."""
+"""Lines of other processes that may stand between the lines of one traceback, and lines between a message and it."""
 _TEXT = 200
 """Characters kept of the source line below a frame."""
 _TEXT_LINES = 12
@@ -135,10 +136,11 @@ def _trace_above(before: Sequence[LogLine], process: str) -> Trace:
     below = at_arrow = above = ""
     under: list[LogLine] = []
     for line in reversed(before):
-        if line.process != process:
+        if line.process != process or not frames:
             foreign += 1
             if foreign > _FOREIGN:
                 break
+        if line.process != process:
             continue
         tasks.extend(match["task"] for match in _RAY_TASK.finditer(line.text))
         frame = frame_in(line) or _old_frame_in(line, arrow)
@@ -250,12 +252,12 @@ def waiter_of(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
 
 def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
     first = cause.find.first
-    after = cause.find.after or tuple(line for line in lines if line.number > first.number)[:_FOREIGN]
-    before = cause.find.before or tuple(line for line in lines if line.number < first.number)
+    start, end = (place(lines, first.number, key=lambda line: line.number) for place in (bisect_left, bisect_right))
+    before, after = cause.find.before or lines[:start], cause.find.after or lines[end : end + _FOREIGN]
     trace = _trace_above(before, first.process)
     if cause.find.text.startswith(_FATALLY) or all("/ray/" in frame.file for frame in trace.frames):
         # Ray and the faulthandler tell under an error what it came through
-        below = _trace_below([*_beside(first, lines), *after], first.process)
+        below = _trace_below([*_beside(first, lines[start:end]), *after], first.process)
         trace = replace(trace, frames=below.frames or trace.frames, texts=below.texts or trace.texts)
     trace = replace(trace, frames=trace.frames or _frames_on(first))
     if not trace.frames and (glued := _GLUED.match(first.text)) is not None:
@@ -267,11 +269,10 @@ def _around(cause: LogFind, lines: Sequence[LogLine]) -> Trace:
     return replace(trace, tasks=tasks, calls=_calls_in([*before[-_TASK_LINES:], first, *after[:_TASK_LINES]]))
 
 
-def _beside(first: LogLine, lines: Sequence[LogLine]) -> list[LogLine]:
+def _beside(first: LogLine, same: Sequence[LogLine]) -> Sequence[LogLine]:
     """What stands on the same printed line after a message: a log in JSON keeps the whole traceback there."""
-    same = [line for line in lines if line.number == first.number]
     texts = [line.printed for line in same]
-    return same[texts.index(first.printed) + 1 :] if first.printed in texts else []
+    return same[texts.index(first.printed) + 1 :] if first.printed in texts else ()
 
 
 _LEAST = 2

@@ -35,8 +35,14 @@ FILES: dict[str, Any] = {
 
 def schema_of(name: str) -> dict[str, Any]:
     """The JSON Schema (2020-12) of one kind of file; field docstrings of the types are not in it."""
-    made = msgspec.json.schema(FILES[name], schema_hook=json_schema)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"knowledge: {name}", **made}
+    made = json.dumps(msgspec.json.schema(FILES[name], schema_hook=json_schema))
+    told = json.loads(made, object_hook=_or_list)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"knowledge: {name}", **told}
+
+
+def _or_list(part: dict[str, Any]) -> dict[str, Any]:
+    """A string that the file may give as a list of alternatives (`Worded`) is either."""
+    return {**part, "type": ["string", "array"]} if part.get("type") == "string" and "items" in part else part
 
 
 def schema_text(name: str) -> str:

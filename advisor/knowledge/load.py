@@ -12,6 +12,7 @@ import msgspec
 
 from advisor.folders import cache_file, keep, knowledge_folder, own_bytes, own_knowledge
 from advisor.knowledge.schema import LISTS, Case, Framework, FrameworkMark, Knowledge, Signatures, Tree
+from advisor.knowledge.spelled import spelled
 from advisor.knowledge.translation import catalogue_of, kind_of, translated
 from advisor.language import ENGLISH, spoken
 from advisor.rules.expression import decode, encode
@@ -96,7 +97,7 @@ def _typed(file: Path, words: Mapping[str, Mapping[str, str]], kind: type[T]) ->
     try:
         data: Any = yaml.load(file.read_bytes(), Loader=loader)  # noqa: S506 - a safe loader, in C where there is one
         said = translated(data, kind_of(file), words.get(kind_of(file), {})) if words else data
-        return msgspec.convert(said, kind, dec_hook=decode)
+        return msgspec.convert(spelled(said), kind, dec_hook=decode)
     except FileNotFoundError:
         raise KnowledgeError(f"{file}: missing") from None
     except yaml.YAMLError as error:
@@ -109,7 +110,8 @@ def _stamp(files: list[Path], language: str) -> str:
     """Names, sizes and times of files, schema and grammar: whether what was compiled of them still holds."""
     digest = hashlib.sha256(language.encode())
     ours = Path(__file__).parent
-    for file in [*files, *sorted((ours / "schema").glob("*.py")), *sorted((ours.parent / "rules").glob("*.py"))]:
+    schema, grammar = (sorted(folder.glob("*.py")) for folder in (ours / "schema", ours.parent / "rules"))
+    for file in (*files, ours / "spelled.py", *schema, *grammar):
         status = file.stat()
         digest.update(f"{file}\0{status.st_mtime_ns}\0{status.st_size}\n".encode())
     return digest.hexdigest()[:20]

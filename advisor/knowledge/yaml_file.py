@@ -14,6 +14,7 @@ from msgspec import Struct, inspect
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.hostile import clean
+from advisor.knowledge.spelled import spelled
 from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.rules.expression import decode
@@ -130,7 +131,7 @@ def read_yaml(path: Path) -> YamlFile:
 def typed(file: YamlFile, kind: type[T]) -> T:
     """The data as `kind`. Raises BadFile with the line of what does not fit."""
     try:
-        return msgspec.convert(file.data, kind, dec_hook=decode)
+        return msgspec.convert(spelled(file.data), kind, dec_hook=decode)
     except msgspec.ValidationError as error:
         text = str(error)
         at = _where(file.data, text, kind)

@@ -29,7 +29,7 @@ from advisor.plan.as_in_case import HELPED
 from advisor.plan.held import holder_unknown, states_beyond, weights_beyond
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
-from advisor.plan.select import LITTLE, acts_on, gives_hardly, lever_of
+from advisor.plan.select import acts_on, gives_hardly, lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.trigger import turned_back
 from advisor.run.natives import SAMPLES
@@ -62,6 +62,8 @@ class Rank(IntEnum):
     SET, UNSET, BESIDE = range(3)
 
 
+LITTLE = 0.2
+"""Part of the largest saving below which a step that is not enough alone stands behind the others (judgement)."""
 HARDLY = 0.05
 """Of what is missing: a change that gives less is no way out (judgement)."""
 RARE: frozenset[Phase] = frozenset({"data", "model_load", "checkpoint", "validation"})

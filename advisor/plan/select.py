@@ -37,46 +37,23 @@ FAR_MORE = 2
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
 
 
-LITTLE = 0.2
-"""Part of the largest saving below which a step that is not enough alone stands behind the others (judgement)."""
-
-
 def ordered(proposals: Sequence[Proposal], situation: Situation, cause: Cause) -> list[Proposal]:
-    """Best first. `proposals` come in the cause's own order, which decides between equals."""
-    ledger = situation.now.ledger
-    phase = situation.fullest
-    host_known = (ledger.host_limit if situation.place == "gpu" else ledger.gpu_capacity) is not None
+    """In the order in which they are tried: the cure; what helps where it died; of that what leaves the results alone;
+    of that what is enough alone, else the cheapest kind, within a kind the larger saving. `proposals` come in the
+    cause's own order, which decides between equals; where nothing can be computed what somebody ran with goes first."""
+    ledger, phase = situation.now.ledger, situation.fullest
+    other_known = (ledger.host_limit if situation.place == "gpu" else ledger.gpu_capacity) is not None
 
-    free = max((p.saves.get(phase, 0) for p in proposals if p.results == "unchanged"), default=0)
-
-    def place(proposal: Proposal) -> tuple[int, ...]:
-        changes = proposal.results == "changed" and proposal.remedy.id not in cause.leads
-        outdone = proposal.results == "changed" and 0 < proposal.saves.get(phase, 0) <= free
-        cure = is_cure(proposal, cause, situation) and not outdone  # as much can be had for nothing
-        little = proposal.saves.get(phase, 0) < LITTLE * free
-        enough = proposal.confirmed or _suffices(proposal, host_known)
-        return _order(proposal, phase, cure, changes, enough, little)
+    def place(one: Proposal) -> tuple[int, ...]:
+        changes = one.results == "changed" and one.remedy.id not in cause.leads
+        cure, saved = is_cure(one, cause, situation), one.saves.get(phase, 0)
+        if one.fits is None:
+            return (not one.confirmed, not cure, changes)
+        taken = other_known or min(one.other_saves.values(), default=0) >= 0
+        alone = (0, 0) if one.confirmed or (one.fits and taken) else (1 + TIERS.index(one.remedy.tier), -saved)
+        return (not cure, not (saved > 0 or one.lifts_limit), changes, *alone)
 
     return sorted(proposals, key=place)
-
-
-def _suffices(proposal: Proposal, other_known: bool) -> bool:
-    """Whether the run fits with it alone, and what it takes from the other place is known to be there."""
-    blind = not other_known and min(proposal.other_saves.values(), default=0) < 0
-    return bool(proposal.fits) and not blind
-
-
-def _order(proposal: Proposal, phase: Phase, cure: bool, changes: bool, enough: bool, little: bool) -> tuple[int, ...]:
-    """The cure; then what helps where it died, of that what leaves the results alone, of that what is enough alone.
-
-    What is not enough alone: what saves `little` beside the others last, else the cheapest kind first, within a kind
-    the larger saving where it died.
-    """
-    if proposal.fits is None:  # nothing can be computed: what somebody ran with comes first
-        return (not proposal.confirmed, not cure, changes)
-    helps = proposal.saves.get(phase, 0) > 0 or proposal.lifts_limit
-    alone = (0, 0, 0, 0) if enough else (1, little, TIERS.index(proposal.remedy.tier), -proposal.saves.get(phase, 0))
-    return (not cure, not helps, changes, *alone)
 
 
 def is_cure(proposal: Proposal, cause: Cause, situation: Situation) -> bool:

@@ -14,15 +14,9 @@ from advisor.language import listed, mark, say, sentences
 from advisor.memory.predict import Overrides
 from advisor.memory.squeeze import squeeze_clause
 from advisor.plan.applicable import (
-    applies,
-    barred,
-    beside_engine,
     fitting,
-    in_a_later_version,
-    may_apply,
     needs_engine,
     of_another_launcher,
-    of_years_later,
 )
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, of_the_line, where_shared
@@ -30,16 +24,15 @@ from advisor.plan.held import holder_unknown, states_beyond, weights_beyond
 from advisor.plan.host_holders import holders_of
 from advisor.plan.in_force import acting_step
 from advisor.plan.named_by_message import named_by_message
-from advisor.plan.options import by_default, options, unseen_number
+from advisor.plan.options import options
 from advisor.plan.order import arranged, clash, documented_alike, grounds
 from advisor.plan.plan import NotProposed, Plan, PlanStep
 from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.provisional import provisional_steps
 from advisor.plan.ran_with import back_steps, proved_steps, updated
 from advisor.plan.refused import acts_elsewhere, false_friends, folklore, saves_elsewhere, tried_in_vain
+from advisor.plan.remedies import remedies_of, told_by_hand
 from advisor.plan.select import (
-    GUESSED,
-    TIERS,
     Selected,
     all_that_helps,
     exclusions,
@@ -111,7 +104,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     proposals, refused = _propose_all(situation, cause)
     versions = _VersionSteps.of(situation, cause)
     picked, beyond = _picked(proposals, situation, cause, versions)
-    told = [_advised(remedy, situation) for remedy in _advice(situation, cause)]
+    told = [_advised(remedy, situation) for remedy in told_by_hand(situation, cause)]
     levers = _levers(proposals, picked, situation)
     levers += [step for step in told if step.id not in {one.id for one in levers}]
     by_message = _named(levers, situation)
@@ -376,55 +369,11 @@ def enough_alone(step: PlanStep, situation: Situation) -> bool | None:
     return situation.predictor.lifted(step.host_limit).predict(overrides).enough
 
 
-def _ordered(situation: Situation, cause: Cause) -> list[Remedy]:
-    """The cause's own remedies in its order; results-preserving ones of the same memory and phase after them."""
-    if cause.memory == "unknown":
-        return []
-    by_id = {remedy.id: remedy for remedy in situation.remedies}
-    names = dict.fromkeys((*cause.remedies, *_ordinary(situation, cause)))
-    first = [by_id[name] for name in names if name in by_id and name not in cause.folklore]
-    skip = {*names, *cause.folklore}
-    rest = [r for r in situation.remedies if r.id not in skip and r.value is not None and r.memory == situation.place]
-    computed = situation.now.unfit(situation.place) is not None and not situation.uncounted
-    counted = situation.place == "gpu" and cause.memory != "shm" and cause.counted and computed
-    rest = [r for r in rest if r.kind == "setting"] if counted else []
-    rest.sort(key=lambda r: TIERS.index(r.tier))
-    return [r for r in [*first, *rest] if _concerns(r, situation) and r.value is not None and r.kind != "version"]
-
-
-def _ordinary(situation: Situation, cause: Cause) -> list[str]:
-    """Remedies that make room in this phase for whatever fills the card, beside what ends the cause, unless room does
-    not help it; last those of the cause that stands for all.
-    """
-    if situation.place != "gpu" or cause.memory != "gpu" or not cause.room_helps:
-        return []
-    causes = situation.knowledge.tree.causes
-    here = [one for one in causes if situation.phase in one.ordinary_in]
-    return [name for one in (*here, *(one for one in causes if one.id == GUESSED[0])) for name in one.remedies]
-
-
-def _concerns(remedy: Remedy, situation: Situation) -> bool:
-    elsewhere = remedy.memory not in (situation.place, "shm") and not remedy.platforms
-    if elsewhere or barred(remedy, situation) is not None:
-        return False
-    if "gpu.beyond_card" in situation.facts and (
-        remedy.relieves in ("states", "engine") or remedy.lever == "recompute"
-    ):
-        return False  # room for it cannot be made, only a smaller tensor
-    if not situation.reaches(remedy) or (remedy.relieves in ("pass", "rows") and weights_beyond(situation)):
-        return False
-    if not beside_engine(remedy, situation):
-        return False
-    anywhere = not remedy.phases or situation.phase == "unknown" or remedy.id in situation.led
-    anywhere = anywhere or situation.may_have_saved(remedy)
-    return anywhere or situation.phase in remedy.phases
-
-
 def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tuple[NotProposed, ...]]:
     proposals: list[Proposal] = []
     refused: list[NotProposed] = [*folklore(situation, cause), *false_friends(situation)]
     keys: dict[str, str | None] = {}
-    for remedy in _ordered(situation, cause):
+    for remedy in remedies_of(situation, cause):
         in_vain = tried_in_vain(remedy, situation)
         if in_vain:
             refused.append(NotProposed(remedy.id, remedy.title, in_vain))
@@ -449,37 +398,6 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
     return ordered(proposals, situation, cause), tuple(refused)
 
 
-def _advice(situation: Situation, cause: Cause) -> list[Remedy]:
-    """Remedies that no file carries, in the cause's order: machines, manual steps, data without a switch.
-
-    Without a dialect every remedy of the cause is one.
-    """
-    by_id = {remedy.id: remedy for remedy in situation.remedies}
-    natives = situation.now.built.natives
-    ordinary = _ordinary(situation, cause)
-    if (
-        natives.framework is not None
-    ):  # of supervised training also a method that the framework has no key of its own for
-        ordinary = [n for n in ordinary if n in by_id and by_id[n].by_hand and not natives.rolls_out]
-        alike = [one for one in by_id.values() if one.title in {by_id[n].title for n in ordinary}]
-        keyed = {one.title for one in alike if isinstance(propose(one, situation, {}), Proposal)}
-        ordinary = [n for n in ordinary if by_id[n].title not in keyed]
-    names = dict.fromkeys((*cause.remedies, *ordinary))
-    named = [by_id[name] for name in names if name in by_id and by_id[name].kind != "version"]
-    wanted = [r for r in named if may_apply(r, situation) and _concerns(r, situation) and applies(r, situation)]
-    wanted = [r for r in wanted if r.id in cause.remedies[:1] or not of_years_later(r, situation)]
-    if natives.framework is None:
-        return [r for r in wanted if not (r.environment and r.value is not None)]
-    first = cause.remedies[:1]
-    return [
-        r
-        for r in wanted
-        if (r.value is None and r.kind != "data")
-        or _has_no_key(r, situation)
-        or (r.id in first and in_a_later_version(r, situation))
-    ]
-
-
 def _advised(remedy: Remedy, situation: Situation) -> PlanStep:
     """The step in words; of a method whose switch the framework has, though nobody saw how it stands, with that."""
     framework = situation.now.built.natives.framework
@@ -490,16 +408,3 @@ def _advised(remedy: Remedy, situation: Situation) -> PlanStep:
             step = step_of(taking(found[0][0], one, situation, {}), situation, selected=False)
             return replace(step, id=remedy.id)
     return advice_step(remedy, situation)
-
-
-def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
-    """Whether a remedy that can be told without a key has none here."""
-    if remedy.kind == "data":
-        return not situation.now.built.natives.carriers(remedy.knob or "")
-    if unseen_number(remedy, situation):
-        return _concerns(remedy, situation)
-    return (
-        remedy.by_hand
-        and not by_default(remedy, situation)
-        and not isinstance(propose(remedy, situation, {}), Proposal)
-    )

@@ -138,3 +138,10 @@ def test_readings_on_the_way_become_a_timeline():
         (5, "unknown", "used", 40536 * MIB),
         (6, "unknown", "allocated", 12345 * MIB),
     ]
+
+
+def test_words_of_a_shortage_on_every_line_cost_no_more_than_the_lines() -> None:
+    said = "[response] the user's training died with CUDA out of memory at a batch of {}, and then it worked.\n"
+    begun = time.process_time()
+    judge("".join(map(said.format, range(1_000))))
+    assert time.process_time() - begun < 5  # quadratic work takes several times as much

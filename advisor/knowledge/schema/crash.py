@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -180,115 +180,122 @@ class PlatformMark(Strict, frozen=True):
     source: str = ""
 
 
+Worded = Annotated[str, msgspec.Meta(extra_json_schema={"items": {"type": "string"}})]
+"""An expression; the file may give it as a list of alternatives."""
+
+
 class AccountWords(Strict, frozen=True):
     """How people write that memory ran out; each a regex over one sentence or clause."""
 
-    short: str
+    short: Worded
     """The words of a shortage."""
-    by_itself: str
+    by_itself: Worded
     """Those of them that are a statement without a verb beside them."""
-    happened: str
+    happened: Worded
     """What tells that it happened."""
-    breaks: str
+    breaks: Worded
     """Where a new clause begins."""
-    unsaid: str
+    unsaid: Worded
     """Words before a shortage, in its clause, of one who doubts, denies, warns or advises."""
-    unsaid_behind: str
+    unsaid_behind: Worded
     """Words right behind it that take it back."""
-    factive: str
+    factive: Worded
     """A question that takes the shortage for granted."""
-    headline: str
+    headline: Worded
     """A line that is the title of a report of a shortage."""
-    memories: dict[Memory, str]
+    memories: dict[Memory, Worded]
     """Memory → its names."""
 
 
 class ObservationWords(Strict, frozen=True):
     """How people write what they observed: regexes over a sentence (`breaks`, `asked`, `tried`) or a clause."""
 
-    breaks: str
+    breaks: Worded
     """Where a new clause begins."""
-    asked: str
-    hedged: str
+    asked: Worded
+    hedged: Worded
     """One who guesses or proposes."""
-    worked: str
-    failed: str
-    no_help: str
-    even: str
+    worked: Worded
+    failed: Worded
+    no_help: Worded
+    even: Worded
     """Where it failed all the same: it was no help."""
-    tried: str
+    tried: Worded
     """It was tried: in vain, where the sentence tells nothing that worked."""
-    only: str
-    denied: str
+    only: Worded
+    denied: Worded
     """At the end of what stands before an outcome: it is the contrary."""
-    ruled_out: str
+    ruled_out: Worded
     """There is no more of it."""
-    otherwise: str
+    otherwise: Worded
     """The same without what the clause before it names."""
-    left_out: str
+    left_out: Worded
     """It was left out or switched off."""
-    raised: str
-    began: str
+    raised: Worded
+    began: Worded
     """It failed once it was set so."""
-    parts: dict[str, str]
+    parts: dict[str, Worded]
     """Part of a run → its names."""
-    resources: dict[str, str]
+    resources: dict[str, Worded]
     """Resource → its names."""
 
 
 class StatementWords(Strict, frozen=True):
-    """How people write about a run that died; each a regex over one sentence."""
+    """How people write about a run that died; each a regex over one sentence, which the file gives as a list of
+    alternatives and with words that it names once (`words`, advisor/knowledge/spelled.py)."""
 
     account: AccountWords
-    grows: str
+    grows: Worded
     """Memory rose from step to step."""
-    rose: str
+    rose: Worded
     """Memory went from `low` to `high`, with their units as `unit` and `unit_`."""
-    steps: str
+    steps: Worded
     """Steps were done before it died."""
-    first: str
+    first: Worded
     """It died in the first step."""
-    second: str
+    second: Worded
     """It died in the second step."""
-    shared: dict[str, str]
+    shared: dict[str, Worded]
     """How the states are shared → how a sentence says so: "fsdp", "states" (by anything)."""
-    serves: str
+    serves: Worded
     """A command of a launch that starts a server with a model of its own, beside the training."""
-    lowered: str
+    lowered: Worded
     """Something was made smaller, or is at its least."""
-    sizes: dict[str, str]
+    sizes: dict[str, Worded]
     """`lever` of remedies → how a sentence names the size that was lowered."""
-    switches: dict[str, str]
+    switches: dict[str, Worded]
     """`lever` of remedies → how a sentence names what was switched on."""
-    in_use: str
+    in_use: Worded
     """Something is on; {what} stands for it."""
-    not_in_use: str
+    not_in_use: Worded
     """It is not, or somebody only asks for it or proposes it."""
-    switched: dict[str, str]
+    switched: dict[str, Worded]
     """Knob → how a sentence names what is on."""
-    cards: str
+    cards: Worded
     """How a sentence names the number of processes or cards."""
-    turned: dict[str, str]
+    turned: dict[str, Worded]
     """Remedy → how a sentence names the very setting that it turns back, where several share a lever."""
-    libraries: dict[str, str]
+    libraries: dict[str, Worded]
     """Library → how people write its name."""
+    words: dict[str, Worded] = {}
+    """Words that the expressions name; empty once they are put in."""
     observed: ObservationWords | None = None
     """How an outcome is told of what a clause names."""
-    facts: dict[str, str] = {}
+    facts: dict[str, Worded] = {}
     """Fact → how a sentence tells it."""
-    phases: dict[Phase, str] = {}
+    phases: dict[Phase, Worded] = {}
     """Phase → how a sentence says that it died then."""
-    behind: dict[Phase, str] = {}
+    behind: dict[Phase, Worded] = {}
     """Phase → how a sentence says that it died once that was over, or does not die without it."""
-    numbered: str = ""
+    numbered: Worded = ""
     """On how many GPUs it ran: the group that matches."""
-    moments: dict[Phase, str] = {}
+    moments: dict[Phase, Worded] = {}
     """Phase → its names."""
-    moment: str = ""
+    moment: Worded = ""
     """It died in the moment that stands for {what}; asked of `moments` where `phases` tell none."""
-    host_holders: dict[str, str] = {}
+    host_holders: dict[str, Worded] = {}
     """What a page says holds the host's RAM → its words."""
-    holders: dict[str, str] = {}
+    holders: dict[str, Worded] = {}
     """Answer to what holds the card → how a sentence says so, with a size or as the cause."""
 
 

@@ -158,8 +158,7 @@ class SettingFact(Strict, frozen=True):
     only_in: str = ""
     """The config file, in words, that alone holds the key (accelerate's): no option of the command sets it."""
     yours: str = ""
-    """What to look for, in words, where a launch does not set the key: scripts have it by that name, the framework has
-    no such option."""
+    """What to look for, in words, where a launch does not set the key: scripts have it, the framework does not."""
 
 
 class EnvironmentFact(SettingFact, frozen=True):
@@ -174,8 +173,7 @@ class Peculiarities(Strict, frozen=True, kw_only=True):
     Bytes are per parameter unless a unit says otherwise."""
 
     logits_update_row_bytes: float = 0
-    """Copies of one row beside bf16 logits, where log-probabilities are taken row by row: in passes of few rows they
-    decide."""
+    """Copies of one row beside bf16 logits, where log-probabilities are taken row by row."""
     logits_forward_row_bytes: float = 0
     logits_update_least_fp32: float = 0
     """The least of both where accelerate hands out the logits in fp32: the cast and its bf16 input, two gradients."""
