@@ -257,10 +257,10 @@ class _CrashReader:
         settings = {} if settings.keys() <= blocks.keys() & lists.keys() else {**blocks, **settings}
         person = list(dict.fromkeys((*self.said, *lines_in_person(written))))
         in_person = "\n".join(person)
-        stated = statements_in("\n".join(line.printed for _, line in self.page), marks.statements) | holder_said(
-            in_person, marks.statements
-        )
-        observed = observations_in("\n".join(line.printed for line in written), marks.statements)
+        # what a program printed under a time or a process is nobody's account; the numbers of lines stay
+        plain = "\n".join("" if line.stamp or line.process else line.printed for line in written)
+        stated = statements_in(plain, marks.statements) | holder_said(in_person, marks.statements)
+        observed = observations_in(plain, marks.statements)
         spelled = marks.statements.libraries if marks.statements else {}
         bare, dated = trace.texts[0] if trace.texts else "", log_facts.dated_in(self.text, time.strftime("%Y-%m-%d"))
         met = {**log_facts.listed_versions(every, spelled), **log_facts.libraries_in(self.text, marks.versions)}
