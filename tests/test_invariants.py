@@ -148,7 +148,7 @@ def _saved(step: PlanStep, before: Ledger, after: Ledger) -> dict[str, int]:
 @every_story
 def test_the_app_names_the_saving_that_the_reports_name(name: str) -> None:
     for step in opened(name).plan.steps:
-        report, app = saves_word(step), saving_words(step, step.headline)
+        report, app = saves_word(step), saving_words(step)
         assert bool(report) == bool(app), step.id
         if report:
             (one, unit, _), (other, same, _) = report.split(), app.split()

@@ -290,8 +290,9 @@ class _CrashReader:
         settings = {} if settings.keys() <= blocks.keys() & lists.keys() else {**blocks, **settings}
         person, marks = list(dict.fromkeys((*self.kept.said, *lines_in_person(written)))), self.signatures
         in_person, words = "\n".join(person), marks.statements
-        page = "\n".join(line.printed for _, line in self.kept.page)
-        observed = observations_in("\n".join(line.printed for line in written), words)
+        # what a program printed under a time or a process is nobody's account; the numbers of lines stay
+        plain = "\n".join("" if line.stamp or line.process else line.printed for line in written)
+        observed = observations_in(plain, words)
         every = [line for _, line in self.kept.every()]
         met = log_facts.listed_versions(every, words.libraries if words else {})
         return replace(
@@ -301,7 +302,7 @@ class _CrashReader:
             model_config=model_config_in(printed),
             engine_figures=log_facts.engine_figures_in(self.text, marks.engine_figures),
             counts={**log_facts.ranks_by_batch(self.text, settings), **log_facts.counts_in(self.text, marks.counts)},
-            statements=statements_in(page, words) | holder_said(in_person, words),
+            statements=statements_in(plain, words) | holder_said(in_person, words),
             observations=observed,
             libraries=libraries_now({**met, **log_facts.libraries_in(self.text, marks.versions)}, observed),
             runs_told=runs_told(self.kept.plain(), words) if written else {},

@@ -105,6 +105,13 @@ class PlanStep(Struct, frozen=True):
     """It does not act on the cause, or gives hardly anything: told by its title, behind the others."""
     own: str = ""
     """The number that the user wrote in place of the plan's."""
+    most: int = 0
+    """Bytes that the card has on which it acts; 0 where nobody knows, or where it acts on no card."""
+
+    @property
+    def told(self) -> dict[Phase, int]:
+        """What it saves that can be said."""
+        return believable(self.saves, self.most)
 
     @property
     def number(self) -> str:
@@ -124,6 +131,11 @@ class PlanStep(Struct, frozen=True):
         if most is None or self.saves[most] > 0:
             return most
         return min(self.saves, key=lambda phase: self.saves[phase])
+
+
+def believable(saves: Mapping[Phase, int], most: int) -> dict[Phase, int]:
+    """The amounts that a card of `most` bytes may hold: of what none ever held the sum is wrong, and so the saving."""
+    return {phase: size for phase, size in saves.items() if not most or size <= most}
 
 
 def grouped(saves: Mapping[Phase, int]) -> list[tuple[int, tuple[Phase, ...]]]:

@@ -102,6 +102,9 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
         if lever_of(p.remedy) not in situation.in_vain and (p.fits or not gives_hardly(p.remedy, situation))
     ]
     allowed = [p for p in allowed if not situation.fills_other(p.other_saves)]
+    if situation.refuted:  # whatever the sums: a smaller number of the user's own makes the pass smaller
+        smaller = [p for p in allowed if p.is_set and lever_of(p.remedy) == "batch" and p.results == "unchanged"]
+        return Selected({p.remedy.id: p for p in _best_known(smaller, situation, cause)})
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest, base = [p for p in allowed if p not in cures], together(cures)
     if situation.now.enough is None:

@@ -175,7 +175,8 @@ def _picked(
     undecided = undecided or (bool(guessed) and "ended" not in situation.facts)
     # no ledger of GPU or host counts what ran out there
     quiet = versions.healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
-    quiet = quiet or _uncapped(situation) or situation.uncounted or bool(situation.ran_with)  # first see what changed
+    quiet = quiet or _uncapped(situation) or bool(situation.ran_with)  # first see what changed
+    quiet = quiet or (situation.uncounted and not situation.refuted)
     by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
     # results are not given up for what was seen in part, nor while hands can do what no file given here carries
     same = bool(versions.maybe) or situation.now.run.quoted or bool(by_hand) or _only_unexplained(situation)
@@ -253,7 +254,7 @@ def _beyond(
         return sentences([f"{asked}.", *situation.predictor.inputs.script_notes[:1]])
     if situation.refuted:
         return say(
-            "{who} contradicts what is counted, so none of these is counted or switched on.",
+            "{who} contradicts what is counted, so what these save cannot be told.",
             who=contradicting(situation),
         )
     if situation.now.run.lost:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.diagnosis.conditions import all_hold
 from advisor.hostile import clean_line
@@ -10,7 +10,7 @@ from advisor.knowledge.schema import Framework, Remedy
 from advisor.language import say, sentences
 from advisor.plan.common_names import stated_by_name
 from advisor.plan.patch import no_place_because, not_written
-from advisor.plan.plan import Change, PlanStep, StepKind
+from advisor.plan.plan import Change, PlanStep, StepKind, believable
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import TOTAL, Situation
 from advisor.run.dialect import ASSUMED_BY, EraToldBy, beside_file
@@ -30,6 +30,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
     environment = all(key.startswith(EnvironmentPrefix) for key in proposal.overrides)
     kind: StepKind = "environment" if environment else remedy.kind if remedy.kind != "environment" else "setting"
     elsewhere = _in_another_file(proposal.overrides, situation)
+    most = (situation.now.ledger.gpu_capacity or 0) if remedy.memory != "host" else 0
     unnamed = elsewhere and not any(change.left_to_user for change in changes)
     return PlanStep(
         id=remedy.id,
@@ -41,8 +42,9 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         results=proposal.results,
         basis=proposal.basis,
         saves={phase: size for phase, size in proposal.saves.items() if size},
+        most=most,
         place="host" if remedy.memory == "host" else "gpu",
-        why=_why(proposal, situation, changes[0]),
+        why=_why(proposal, situation, changes[0], believable(proposal.saves, most)),
         costs=remedy.costs,
         caveats=(
             *_dated(proposal.overrides, situation),
@@ -269,12 +271,8 @@ def _no_saving_seen(proposal: Proposal, situation: Situation) -> tuple[str, ...]
     )
 
 
-def _freed(saves: dict[Phase, int], phase: Phase) -> int:
-    return saves.get(phase) or max(saves.values(), default=0)
-
-
-def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
-    freed = _freed(dict(proposal.saves), situation.phase)
+def _why(proposal: Proposal, situation: Situation, change: Change, saves: Mapping[Phase, int]) -> str:
+    freed = saves.get(situation.phase) or max(saves.values(), default=0)
     cost = -min(proposal.other_saves.values(), default=0)
     words = {
         "old": change.old or say("the default"),
@@ -282,7 +280,7 @@ def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
         "key": change.key,
         "freed": show_bytes(freed) if freed > 0 else say("an unknown amount"),
         "cost": show_bytes(cost) if cost > 0 else say("nothing" if proposal.fits is not None else "an unknown amount"),
-        "where": _where(proposal, situation),
+        "where": _where(saves, situation),
         "checked": say(
             "every phase was checked with it" if proposal.fits is not None else "no phase can be computed here"
         ),
@@ -290,8 +288,8 @@ def _why(proposal: Proposal, situation: Situation, change: Change) -> str:
     return filled(" ".join(proposal.remedy.says.split()), words)
 
 
-def _where(proposal: Proposal, situation: Situation) -> str:
-    """Of what `_freed` counts: the phase that failed, or the one that gains most (a phase the failed one hid)."""
-    if proposal.saves.get(situation.phase) or not any(size > 0 for size in proposal.saves.values()):
+def _where(saves: Mapping[Phase, int], situation: Situation) -> str:
+    """Of what is freed: the phase that failed, or the one that gains most (a phase the failed one hid)."""
+    if saves.get(situation.phase) or not any(size > 0 for size in saves.values()):
         return say("where it failed")
-    return when(max(proposal.saves, key=lambda phase: proposal.saves[phase]))
+    return when(max(saves, key=lambda phase: saves[phase]))

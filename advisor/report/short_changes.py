@@ -268,7 +268,7 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
 def _named(step: PlanStep, state: State) -> str:
     """Title, what it saves and takes elsewhere, whether results change, and the id that `--accept` takes."""
     results = "" if step.results == "unchanged" else say("results CHANGE")
-    moved = (phrases.saves_word(step, state.ledger.gpu_capacity), *phrases.trade_words(step, state.ledger))
+    moved = (phrases.saves_word(step), *phrases.trade_words(step, state.ledger))
     facts = " · ".join(filter(None, [*moved, results, step.id]))
     return say("{step} ({facts})", step=step.title, facts=facts)
 

@@ -70,19 +70,18 @@ def place_of(change: Change) -> str:
 
 
 def largest_saving(step: PlanStep) -> tuple[Phase, int, Place] | None:
-    """Phase, bytes and place of the amount that stands for the step; None where nothing was computed."""
+    """Phase, bytes and place of the amount that stands for the step; None where none can be said."""
     phase = step.headline
-    return None if phase is None else (phase, step.saves[phase], "host" if step.place == "host" else "gpu")
+    saved = step.told.get(phase) if phase is not None else None
+    return None if phase is None or saved is None else (phase, saved, "host" if step.place == "host" else "gpu")
 
 
-def saves_word(step: PlanStep, room: int | None = None) -> str:
-    """ "−4.00 GiB gpu" (a minus: less is used); "" where nothing was computed, or more than the `room` of a card."""
+def saves_word(step: PlanStep) -> str:
+    """ "−4.00 GiB gpu" (a minus: less is used); "" where nothing was computed."""
     saving = largest_saving(step)
     if saving is None or saving[1] == 0:
         return ""
     _, count, place = saving
-    if room is not None and place == "gpu" and abs(count) > room:  # no card ever held it
-        return ""
     size = f"{'−' if count > 0 else '+'}{_rough(abs(count), step)}"
     return say("{size} host", size=size) if place == "host" else say("{size} gpu", size=size)
 

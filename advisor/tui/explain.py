@@ -81,7 +81,7 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
 def _saves_rows(step: PlanStep, width: int) -> list[Row]:
     """What it saves or needs, on its own place and on the other one; phases alike on one line."""
     out: list[Row] = []
-    for on_gpu, saves in ((step.place == "gpu", step.saves), (step.place == "host", step.host_saves)):
+    for on_gpu, saves in ((step.place == "gpu", step.told), (step.place == "host", step.host_saves)):
         for count, phases in grouped(saves):
             amount = say(
                 "{size} GPU in {phases}" if on_gpu else "{size} host in {phases}",

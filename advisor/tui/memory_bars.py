@@ -234,10 +234,10 @@ def legend(plan: Plan, phases: list[Phase], width: int) -> list[Row]:
                     words.setdefault(OWNERS[cell.owner].letter, TITLES[cell.owner])
                     tones.setdefault(OWNERS[cell.owner].letter, tone_of(cell.owner))
     told = flow((f"{letter} {word}" for letter, word in words.items()), width, tone="dim", gap=GAP)
-    return [Row(_with_letters(plain(row.line), tones)) for row in told]
+    return [Row(with_letters(plain(row.line), tones)) for row in told]
 
 
-def _with_letters(text: str, tones: dict[str, Tone]) -> TonedLine:
+def with_letters(text: str, tones: dict[str, Tone]) -> TonedLine:
     """A line of the legend with each letter as the bars have it."""
     parts = [(piece, GAP if at else "") for at, piece in enumerate(text.split(GAP))]
     return tuple(

@@ -13,6 +13,7 @@ from advisor.memory.cells import Place
 from advisor.plan.own_number import SMALL
 from advisor.plan.patch import WRITABLE
 from advisor.plan.plan import Change, Plan, PlanStep
+from advisor.report.step_words import largest_saving
 from advisor.tui.facts import doubts_of_sums, short_name
 from advisor.tui.memory_bars import (
     PLACE_WORDS,
@@ -74,22 +75,12 @@ GROUP_TITLES: Sayings[Group] = Sayings(
 RESULT_WORDS: Sayings[Results] = Sayings({"unchanged": "same", "changed": "CHANGES"})
 
 
-def best_saving(step: PlanStep, phase: Phase | None) -> tuple[int, Place] | None:
-    """(bytes, place) that a step saves: in `phase`, else where it saves most; None where unknown."""
-    if step.place == "none" or not step.saves:
-        return None
-    place: Place = "gpu" if step.place == "gpu" else "host"
-    if phase is not None and step.saves.get(phase, 0) > 0:
-        return step.saves[phase], place
-    return step.saves[step.headline or phase or "unknown"], place
-
-
-def saving_words(step: PlanStep, phase: Phase | None) -> str:
-    """Like "−61 GiB host"; a plus where the step costs memory; "" where it is not known."""
-    found = best_saving(step, phase)
-    if found is None or not found[0]:
+def saving_words(step: PlanStep) -> str:
+    """Like "−61 GiB host", the number of the reports; a plus where the step costs memory; "" where it is not known."""
+    found = largest_saving(step)
+    if found is None or not found[1]:
         return ""
-    saved, place = found
+    _, saved, place = found
     size = abs(saved) / GIB
     whole = size >= 10 or (step.basis == "estimated" and size >= 1)
     shown = f"{size:.{0 if whole else 1}f} GiB" if size >= 0.1 else show_bytes(abs(saved))
@@ -140,7 +131,6 @@ def _name_width(width: int) -> int:
 
 def plan_rows(
     state: State,
-    phase: Phase | None,
     width: int,
     marked: str | None = None,
     *,
@@ -174,7 +164,7 @@ def plan_rows(
         group = step.group
         here = field if field is not None and field.step.id == step.id else None
         told = because if marked == step.id else ""
-        out += _step(step, plan, phase, width - POINTER, marked == step.id and not brief, here, told)
+        out += _step(step, plan, width - POINTER, marked == step.id and not brief, here, told)
     if plan.shortfall:
         out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
     return out
@@ -193,7 +183,6 @@ def _why_nothing(state: State, width: int) -> list[Row]:
 def _step(
     step: PlanStep,
     plan: Plan,
-    phase: Phase | None,
     width: int,
     in_full: bool,
     field: NumberField | None,
@@ -210,7 +199,7 @@ def _step(
     if shared and not own_key:
         name, *rest = wrap(name, width - 4)
         under = line(" ".join(rest))
-    head = _head(step, name, shorten, saving_words(step, phase), width, under)
+    head = _head(step, name, shorten, saving_words(step), width, under)
     out = [Row(one, step.id) for one in head]
     for number, change in enumerate(step.changes):
         if number == 0 and field is not None:

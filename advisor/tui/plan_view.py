@@ -100,7 +100,7 @@ class PlanScreen(FindingScreen, StageScreen):
         groups = {one.id: group_of(one) for one in self.ui.known.plan.steps}
         if groups.keys() != self._groups.keys():  # what is switched stays where it stands
             self._groups = groups
-        return plan_rows(self.state, self.phase, width, marked, brief=brief, field=self._field, because=because,
+        return plan_rows(self.state, width, marked, brief=brief, field=self._field, because=because,
                          groups=self._groups)  # fmt: skip
 
     def _by_user(self, step: PlanStep) -> bool:

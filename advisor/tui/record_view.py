@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import groupby
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -12,10 +13,11 @@ from textual.binding import Binding, BindingType
 from advisor.diagnosis.from_record import record_sentences
 from advisor.language import mark, say
 from advisor.report.record_report import attempt_sentences
+from advisor.tui.memory_bars import GAP, with_letters
 from advisor.tui.plot import AXIS, plot
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_state import UiState
-from advisor.tui.ui_text import BLANK, Row, flow, line, pad_left, paragraph, span
+from advisor.tui.ui_text import BLANK, Row, Tone, flow, line, pad_left, paragraph, plain, span
 from advisor.units import show_clock
 from advisor.watch.listing import AttemptTold, attempts_of, joined
 from advisor.watch.measured import recording_in
@@ -37,6 +39,12 @@ LETTERS: dict[Phase, str] = {
     "data": "D",
     "unknown": "·",
 }
+TONES: dict[Phase, Tone] = {
+    **dict.fromkeys(("rollout_init", "rollout_generate", "validation"), "engine"),
+    **dict.fromkeys(("log_prob", "actor_update", "critic_update"), "batch"),
+    "unknown": "dim",
+}
+"""The colours that the bars give what a phase fills the card with; what moves the model has the model's."""
 
 
 def fullest(curves: Sequence[Curve]) -> Curve:
@@ -75,11 +83,14 @@ def time_rows(of: Sequence[Band], begin: float, end: float, width: int) -> list[
     letters = band_letters(of, begin, end, columns)
     left, right = show_clock(begin), show_clock(end)
     gap = " " * max(1, columns - len(left) - len(right))
+    tones = {letter: TONES.get(phase, "model") for phase, letter in LETTERS.items()}
     found = [phase for phase, letter in LETTERS.items() if letter in letters and phase != "unknown"]
+    told = flow((f"{LETTERS[phase]} {PHASE_TITLES[phase]}" for phase in found), width, AXIS, "dim", gap=GAP)
+    bands = (span("".join(same), tones.get(letter, "plain")) for letter, same in groupby(letters))
     return [
-        Row(line(span(pad_left(say("phase"), AXIS - 1), "dim"), " ", span(letters, "mark"))),
+        Row(line(span(pad_left(say("phase"), AXIS - 1), "dim"), " ", *bands)),
         Row(line(" " * AXIS, span(f"{left}{gap}{right}", "dim"))),
-        *flow((f"{LETTERS[phase]} {PHASE_TITLES[phase]}" for phase in found), width, AXIS, "dim"),
+        *(Row(with_letters(plain(row.line), tones)) for row in told),
     ]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 
-from tests.knowledge.systems import FILE
+from tests.knowledge.systems import CHINESE, FILE, in_words, put
 from tests.measured.accuracy import FILE as ACCURACY
 from tests.measured.accuracy import OURS
 
@@ -18,6 +19,21 @@ _CLAIMED = re.compile(
 _OURS = re.compile(
     r"(?P<rows>\d+) readings of small random-weight models.*?\nMedian error: (?P<errors>[^\n]*)\.\n", re.DOTALL
 )
+IN_CHINESE = {
+    "measured peaks | readings | mean error | worst | inside the range":
+    "实测峰值 | 条数 | 平均误差 | 最大误差 | 在区间内",
+    "published: dense, one GPU, DDP, ZeRO and FSDP": "公开实测：稠密模型，单卡、DDP、ZeRO、FSDP",
+    "published: dense, Megatron": "公开实测：稠密模型，Megatron",
+    "published: mixtures of experts": "公开实测：混合专家模型",
+    "TRL's trainers, measured by us on one NVIDIA H200": "TRL 的训练器，我们在一张 NVIDIA H200 上实测",
+    "Our own ": "我们自己的 ",
+    " readings of small models (taken as told there): median error ": " 条小模型读数（测法见该页）：误差中位数 ",
+    " of ": " / ",
+    "optimizer step": "优化器更新",
+    "actor update": "actor 更新",
+    "log prob ": "log-prob ",
+    ", all ": "，全部 ",
+}  # fmt: skip
 
 
 def text() -> str:
@@ -40,14 +56,10 @@ def text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(arguments: list[str]) -> None:
-    """Print the table, or put it into the README."""
-    if "--write" in arguments:
-        before, _, rest = FILE.read_text(encoding="utf-8").partition(BEGINS)
-        FILE.write_text(before + BEGINS + text() + ENDS + rest.partition(ENDS)[2], encoding="utf-8")
-    else:
-        print(text(), end="")
+def tables() -> dict[Path, str]:
+    """README → its figures."""
+    return {FILE: text(), CHINESE: in_words(text(), IN_CHINESE)}
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    put(sys.argv[1:], BEGINS, ENDS, tables())

@@ -200,7 +200,7 @@ def every_page(text: str, width: int) -> list[list[Row]]:
         machine_view.gpu_rows(state.machine, width),
         machine_view.run_rows(state, width),
         machine_view.knob_rows(state.run, width),
-        plan_rows.plan_rows(state, "actor_update", width),
+        plan_rows.plan_rows(state, width),
         explain.step_rows(state, state.plan.steps[0], width),
         explain.why_not_rows(state, width),
         save_view.preview_rows(driver.preview(state), text, width),

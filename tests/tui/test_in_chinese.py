@@ -118,7 +118,7 @@ def test_every_page_of_every_case_says_all_it_has_to_say(
             *(question.because_rows(state, step, width) for step in state.diagnosis.path),
             question.earlier_rows(state, len(state.diagnosis.path), width),
             question.path_rows(state, 0, width),
-            plan_rows.plan_rows(state, state.diagnosis.phase, width),
+            plan_rows.plan_rows(state, width),
             plan_rows.bar_rows(state, first_phase(state.plan, state.diagnosis.phase), width, 40),
             *(explain.step_rows(state, step, width) for step in state.plan.steps),
             explain.why_not_rows(state, width),
@@ -166,7 +166,7 @@ def column_of(line: TonedLine, words: str) -> int:
 
 
 def test_the_columns_of_the_plan_stand_under_their_titles() -> None:
-    rows = plan_rows.plan_rows(host_crash(), "actor_update", 78)
+    rows = plan_rows.plan_rows(host_crash(), 78)
     titles, results = rows[0].line, ("不变", "会变")
     heads = [row.line for row in rows if row.key and any(word in plain(row.line) for word in results)]
     assert len(heads) == 4
