@@ -25,4 +25,4 @@ def test_one_ranks_share_of_the_model_is_named_by_its_size(
     )
     words = ["diagnose", str(tmp_path / "run.sh"), "--log", str(tmp_path / "train.log"), "--gpus", "4xA800-80GB"]
     text = " ".join(tell(words, capsys)[1].split())
-    assert ("The size is that of: flat shard" in text) is named
+    assert ("what one of 4 ranks has of 13.90B parameters" in text) is named
