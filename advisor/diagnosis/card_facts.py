@@ -23,6 +23,8 @@ RANKS = 2
 """Processes of a card that hold as much as the one that failed: ranks that were sent to it, no stranger (judgement)."""
 FULL, EMPTY = 0.5, 0.05
 """Parts of a card in use, by nvidia-smi: taken by somebody, while another card of the node stands idle (judgement)."""
+OF_ITS_OWN = 4 * GIB
+"""What a process may hold beside torch: context, NCCL's buffers, kernels' workspaces, and a desktop (judgement)."""
 MINOR_BESIDE = 0.25
 """Of what this process holds: another rank that loaded the same would hold as much (judgement)."""
 SMI = "nvidia-smi-reading"
@@ -106,6 +108,8 @@ def printed_facts(first: Evidence, where: str) -> dict[str, Fact]:
             because = say(
                 "{size} of {total} held outside torch: its context, NCCL, other processes ({line})", **sizes, line=where
             )
+        if "process_bytes" not in fields and not number("other_process_bytes") and others < OF_ITS_OWN:
+            facts["gpu.others_aside"] = Fact(True, "log", because, (0,))
         facts["gpu.others_bytes"] = Fact(others, "log", because, (0,))
         facts["gpu.others_share"] = Fact(others / total, "log", because, (0,))
         mine = total - free - others

@@ -160,7 +160,8 @@ def _components(name: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _plain(text: str) -> str:
-    return _SIZE_SPLIT.sub(r"\1.", re.sub(r"[_\s]+", "-", text.strip().lower()))
+    dotted = text.strip().lower().replace("___", ".")  # as ModelScope names folders: Qwen2___5-1___5B
+    return _SIZE_SPLIT.sub(r"\1.", re.sub(r"[_\s]+", "-", dotted))
 
 
 @lru_cache(maxsize=4096)

@@ -42,9 +42,9 @@ _PROMPT = regex(
     rb"(?:\[?[\w.-]+@[\w.-]+[^\n$#]*[$#][ \t]|\$[ \t]|\+{1,4}[ \t](?=[A-Za-z_/])|!(?=[ \t]*[A-Za-z_]))[ \t]*"
 )
 """What a shell or notebook shows before what is typed or run: `(env) me@box:~/run$ `, `$ `, `!`; `+ ` under set -x."""
-_OPENS_QUOTE = regex(rb"""(?<![^\s(])(?:[A-Za-z_]\w*=)?["']""")
-"""The beginning of a word in quotes, with the variable that it is given to."""
-_TO_QUOTE = {mark: regex(rb"(?:\\.|[^\\" + mark + rb"])*" + mark, re.DOTALL) for mark in (b'"', b"'")}
+_OPENS_QUOTE = regex(rb"""(?<![^\s(])(?:[A-Za-z_]\w*=)?["']|(?m:^)`(?!`)""")
+"""The beginning of a word in quotes, with the variable that it is given to; of a line that Markdown shows as code."""
+_TO_QUOTE = {mark: regex(rb"(?:\\.|[^\\" + mark + rb"])*" + mark, re.DOTALL) for mark in (b'"', b"'", b"`")}
 _ENDS_WORD = regex(rb"[\s);&|]|\Z")
 _BARE = regex(rb"[^\s\"'();&|<>]*")
 _LIST = regex(rb"\[(?=\s*['\"])")
@@ -128,6 +128,10 @@ def _out_of_quotes(data: bytes) -> bytes:
     out, at = bytearray(data), 0
     while (found := _OPENS_QUOTE.search(data, at)) is not None:
         end = _word_end(data, found.end() - 1)
+        if end is None and found[0] == b"`":  # what was pasted ends before the code does
+            out[found.start() : found.end()] = b" "
+            at = found.end()
+            continue
         if end is None:
             break
         at = end

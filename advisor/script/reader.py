@@ -132,7 +132,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         problem = say("{file}, line {line}: {what} opens here and never closes.", **where, what=say(error.what))
         data, at = files.documents[0].data, error.at
         apostrophe = data[at - 1 : at].isalpha() and data[at + 1 : at + 2].isalpha()  # prose: "it doesn't work"
-        cut_off = data[at : at + 1] == b"(" or b"\n" not in data[at:].strip()  # a paste that ends in an array or a line
+        cut_off = data[at : at + 1] in (b"(", b"`") or b"\n" not in data[at:].strip()  # in an array, code, a line
         pasted = read_fragment(files, path, positional) if apostrophe or cut_off else None
         pasted = pasted or read_pasted(files.documents[0])
         if pasted is None and data[at : at + 1] == b"(":

@@ -44,6 +44,8 @@ def test_a_runtime_error_that_may_follow_from_a_shortage_stays_open(text):
     "line",
     [
         "RuntimeError: HIP error: invalid device function",
+        "RuntimeError: CUDA error: OS call failed or operation not supported on this OS",
+        "Ray does not have enough resources to launch workers. Required: 107.42 GB memory. Available: 39.60 GB memory.",
         "[gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32770)",
         "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
         "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasGemmEx( handle )`",

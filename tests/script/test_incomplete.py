@@ -346,3 +346,9 @@ def test_what_bash_showed_under_set_x_is_the_command(read: Read) -> None:
 )
 def test_python_alone_starts_one_process_whatever_would_share(read: Read, line: str, processes: int | None) -> None:
     assert read(line + "\n").launches[0].processes == processes
+
+
+@pytest.mark.parametrize("end", ["`\nand it died\n", "", " \\\n"])
+def test_a_command_that_markdown_shows_as_code_is_read(read: Read, end: str) -> None:
+    (launch,) = read(f"I ran:\n`python3 -m verl.trainer.main_ppo a.b=4 \\\n  c.d=2{end}").launches
+    assert values(launch) == {"a.b": "4", "c.d": "2"}
