@@ -54,9 +54,10 @@ def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFa
 def fuller_name(said: str, stated: str, models: Sequence[ModelFact]) -> str:
     """The model's name as it is known best: what the user calls it, but for the launch's own words where they go on
     from that ("Qwen2.5-coder", in "/models/Qwen2.5-Coder-32B-Instruct") and only they tell its size or its bits."""
-    goes_on = said != stated and letters(said) in letters(stated)
+    if not said or said == stated or letters(said) not in letters(stated):
+        return said or stated
     fuller = (not find_shape(said, models) or bits_in_name(stated)) and find_shape(stated, models)
-    return stated if said and goes_on and fuller else said or stated
+    return stated if fuller else said
 
 
 def letters(name: str) -> str:
