@@ -47,6 +47,7 @@ def test_a_runtime_error_that_may_follow_from_a_shortage_stays_open(text):
         "RuntimeError: CUDA error: OS call failed or operation not supported on this OS",
         "Ray does not have enough resources to launch workers. Required: 107.42 GB memory. Available: 39.60 GB memory.",
         "[gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32770)",
+        "amdgpu: GCVM_L2_PROTECTION_FAULT_STATUS:0x00801031",
         "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
         "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasGemmEx( handle )`",
         "RuntimeError: ACL stream synchronize failed, error code:507035",
@@ -60,7 +61,7 @@ def test_a_fault_of_device_or_driver_and_a_hang_are_not_memory(line):
 
 @each(
     "line",
-    ["this can cause the process to hang", "if it hangs, set NCCL_P2P_DISABLE=1", "RuntimeError: CUDA error: unknown"],
+    ["this can cause the process to hang", "if it hangs, set NCCL_P2P_DISABLE=1", "RuntimeError: HIP error: operation failed due to a previous error during capture"],
 )
 def test_a_warning_of_hangs_and_an_error_without_a_name_prove_nothing(line):
     assert judge(f"{line}\n").verdict != "not_oom"
