@@ -61,7 +61,11 @@ def test_a_fault_of_device_or_driver_and_a_hang_are_not_memory(line):
 
 @each(
     "line",
-    ["this can cause the process to hang", "if it hangs, set NCCL_P2P_DISABLE=1", "RuntimeError: HIP error: operation failed due to a previous error during capture"],
+    [
+        "this can cause the process to hang",
+        "if it hangs, set NCCL_P2P_DISABLE=1",
+        "RuntimeError: HIP error: operation failed due to a previous error during capture",
+    ],
 )
 def test_a_warning_of_hangs_and_an_error_without_a_name_prove_nothing(line):
     assert judge(f"{line}\n").verdict != "not_oom"
