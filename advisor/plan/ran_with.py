@@ -13,7 +13,7 @@ from advisor.knowledge.schema import SettingFact
 from advisor.language import listed, mark, say, sentences
 from advisor.memory.ledger import difference
 from advisor.plan.by_hand import advice_step
-from advisor.plan.patch import pip_install
+from advisor.plan.patch import not_written, pip_install
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.propose import present
 from advisor.plan.situation import Situation
@@ -77,9 +77,17 @@ def _proved_change(cure: Observation, situation: Situation) -> Change | None:
     return change_of(present(alike[0], situation.now.run), spell(wanted, fact, alike[0].text), situation)
 
 
+def _as_said(cure: Observation) -> Change | None:
+    """The setting by the name that the post gives it; None where that is no key, or no value is told."""
+    if cure.kind != "setting" or (cure.change != "off" and not cure.value):
+        return None
+    return Change(cure.name, cure.old or None, cure.value or None, how=not_written())
+
+
 def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
     cure = cured[0]
     changes = tuple(one for each in cured if (one := _proved_change(each, situation)) is not None)
+    changes = changes or tuple(one for each in cured if (one := _as_said(each)) is not None)
     title = mark("Use {what}, with which you report that it worked")
     if cure.change == "off" and not cure.value:
         title = mark("Leave {what} out, with which you report that it worked")
@@ -89,7 +97,7 @@ def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
         id="as-reported",
         rank=0,
         title=say(title, what=listed(one.named.replace(f"{one.name} ", f"{one.name}=") for one in cured)),
-        kind="setting" if changes else "manual",
+        kind="setting" if changes and not any(one.how for one in changes) else "manual",
         tier="free",
         changes=changes,
         results="unchanged",
