@@ -259,7 +259,7 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
         return wrap(brief(step.why, 1), 5)
     if state.plan.steps == (step,) and not step.changes:  # the whole advice
         return wrap(step.why, 5)
-    if step.changes or (remedy is not None and remedy.knob is not None):
+    if remedy is not None and (step.changes or remedy.knob is not None):
         return []
     told = BETWEEN_SENTENCES.split(step.why)
     return wrap(next(filter(_COMMAND.search, told), told[0]), 5)
