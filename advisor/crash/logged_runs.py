@@ -284,7 +284,7 @@ def _judged(placed: Sequence[LogFind], marks: Sequence[LogFind], run: RunLines) 
     return LoggedRun(tuple(lasting), tuple(outlived), health, judgement, run)
 
 
-_BAR = regex(r"^\s*\d+%\|[^|]{0,200}\| ?(?P<done>\d+)/(?P<total>\d+)(?![^\]]{0,80} examples/s)")
+_BAR = regex(r"(?:^\s*|(?<=[^:] ))\d+%\|[^|]{0,200}\| ?(?P<done>\d+)/(?P<total>\d+)(?![^\]]{0,80} examples/s)")
 _TOTAL = regex(r"Total optimization steps ?= ?(?P<total>\d[\d,]*)")
 """transformers@v4.57.1 trainer.py (_inner_training_loop): the total of its bar."""
 _BEGINS = regex(r"\*{3,} ?Running training\b|\bStarting trainer\b")
@@ -315,7 +315,7 @@ def training_bar(lines: Iterable[LogLine]) -> int | None:
             reported = number
             if total is None and last is not None and number - last[0] <= _NEAR:
                 total = last[2]
-        if (bar := _BAR.match(glued_bar(line) or line.text)) is None:
+        if (bar := _BAR.search(glued_bar(line) or line.text)) is None:
             continue
         last = (number, bar["done"], bar["total"])
         many = int(bar["done"]) < int(bar["total"]) >= _MANY

@@ -26,6 +26,8 @@ _NOTEBOOK = regex(
     r"(?:File )?(?P<file>(?:/|~|[A-Z]:\\)[^\s:]{1,400}\.py):(?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})"
 )
 """IPython's form, and rich's with its frame around it."""
+_TESTED = regex(r"^(?:E +)?(?P<file>[^\s:]{1,400}\.py):(?P<line>\d{1,7}): in (?P<function>[\w.<>]{1,120})\s*$")
+"""pytest's form."""
 _AT_BLANK = regex(r":\d{1,7}(?: in)?$")
 """What of a frame's head has a blank behind it."""
 _HEAD_LINES = 8
@@ -90,7 +92,7 @@ def frame_in(line: LogLine) -> Frame | None:
     if " in " not in line.text:
         called = _CALLED.match(line.text) if ".py:" in line.text else None
         return Frame(called["file"], int(called["line"]), called["function"], line.number) if called else None
-    match = _FRAME.search(line.text) or _NOTEBOOK.search(line.text)
+    match = _FRAME.search(line.text) or _NOTEBOOK.search(line.text) or _TESTED.match(line.text.strip())
     if match is None and (half := _HALF.match(line.text)):
         return Frame("…", int(half["line"]), half["function"], line.number)
     if match is None:

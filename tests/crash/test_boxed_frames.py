@@ -41,3 +41,13 @@ def test_frames_are_read_whatever_the_box_broke(tmp_path: Path, width: int) -> N
         (str(file), 6, "forward", "return kernel(told)"),
         (str(file), 2, "kernel", "raise RuntimeError(told)"),
     ]
+
+
+def test_frames_are_read_as_pytest_shows_them() -> None:
+    shown = (
+        f"FAILED tests/test_sft.py::test_pads - torch.OutOfMemoryError: {OOM}\n\n>       trainer.train()\n\n"
+        "tests/test_sft.py:52: \n_ _ _ _\n.venv/lib/python3.12/site-packages/transformers/trainer.py:1742: in train\n"
+        "    loss = self.training_step(model, inputs)\nsrc/mine/model.py:9: in forward\n    return x @ y\n"
+    )
+    crash = read_text(shown, "log", load_knowledge().signatures)
+    assert [(frame.line, frame.function) for frame in crash.frames] == [(1742, "train"), (9, "forward")]

@@ -94,6 +94,8 @@ def test_bars_of_the_data_set_are_no_steps_of_the_training() -> None:
     )
     assert not judge(bars + "  0%|          | 0/3820 [00:00<?, ?it/s]\nCUDA out of memory.\n").steps_done
     assert judge(bars + "Train:   1%|          | 12/4999 [03:10<22:15:01, 16.1s/it]\n").steps_done == 12
+    glued = "partition count [2] and sizes[(7411, False)] 1%| | 12/7721\nCUDA out of memory.\n"
+    assert judge(bars + glued).steps_done == 12  # pasted without its line breaks
 
 
 def test_a_bar_without_a_title_counts_inside_the_trainers_loop_alone() -> None:
