@@ -3,7 +3,6 @@ before it in the same process."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from advisor.crash.evidence import Crash, Frame
@@ -35,7 +34,7 @@ NOT_A_RUN = regex(
 """Functions that load a model from its files, take an engine's memory back, or train."""
 KEYS = regex(r"(?:^|[./_-])(?:resume(?:[._-]?(?:from|path|dir|mode|training|checkpoint)\w*)*|load_checkpoint)$")
 GIVEN = regex(r"""resume_from_checkpoint ?= ?(?:True\b|f?["']|/)|resume_mode=resume_path""")
-"""A call that makes a run go on from a checkpoint (transformers, verl); what a variable holds, its name does not tell."""
+"""A call that makes a run go on from a checkpoint (transformers, verl); a variable's name tells nothing."""
 OFF = regex(r"(?i)^(?:|none|null|false|no|0|auto|disable|never)$")
 """Settings that name what a run resumes from, and what they say where it does not, or only may."""
 

@@ -31,6 +31,8 @@ RESTORE = "restore-versions"
 """The remedy that goes back to what ran, whatever changed."""
 LOOK = "look-what-differs"
 """The remedy that looks for what is not the run's: who else is on the card, before what changed in it."""
+AS_REPORTED = "as-reported"
+"""What the report says made it run."""
 MOST_DEFAULTS = 4
 """Defaults that changed, each a step of its own: the largest savings first."""
 
@@ -94,7 +96,7 @@ def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
     elif cure.change == "down" and not cure.value:
         title = mark("Lower {what}, with which you report that it worked")
     return PlanStep(
-        id="as-reported",
+        id=AS_REPORTED,
         rank=0,
         title=say(title, what=listed(one.named.replace(f"{one.name} ", f"{one.name}=") for one in cured)),
         kind="setting" if changes and not any(one.how for one in changes) else "manual",
@@ -106,7 +108,7 @@ def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
         place=situation.place,
         why=sentences([say("So the post says: “{quoted}”.", quoted=cure.said), say("What follows is for more room.")]),
         costs=say("nothing"),
-        group="as-reported",
+        group=AS_REPORTED,
         decides=situation.fullest,
     )
 

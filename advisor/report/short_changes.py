@@ -14,6 +14,7 @@ from advisor.memory.fit import FitVerdict
 from advisor.memory.ledger import peak_rises
 from advisor.plan.order import most_saved
 from advisor.plan.plan import PlanStep
+from advisor.plan.ran_with import AS_REPORTED
 from advisor.plan.solve import WITNESSES, enough_alone
 from advisor.regex import regex
 from advisor.report import phrases
@@ -259,7 +260,7 @@ def _by_hand(step: PlanStep, state: State) -> list[str]:
         return wrap(brief(step.why, 1), 5)
     if state.plan.steps == (step,) and not step.changes:  # the whole advice
         return wrap(step.why, 5)
-    if remedy is not None and (step.changes or remedy.knob is not None):
+    if (step.changes and step.id != AS_REPORTED) or (remedy is not None and remedy.knob is not None):
         return []
     told = BETWEEN_SENTENCES.split(step.why)
     return wrap(next(filter(_COMMAND.search, told), told[0]), 5)

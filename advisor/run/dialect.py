@@ -81,7 +81,12 @@ def recognise(
     told_by: RecognisedFrom = "script"
     found = _by_launch(launch, source_text, frameworks) if launch is not None else None
     a_strangers = project is not None and not project.built_on  # who may name its options as anybody does
-    if found is None and launch is not None and not a_strangers and (worded := by_words(launch, frameworks)) is not None:
+    if (
+        found is None
+        and launch is not None
+        and not a_strangers
+        and (worded := by_words(launch, frameworks)) is not None
+    ):
         found = worded[0], listed([say("setting {key}", key=clean_line(key, 60)) for key in worded[1][:MOST_NAMED]])
     if found is not None and launch is not None and found[0].serves_others:
         found = _built_on_it(launch, {*stated, *log_marks}, frameworks) or found
