@@ -21,7 +21,7 @@ from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
 from advisor.machine.batch import batch_memory, with_cards, within
 from advisor.machine.describe import as_many, described, from_log, merge
-from advisor.machine.gpu_spec import counts_cards, size_of
+from advisor.machine.gpu_spec import cards_told, size_of
 from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
@@ -314,7 +314,7 @@ def machine_for(
         ),
         knowledge.gpus,
     )
-    if asked.gpus is not None and len(machine.gpus) == 1 and not counts_cards(asked.gpus):
+    if asked.gpus is not None and len(machine.gpus) == 1 and not cards_told(asked.gpus, knowledge.gpus).counted:
         launched = cards_of(launch, launch.processes) if launch is not None else None
         machine = as_many(machine, cards_counted(crash.counts) or (launched.per_node if launched else seen))
     if script is not None and script.documents and script.documents[0].kind == "shell":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from advisor.units import GIB
 
@@ -14,6 +14,7 @@ class Fact:
     total_bytes: int
     vendor: str = "nvidia"
     unified: bool = False
+    boxes: dict[str, int] = field(default_factory=dict)
 
 
 A100_40 = Fact("A100-40GB", ("A100-SXM4-40GB",), 42_294_752_543)
