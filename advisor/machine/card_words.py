@@ -19,7 +19,7 @@ EXAMPLES = "8xA100-40GB, 4xH100, 2xRTX-3090-24GB"
 MOST_OF_A_NODE = 8
 FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr6x", "gddr7"}
-SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*(gib|gb|g|mib|mb|tib|tb)\b", re.IGNORECASE)
+SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*([gmt]i?b|gi?)\b", re.IGNORECASE)
 _WORDS = {"one": "1", "single": "1", "dual": "2", "two": "2", "three": "3", "four": "4", "six": "6", "eight": "8"}
 _WORDS |= {"sixteen": "16", "一张": "1张", "一块": "1块", "一台": "1台", "单": "1", "两": "2", "双": "2", "三": "3"}
 _WORDS |= {"四": "4", "六": "6", "八": "8", "九": "9", "_": " "}
@@ -66,7 +66,7 @@ _TOKEN = regex(
     | (?P<count>\d{{1,3}})\s*-?\s*(?:x\s*)?
       (?:(?:graphics\s+)?(?:gpus?|npus?|cards?)(?![\w-])|[张块片颗枚]\s*(?:显?卡|gpu)?|显?卡)
     | \b[a-z]\d[a-z]?-[a-z]*gpu[a-z]*-(?P<cloud>\d{{1,2}})g\b
-    | (?P<size>\d+(?:\.\d+)?\s*(?:gib|gb|g|mib|mb|tib|tb|gigs?))(?:(?![a-z0-9/.-])|(?=x\s*\d))
+    | (?P<size>\d+(?:\.\d+)?\s*(?:[gmt]i?b|gi?))(?:(?![a-z0-9/.-])|(?=x\s*\d))
     | (?P<times>[×*]|(?<=\d)\s*x(?![\w])|(?<=\d)x|\bx(?=\s*\d)|(?<=[a-z])x(?=\d)|(?<!\w)x(?!\w))
     | (?P<number>\d{{1,9}})(?:(?![a-z0-9.])|(?=x[a-z0-9])|(?<!\d\d\d)(?=x))
     | (?P<word>[^{_NO_WORD}]*?\d[^{_NO_WORD}]*?(?=x\d{{1,3}}(?![a-z0-9.]))|(?!-\d)[^{_NO_WORD}]+)""",
