@@ -55,6 +55,8 @@ _LARGER = mark(
 )
 
 
+_SHARES_RAM = regex(r"\bapple\b|\bm[1-9] (?:pro|max|ultra)\b|\bmacbook|\bjetson\b|\borin\b|strix|ai max", re.IGNORECASE)
+"""Chips whose memory is the host's, in whatever size they are sold."""
 _OF_VENDOR = {
     "ascend": regex(r"ascend|昇腾|huawei|华为|atlas|\bnpu\b|\b(?:310|910|950)(?:[a-z]|\b)", re.IGNORECASE),
     "amd": regex(r"\bamd\b|instinct|radeon|\bmi\d{2,3}", re.IGNORECASE),
@@ -205,15 +207,16 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
     for card in matches:
         if any(_words(shown) == _words(alias) for alias in _names(card) if SIZE.search(alias)):
             return _known(index, card)
-    relatives = [] if matches else _relatives(shown, gpus)
     sized = SIZE.search(shown) or _SIZE_GLUED.search(shown)
+    relatives = _relatives(shown, gpus) if sized or not matches else []
     if sized is not None:
         size = parse_size("".join(sized.groups()))
-        nearest = _near(matches or relatives, size)
+        nearest = _near(matches, size) or _near(relatives, size)
         if size < _LEAST_BYTES:
             raise ValueError(say(_TOO_SMALL, name=shown, examples=EXAMPLES))
         if nearest is None:
-            return Gpu(index, shown, size, vendor=vendor_by_name(shown))
+            shared = say(_UNIFIED) if _SHARES_RAM.search(shown) else ""
+            return Gpu(index, shown, size, problem=shared, vendor=vendor_by_name(shown))
         return _known(index, nearest)
     if len(relatives) > 1:
         told = say(_SEVERAL, name=shown, names=say(" or ").join(sorted(card.name for card in relatives)))
