@@ -75,6 +75,7 @@ _TOKEN = regex(
 _ENDS = {"part": 0, "either": 0, "open": 1, "close": -1}
 """What ends a clause, and how much deeper in parentheses the next one is."""
 _TOKENS = ("mig", "nodes", "in_nodes", "count", "asked", "last", "cloud", "size", "times", "number", "word")
+_MEANS = {"in_nodes": "nodes", "asked": "count", "last": "count", "cloud": "count"}
 _FILLERS = {"", "mig", "gpu", "gpus", "npu", "npus", "cards", "each", "with", "of"}
 _MAKERS = {"nvidia", "rtx", "gtx", "tesla", "quadro", "titan", "vgpu", "amd", "radeon", "instinct", "ascend", "昇腾"}
 _MAKERS |= {"intel", "gaudi", "apple", "jetson", "tpu"}
@@ -143,10 +144,8 @@ class CardsTold:
     """A sentence on each thing that was left out or may be meant otherwise."""
 
 
-class _Token(NamedTuple):
-    what: str
-    """A name of `_TOKENS`, or "box"."""
-    said: str
+_Token = tuple[str, str]
+"""A name of `_TOKENS`, or "box", and what stands there."""
 
 
 def read_told(text: str, names: CardNames) -> CardsTold:
@@ -199,17 +198,15 @@ def _clauses(text: str, names: CardNames) -> Iterator[CardKind]:
             yield replace(_clause(text[begins : found.start()], tokens, names), inside=inside > 0, other=other)
             begins, tokens, other, inside = found.end(), [], end == "either", max(0, inside + _ENDS[end])
         elif box:
-            tokens.append(_Token("box", box))
+            tokens.append(("box", box))
         else:
             if found["kind"] and any(map(str.isdigit, found["kind"])):  # "gpu:a100:4"
-                tokens.append(_Token("word", found["kind"]))
+                tokens.append(("word", found["kind"]))
             what = next(what for what in _TOKENS if found[what])
             said = str(int(found["last"]) - int(found["first"]) + 1) if what == "last" else found[what]
-            tokens.append(
-                _Token({"in_nodes": "nodes", "asked": "count", "last": "count", "cloud": "count"}.get(what, what), said)
-            )
+            tokens.append((_MEANS.get(what, what), said))
             if found["slices"]:
-                tokens.append(_Token("count", found["slices"]))
+                tokens.append(("count", found["slices"]))
     yield replace(_clause(text[begins:], tokens, names), inside=inside > 0, other=other)
 
 
@@ -224,14 +221,11 @@ def _box_at(text: str, at: int, names: CardNames) -> tuple[str, int] | None:
 def _clause(text: str, tokens: list[_Token], names: CardNames) -> CardKind:
     """What a clause tells: each number is a factor (beside a sign), a count, nodes, or part of a name."""
     kind, box = CardKind(text.strip()), None
-    words: dict[int, str] = {}
-    factors: dict[int, int] = {}
-    loose: dict[int, int] = {}
-    units: list[int] = []
-    ahead: list[int] = []
+    words, factors, loose = dict[int, str](), dict[int, int](), dict[int, int]()
+    units, ahead = list[int](), list[int]()
     for at, (what, said) in enumerate(tokens):
-        signs = [place for place in (at - 1, at + 1) if 0 <= place < len(tokens) and tokens[place].what == "times"]
-        others = [tokens[place].what for place in (2 * sign - at for sign in signs) if 0 <= place < len(tokens)]
+        signs = [place for place in (at - 1, at + 1) if 0 <= place < len(tokens) and tokens[place][0] == "times"]
+        others = [tokens[place][0] for place in (2 * sign - at for sign in signs) if 0 <= place < len(tokens)]
         is_name = said in names.numbers or not signs or "number" in others or "count" in others  # "3090 x 2"
         if what == "box":
             box = names.boxes[said]
@@ -272,7 +266,7 @@ def _clause(text: str, tokens: list[_Token], names: CardNames) -> CardKind:
     kind.count = next(iter([*units, *([box[0]] if box else []), *numbers]), None)
     if box and kind.nodes is None and numbers and numbers[0] != kind.count:  # "4x DGX H100"
         kind.nodes = numbers[0]
-    kind.bare = bool(factors) and tokens[0].what == "number" and not (kind.name or kind.size or kind.mig or kind.nodes)
+    kind.bare = bool(factors) and tokens[0][0] == "number" and not (kind.name or kind.size or kind.mig or kind.nodes)
     return kind
 
 
@@ -342,6 +336,7 @@ def _divide(told: CardsTold, text: str) -> None:
     nodes = told.nodes or 1
     if any(count % nodes for count in counts):
         told.nodes = None
+        told.notes.append(say(_UNREAD, words=say("{count} nodes", count=nodes), examples=EXAMPLES))
         return
     for kind, count in zip(told.kinds, counts, strict=True):
         kind.count = count // nodes

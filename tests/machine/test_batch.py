@@ -100,7 +100,8 @@ def test_a_run_has_the_devices_that_its_variables_leave_it() -> None:
     whole = [Gpu(place, "A100", 80 * GIB, uuid=f"GPU-{letter}1") for place, letter in enumerate("abc")]
     machine = Machine(gpus=(*whole, Gpu(3, "A100", 40 * GIB, uuid="MIG-d1", mig="3g.40gb", parent=3)))
     told = {
-        "0": ["GPU-a1"], "2,GPU-b": ["GPU-c1", "GPU-b1"], "0,-1,2": ["GPU-a1"], "1,9,2": ["GPU-b1"], "MIG-d": ["MIG-d1"],
+        "0": ["GPU-a1"],
+        "2,GPU-b": ["GPU-c1", "GPU-b1"], "0,-1,2": ["GPU-a1"], "1,9,2": ["GPU-b1"], "MIG-d": ["MIG-d1"],
         "": [], "-1": [], "NoDevFiles": [],
     }  # fmt: skip
     for ids, left in told.items():

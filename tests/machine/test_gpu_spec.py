@@ -48,12 +48,43 @@ from .facts import A100_40, A100_80, FACTS, GH200, H100, H100_NVL, RTX_3090, T4,
         ("H100 80GB x 4, 2 for vLLM", 4, H100),
         ("8x A100 GPUs, 40GB each", 8, A100_40),
         ("gpu:t4:4", 4, T4),
+        ("Tesla T4 ×2 (Kaggle)", 2, T4),
+        ("A100 80GB x 8 per node, 4 nodes", 8, A100_80),
+        ("A100x8 80G", 8, A100_80),
+        ("8x H100 (SXM, 80GB), 2x AMD EPYC 7763, 1 TB RAM", 8, H100),
+        ("A100 80GB, 8 GPUs", 8, A100_80),
+        ("gpu_8x_a100_80gb_sxm4", 8, A100_80),
+        ("DGX A100 640GB", 8, A100_80),
+        ("T4 (g9.huge, 4 GPUs)", 4, T4),
+        ("ml.p4d.24xlarge", 8, A100_40),
+        ("16x A100 80GB in 2 nodes", 8, A100_80),
+        ("4机32卡A100 80G", 8, A100_80),
+        ("GPU 0-3: Tesla T4", 4, T4),
+        ("--gpus-per-node=t4:4 --nodes=2", 4, T4),
+        ("4x T4 or 8x T4", 4, T4),
+        ("GPU 0: Tesla T4 (UUID: GPU-9d2b3a10-4c5e-8f70-a100-112233445566)\nGPU 1: Tesla T4 (UUID: x)", 2, T4),
+        ("index, name, memory.total [MiB]\n0, Tesla T4, 15360 MiB\n1, Tesla T4, 15360 MiB", 2, T4),
+        ("|   0  Tesla T4    On  | 00000000:07:00.0 Off |  0 |\n| N/A 31C 62W / 400W | 1MiB / 15360MiB |", 1, T4),
     ],
 )
 def test_known_cards_get_what_programs_see_on_them(text: str, count: int, card: Fact):
     gpus = parse_gpus(text, FACTS)
     assert [gpu.index for gpu in gpus] == list(range(count))
     assert {(gpu.name, gpu.total_bytes, gpu.problem) for gpu in gpus} == {(card.name, card.total_bytes, "")}
+
+
+def test_a_part_of_a_card_has_a_part_of_its_memory():
+    for text, count in (("2x A100-SXM4-40GB MIG 3g.20gb", 2), ("nvidia.com/mig-3g.20gb: 2", 2), ("A100-20C", 1)):
+        cards = parse_gpus(text, FACTS)
+        assert [round((card.total_bytes or 0) / GIB) for card in cards] == [20] * count
+
+
+def test_what_is_left_out_or_may_be_meant_otherwise_is_said():
+    told = {
+        "16x T4 in 2 nodes": "8 on each", "16 A100, 3 nodes": "3 nodes", "4x T4 or 8x T4": "8x T4",
+        "8xT4, 4 GPUs": "8 cards and 4", "8xT4, NVSwitch7": "NVSwitch7",
+    }  # fmt: skip
+    assert {text for text, word in told.items() if word not in " ".join(read_cards(text, FACTS)[1].notes)} == set()
 
 
 def test_kinds_joined_by_a_word_are_several():
