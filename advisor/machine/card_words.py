@@ -20,17 +20,27 @@ MOST_OF_A_NODE = 8
 FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr6x", "gddr7"}
 SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*([gmt]i?b|gi?)\b", re.IGNORECASE)
-_WORDS = {"one": "1", "single": "1", "dual": "2", "two": "2", "three": "3", "four": "4", "six": "6", "eight": "8"}
+_WORDS = {
+    "one": "1",
+    "single": "1",
+    "dual": "2",
+    "two": "2",
+    "three": "3",
+    "four": "4",
+    "quad": "4",
+    "six": "6",
+    "eight": "8",
+}
 _WORDS |= {"sixteen": "16", "一张": "1张", "一块": "1块", "一台": "1台", "单": "1", "两": "2", "双": "2", "三": "3"}
-_WORDS |= {"四": "4", "六": "6", "八": "8", "九": "9", "_": " "}
+_WORDS |= {"quad": "4", "四": "4", "六": "6", "八": "8", "九": "9", "_": " "}
 _WORD = regex(
     rf"\b(?:{'|'.join(key for key in _WORDS if key.isascii())})\b|_|一[张块台]|[单两双三四六八九]", re.IGNORECASE
 )
 _ONE = regex(r"\b(?:an?|my|the|this)\s+(?=\S)", re.IGNORECASE)
 _SCRIPTS = regex(r"(?<=[a-z0-9])(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=[a-z0-9])", re.IGNORECASE)
 _HEADER = regex(r"memory\.total|^\W*(?:index|name|gpu.name)\s*,", re.IGNORECASE)
-_OF_LIST = regex(r"^\W*(?:gpu|npu|device|card)\s*#?\d+\s*[:：]\s*(?=\S)", re.IGNORECASE)
-"""A line of `nvidia-smi -L`."""
+_OF_LIST = regex(r"^\W*(?:gpu|npu|device|card)s?\s*#?(\d+(?:\s*,\s*\d+)*)\s*[:：]\s*(?=\S)", re.IGNORECASE)
+"""A line of `nvidia-smi -L`, or of several cards alike."""
 _ROW = regex(r"^\s*(\d{1,3})\s*,\s*(?=\D)")
 """A line of a table whose first column counts."""
 _DRAWN = regex(r"^\s*\|(?:\s*\d{1,3}\s+([^|]*[a-z][^|]*)\|)?.*", re.IGNORECASE)
@@ -52,12 +62,12 @@ _NOISE = regex(
     re.IGNORECASE | re.VERBOSE,
 )
 """Numbers of processors, RAM, disks and versions; the beginning of a range; what stands before names."""
-_NO_WORD = r"\s,;，；、。()（）\[\]|\n*×"
+_NO_WORD = r"\s,;，；：、。()（）\[\]|\n*×"
 _TOKEN = regex(
     rf"""(?P<part>[,;，；、。|\n]|\s[+&]\s|\s(?:and|plus|和)\s(?=\s*\d)) | (?P<open>[(（\[]) | (?P<close>[)）\]])
     | (?P<either>\s(?:or|then|vs\.?)\s|\s/\s|或者?|还是)
     | (?P<mig>(?:mig[-\s])?\b[1-7]g\.\d{{1,3}}gb(?:\+\w+)?)(?:["']?\s*[:=]\s*["']?(?P<slices>\d{{1,2}})(?![\w.]))?
-    | (?:--)?(?:gres[=/:])?\b(?:gpus?|npus?)(?:-per-(?:node|task)|[.\s-]count)?["']?\s*[:=]\s*["']?
+    | (?:--)?(?:gres[=/:])?\b(?:gpus?|npus?)(?:[-\s]per[-\s](?:node|task)|[.\s-]count)?["']?\s*[:=：]\s*["']?
       (?:(?P<kind>[a-z][\w.-]*)[:=])?(?P<asked>\d{{1,3}})(?![\w.]|\s*(?:nodes?\b|machines?\b|[台机\d]))["']?
     | \b(?:gpus?|npus?|cards?|devices?)\s*\#?(?P<first>\d{{1,3}})\s*(?:-|–|~|to|至|到)\s*(?:gpu|npu)?\s*
       (?P<last>\d{{1,3}})(?![\w.])[:：]?
@@ -81,13 +91,16 @@ _MAKERS = {"nvidia", "rtx", "gtx", "tesla", "quadro", "titan", "vgpu", "amd", "r
 _MAKERS |= {"intel", "gaudi", "apple", "jetson", "tpu"}
 _NODES_WORD = regex(r"(?:nodes|machines|servers|hosts|boxes|节点)$", re.IGNORECASE)
 _ROLE = regex(
-    r"\b(?:train\w*|infer\w*|roll-?outs?|vllm|sglang|generat\w*|serv(?:e|ing)\w*|judges?|rewards?|actors?|critics?|"
+    r"\b(?:train\w*|infer\w*|roll-?outs?|vllm|sglang|generat\w*|serv(?:e|ing)\b|judges?|rewards?|actors?|critics?|"
     r"host|system|peak|used|usage|occupied|free|idle|left|available|for)\b|内存|已用|空闲|训练|推理",
     re.IGNORECASE,
 )
 """What a clause says that tells what some of the cards named beside it do, or of memory that is no card's whole."""
 _EACH = regex(r"\b(?:each|every|per (?:gpu|card|node)|apiece)\b|每|/\s*(?:gpu|card|node)", re.IGNORECASE)
-_IN_ALL = regex(r"\b(?:total|altogether|overall|in all|across|spread|over \d+ nodes?)\b|[共计]", re.IGNORECASE)
+_IN_ALL = regex(
+    r"\b(?:total|altogether|overall|in all|across|spread|over \d+ nodes?)\b|[共计](?!\s*\d*\s*[台机个节])",
+    re.IGNORECASE,
+)
 _CARDS_OWN = regex(r"v-?ram|显存|\b(?:hbm|gddr)\w*", re.IGNORECASE)
 _STORAGE = regex(r"\b(?:disks?|ssd|nvme|storage|swap)\b|[硬磁]盘", re.IGNORECASE)
 _NOT_A_CARD = regex(
@@ -183,9 +196,13 @@ def _lines(text: str) -> Iterator[str]:
     is_table = rows == sorted(set(rows)) and (len(rows) > 1 or rows == [0])
     for line in lines:
         named = _ROW.sub("1 x ", line) if is_table else line
-        named = _DRAWN.sub(lambda found: f"1 x {found[1]}" if found[1] else "", _OF_LIST.sub("1 x ", named))
+        named = _DRAWN.sub(lambda found: f"1 x {found[1]}" if found[1] else "", _OF_LIST.sub(_as_many, named))
         if not _HEADER.search(line):
             yield named
+
+
+def _as_many(ids: re.Match[str]) -> str:
+    return f"{ids[1].count(',') + 1} x "
 
 
 def _clauses(text: str, names: CardNames) -> Iterator[CardKind]:
