@@ -17,6 +17,8 @@ from advisor.regex import regex
 
 EXAMPLES = "8xA100-40GB, 4xH100, 2xRTX-3090-24GB"
 MOST_OF_A_NODE = 8
+_LONGEST = 8000
+"""Characters that are read; 64 lines of `nvidia-smi -L` have fewer."""
 FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr6x", "gddr7"}
 SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*([gmt]i?b|gi?)\b", re.IGNORECASE)
@@ -163,7 +165,8 @@ _Token = tuple[str, str]
 
 def read_told(text: str, names: CardNames) -> CardsTold:
     """The kinds of cards that a text tells, one node's. Counts are as told; whether they can be is the caller's."""
-    plain = _VIRTUAL.sub(r" \1GB", _WORD.sub(lambda found: _WORDS[found[0].lower()], "\n".join(_lines(text))))
+    lines = "\n".join(_lines(text))[:_LONGEST]
+    plain = _VIRTUAL.sub(r" \1GB", _WORD.sub(lambda found: _WORDS[found[0].lower()], lines))
     plain = _NOISE.sub(" ", _SCRIPTS.sub(" ", plain))
     told = CardsTold()
     for clause in _clauses(plain, names):
