@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,9 +20,9 @@ from advisor.hostile import clean, clean_line
 from advisor.knowledge import Knowledge, load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
-from advisor.machine.batch import batch_memory, with_cards, within
+from advisor.machine.batch import batch_memory, visible, with_cards, within
 from advisor.machine.describe import as_many, described, from_log, merge
-from advisor.machine.gpu_spec import counts_cards, size_of
+from advisor.machine.gpu_spec import cards_told, size_of
 from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
@@ -297,15 +298,16 @@ def machine_for(
     signatures = knowledge.signatures.signatures
     of_job = any(one.id == crash.signature and one.limit == "job" for one in signatures)
     interpreter = launch.interpreter if launch is not None else None
-    visible = visible_cards(launch) if launch is not None else None
-    seen = max(cards_seen(crash.counts), visible or 1)
+    chosen = visible_cards(launch) if launch is not None else None
+    seen = max(cards_seen(crash.counts), chosen or 1)
+    here = Machine() if is_bundled(asked.script) else measure(interpreter)  # nobody's box runs the demo
     machine = merge(
-        Machine() if is_bundled(asked.script) else measure(interpreter),  # nobody's box runs the demo
+        visible(here, {**os.environ, **(launch.environment if launch is not None else {})}),
         described_machine(asked, knowledge, tell),
         from_log(
             gpu_bytes=crash.gpu_total_bytes or next((size_of(one, knowledge.gpus) for one in crash.gpu_names), None),
             gpu_names=crash.gpu_names,
-            gpu_count=cards_counted(crash.counts) or visible,
+            gpu_count=cards_counted(crash.counts) or chosen,
             gpus_seen=seen,
             nodes=crash.counts.get("nodes"),
             host_bytes=host if host is not None and not of_job else crash.host_total_bytes,
@@ -314,7 +316,7 @@ def machine_for(
         ),
         knowledge.gpus,
     )
-    if asked.gpus is not None and len(machine.gpus) == 1 and not counts_cards(asked.gpus):
+    if asked.gpus is not None and len(machine.gpus) == 1 and not cards_told(asked.gpus, knowledge.gpus).counted:
         launched = cards_of(launch, launch.processes) if launch is not None else None
         machine = as_many(machine, cards_counted(crash.counts) or (launched.per_node if launched else seen))
     if script is not None and script.documents and script.documents[0].kind == "shell":

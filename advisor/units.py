@@ -13,7 +13,7 @@ from advisor.language import say
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 _FACTOR = {"": 1, "B": 1, "K": KIB, "M": MIB, "G": GIB, "T": TIB}
-_SIZE = re.compile(r"\s*(\d{1,24}(?:\.\d+)?)\s*([KMGT]?)(?:i?B|bytes)?\s*$", re.IGNORECASE)
+_SIZE = re.compile(r"\s*(\d{1,24}(?:\.\d+)?)\s*([KMGT]?)(?:(?<=[KMGT])i|i?B|bytes)?\s*$", re.IGNORECASE)
 
 
 def parse_size(text: str) -> int:

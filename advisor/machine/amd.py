@@ -143,10 +143,8 @@ class AmdReader:
             return _NoAnswer("unknown")
         try:
             return function(*arguments)
-        except self.amdsmi.AmdSmiLibraryException as error:
-            return _NoAnswer(_CODES.get(error.get_error_code(), "unknown"))
-        except (self.amdsmi.AmdSmiException, UnicodeDecodeError, ValueError, OSError):
-            return _NoAnswer("unknown")
+        except Exception as error:  # noqa: BLE001 - the library's own, or of a binding that does not fit its library
+            return _NoAnswer(_CODES.get(getattr(error, "get_error_code", int)(), "unknown"))
 
     def _memory(self, call: str, handle: Any) -> int | None:
         size = _known(self._ask(call, handle, self.amdsmi.AmdSmiMemoryType.VRAM))

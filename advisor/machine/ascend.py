@@ -112,12 +112,12 @@ def read_table(text: str) -> _Listing:
     above: tuple[int, Gpu] | None = None
     for line in text.splitlines():
         cells = [cell.split() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
-        if len(cells) == 3 and len(cells[0]) >= 2 and cells[0][0].isdigit() and not cells[0][1].isdigit():
+        if len(cells) == 3 and len(cells[0]) >= 2 and cells[0][0].isdecimal() and not cells[0][1].isdecimal():
             above = int(cells[0][0]), _named(cells, len(gpus))
-        elif len(cells) == 3 and above is not None and cells[0] and all(word.isdigit() for word in cells[0]):
+        elif len(cells) == 3 and above is not None and cells[0] and all(word.isdecimal() for word in cells[0]):
             key = above[0], int(cells[0][0])
             gpus[key], above = _with_chip(above[1], line.split("|")[3]), None
-        elif len(cells) >= 4 and len(cells[0]) == 2 and all(word.isdigit() for word in cells[0]):
+        elif len(cells) >= 4 and len(cells[0]) == 2 and all(word.isdecimal() for word in cells[0]):
             process = _process(cells)
             if process is not None:
                 held.setdefault((int(cells[0][0]), int(cells[0][1])), []).append(process)
@@ -161,13 +161,10 @@ def _with_chip(gpu: Gpu, cell: str) -> Gpu:
 def _process(cells: list[list[str]]) -> GpuProcess | None:
     """A line of the lower table: NPU and chip, process id, name, memory and, from 26 on, the id in the container."""
     inside = cells[4][0] if len(cells) > 4 and cells[4] else ""
-    pid = inside if inside.isdigit() else cells[1][0] if cells[1] else ""
+    pid = inside if inside.isdecimal() else cells[1][0] if cells[1] else ""
     size = cells[3][0] if cells[3] else ""
-    return GpuProcess(int(pid), int(size) * MIB if size.isdigit() else None) if pid.isdigit() else None
+    return GpuProcess(int(pid), int(size) * MIB if size.isdecimal() else None) if pid.isdecimal() else None
 
 
 def _number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return None
+    return float(word) if word.replace(".", "", 1).isdecimal() else None

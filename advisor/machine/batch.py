@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from advisor.bash.batch_options import batch_options, cards_of_node, counted, gpus_of_node, started_under
+from advisor.bash.visible_devices import visible_ids
 from advisor.hostile import clean_line
+from advisor.language import mark, say
 from advisor.machine.gpu_spec import KnownGpu, left_open, of_size, parse_gpus
-from advisor.machine.inventory import BatchMemory, Machine
+from advisor.machine.inventory import BatchMemory, Gpu, Machine
 from advisor.regex import regex
 
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _SIZE = regex(r"(\d{1,9})([KMGT]?)B?", re.IGNORECASE)
 """Megabytes where nothing else is said (sbatch(1), --mem)."""
+_VISIBLE = mark("CUDA_VISIBLE_DEVICES ({ids}) leaves {left} of this box's {count} devices to the run.")
 
 
 def batch_memory(script: str, file: str = "") -> BatchMemory | None:
@@ -62,6 +65,24 @@ def within(machine: Machine, asked: BatchMemory) -> Machine:
     host = replace(host, limit_bytes=asked.limit_bytes, limit_used_bytes=None, limit_source=asked.source)
     sources = {**machine.sources, "host.limit": "script"}
     return replace(machine, host=host, sources=sources, asked_memory=asked)
+
+
+def visible(machine: Machine, environment: Mapping[str, str]) -> Machine:
+    """The machine with those of its devices that a run with these variables may use: the numbers are the driver's."""
+    ids = visible_ids(environment)
+    if ids is None or not machine.gpus:
+        return machine
+    left: list[Gpu] = []
+    for one in ids:
+        by_index = one.isdecimal()
+        chosen = [gpu for gpu in machine.gpus if (gpu.index == int(one) if by_index else gpu.uuid.startswith(one))]
+        if not chosen:  # CUDA reads no further
+            break
+        left.append(chosen[0])
+    if len(left) == len(machine.gpus):
+        return machine
+    told = say(_VISIBLE, ids=clean_line(", ".join(ids), 80) or '""', left=len(left), count=len(machine.gpus))
+    return replace(machine, gpus=tuple(left), problems=(*machine.problems, told))
 
 
 def _cpus(asked: dict[str, str]) -> int | None:

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from advisor.regex import regex
+from advisor.units import show_bytes
 
 
 class _Version(NamedTuple):
@@ -84,9 +85,11 @@ def memory_groups(root: Path, ram_bytes: int | None, pid: int | None = None) -> 
 
 
 def binding_group(groups: Sequence[MemoryGroup]) -> MemoryGroup | None:
-    """Of a process's groups the one with the least limit; without a limit its own. None: no memory controller."""
-    limited = [group for group in groups if group.limit is not None] or groups[:1]
-    return min(limited, key=lambda group: group.limit or 0, default=None)
+    """Of a process's groups the one with the least limit, of equal ones the fullest, which reaches it first (a group of
+    version 1 inherits the limit of one above it); without a limit its own. None: no memory controller."""
+    least = min((group.limit for group in groups if group.limit is not None), default=None)
+    equal = [group for group in groups if group.limit == least] if least is not None else groups[:1]
+    return max(equal, key=lambda group: group.used_bytes() or 0) if len(equal) > 1 else next(iter(equal), None)
 
 
 def _lines(path: Path) -> list[str]:
@@ -142,9 +145,13 @@ def _group_in(root: Path, folder: Path, version: _Version, ram_bytes: int | None
     candidates = {version.limit: _number(text), "memory.stat hierarchical_memory_limit": inherited}
     most = _NO_LIMIT if ram_bytes is None else ram_bytes
     binding = {name: size for name, size in candidates.items() if size is not None and size < most}
+    high = _number(_first_line(folder / "memory.high"))  # of version 2: nothing is killed there, but a run stalls
+    if high is not None and high < most and not binding:
+        binding = {"memory.high": high}
     name = min(binding, key=lambda key: (binding[key], key != version.limit), default="")
     shown = "/" + str(folder.relative_to(root))
     source = f"cgroup {version.label} {shown.rstrip('/')}/{name}" if name else ""
+    source += f" (memory.high {show_bytes(high)})" if high is not None and high < binding.get(name, 0) else ""
     usage, stat = folder / version.usage, folder / "memory.stat"
     return MemoryGroup(shown, binding.get(name), source, usage, stat, version.cache, events)
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 from advisor.hostile import clean_line
 from advisor.language import listed, mark, say
 from advisor.machine import gpu_spec
+from advisor.machine.card_words import MOST_OF_A_NODE, CardsTold
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
@@ -73,15 +74,12 @@ def described(
     if shm is not None:
         host = replace(host, shm_bytes=_size("--shm", shm))
     told = gpus or ""
-    cards, unnamed = (
-        ((), "") if gpus is None
-        else (_flag("--gpus", lambda: gpu_spec.parse_gpus(told, facts)), "") if named
-        else _flag("--gpus", lambda: gpu_spec.cards_named(told, facts))
-    )  # fmt: skip
+    reading = gpu_spec.read_cards if named else gpu_spec.cards_named
+    cards, read = ((), CardsTold()) if gpus is None else _flag("--gpus", lambda: reading(told, facts))
     unknown = [card for card in cards if not (card.vendor or card.problem)]
     if (named or _PLAIN_COUNT.match(told)) and (strangers := gpu_spec.unsized(unknown)):
         raise ValueError(say("{flag}: {error}", flag="--gpus", error=strangers[0]))
-    if nodes and nodes > 1 and len(cards) > gpu_spec.MOST_OF_A_NODE and len(cards) % nodes == 0:
+    if nodes and nodes > 1 and len(cards) > MOST_OF_A_NODE and len(cards) % nodes == 0:
         cards = cards[: len(cards) // nodes]  # those of all nodes were named
     own = any(_alike(card.total_bytes, ram.total) for card in cards)
     if own and host_ram is None and not _OF_HOST.search(told):  # "8 A100 (memory 40G)"
@@ -90,12 +88,12 @@ def described(
     return _sourced(
         replace(
             base,
-            nodes=nodes or (gpu_spec.nodes_told(told, len(cards)) if cards else None) or base.nodes,
+            nodes=nodes or read.nodes or base.nodes,
             gpus=cards or base.gpus,
             worded=bool(cards) and _PLAIN_COUNT.match(told) is None,
             host=host,
             libraries={**base.libraries, **named_versions("--lib", libraries)},
-            problems=(*problems, *base.problems, *dict.fromkeys(filter(None, (unnamed, *assumed)))),
+            problems=(*problems, *base.problems, *dict.fromkeys((*read.notes, *assumed))),
         ),
         "described",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from advisor.machine.cgroup import binding_group, memory_groups
@@ -19,8 +20,11 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
     /proc/meminfo is not namespaced: in a container it shows the node, and the cgroup limit is what binds."""
     memory = _meminfo(root / "proc/meminfo")
     total, available = memory.get("MemTotal"), memory.get("MemAvailable")
-    group = binding_group(memory_groups(root, total))
+    groups = memory_groups(root, total)
+    group = binding_group(groups)
     limited = group if group is not None and group.limit is not None else None
+    counters = [one.oom_kills() for one in (*groups[:1], group) if one is not None]  # version 1 counts in the victim's
+    kills = [count for count in counters if count is not None]
     swap, swap_free = memory.get("SwapTotal"), memory.get("SwapFree")
     shm = shm_used = None
     with suppress(OSError):
@@ -33,12 +37,24 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
         limit_bytes=limited and limited.limit,
         limit_used_bytes=limited and limited.used_bytes(),
         limit_source=limited.source if limited else "",
-        oom_kills=group and group.oom_kills(),
+        oom_kills=max(kills, default=None),
         swap_total_bytes=swap,
         swap_used_bytes=_less(swap, swap_free),
         shm_bytes=shm,
         shm_used_bytes=shm_used,
     )
+
+
+def without_hbm(host: Host, root: Path = Path("/")) -> Host:
+    """The host without the NUMA nodes that have no processor: on a Grace superchip they are the memory of its GPU."""
+    total = free = 0
+    for node in (root / "sys/devices/system/node").glob("node[0-9]*"):
+        with suppress(OSError):
+            if not (node / "cpulist").read_text().strip():
+                memory = {name.split()[-1]: size for name, size in _meminfo(node / "meminfo").items()}
+                total, free = total + memory.get("MemTotal", 0), free + memory.get("MemFree", 0)
+    ram, available = _less(host.total_bytes, total), _less(host.available_bytes, free)
+    return replace(host, total_bytes=ram, available_bytes=available, used_bytes=_less(ram, available))
 
 
 def _less(whole: int | None, part: int | None) -> int | None:

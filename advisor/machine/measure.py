@@ -16,12 +16,13 @@ from typing import Any
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.machine.cards import AllCards
-from advisor.machine.host import read_host
+from advisor.machine.host import read_host, without_hbm
 from advisor.machine.inventory import Gpu, Machine, known_fields
 from advisor.machine.libraries import read_libraries, training_environment
 from advisor.machine.nvml import NvmlReader, Refused, Trouble
 from advisor.machine.processes import leftovers, unseen_bytes, with_details
 from advisor.machine.timeouts import call_with_timeout
+from advisor.regex import regex
 from advisor.units import GIB, in_ranges, show_bytes
 
 PATIENCE = 30.0
@@ -34,6 +35,8 @@ _WSL = mark(
     "This is WSL: the RAM is what Windows gives to it (`memory=` in .wslconfig raises that), and the driver does not "
     "show who holds the GPU's memory."
 )
+_OF_GRACE = regex(r"\bG[BH]\d00\b")
+"""Superchips whose HBM Linux lists as a NUMA node (NVIDIA's Grace performance tuning guide; a GB10 has none)."""
 _HELD = mark("Processes hold GPU memory now (pid {pids}); if no run should be going, they were left behind.")
 
 
@@ -61,10 +64,11 @@ def measure(
     )
     if not environment:
         problems.append(say("No Python was found on PATH, so no library versions are known; give them with --lib."))
+    host = read_host(root)
     machine = Machine(
         nodes=1,
         gpus=gpus,
-        host=read_host(root),
+        host=without_hbm(host, root) if any(_OF_GRACE.search(gpu.name) for gpu in gpus) else host,
         libraries=read_libraries(sites),
         environment=environment,
         driver=driver,

@@ -111,11 +111,13 @@ def query(nvml: Any, call: str, *arguments: Any, **options: Any) -> Any:
         return Refused(Trouble.FUNCTION_NOT_FOUND, call)
     try:
         return function(*arguments, **options)
-    except nvml.NVMLError as error:
+    except Exception as error:  # noqa: BLE001 - NVML's own, or pynvml's: an older driver, garbage, a library that fails
         code = getattr(error, "value", None)
+        if type(error).__name__ == "NVMLLibraryMismatchError":  # the driver may have the function's second form
+            code, older = Trouble.FUNCTION_NOT_FOUND.value, f"{call}_v2"
+            if hasattr(nvml, older):
+                return query(nvml, older, *arguments, **options)
         return Refused(next((known for known in Trouble if known.value == code), Trouble.UNKNOWN), call)
-    except (UnicodeDecodeError, OSError):  # a driver that answers garbage, or a library that does not load
-        return Refused(Trouble.UNKNOWN, call)
 
 
 def _known(answer: Any) -> Any:

@@ -11,7 +11,7 @@ from advisor.units import parse_size, read_size
 
 _SIZE = regex(
     r"(?<![\w.-])(?P<many>\d{1,2}\s*[x×*]\s*)?(?P<number>\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?)\s*"
-    r"(?P<unit>[gmt])(?:i?b)?(?![a-z0-9])",
+    r"(?P<unit>[gmt])i?b?(?![a-z0-9])",
     re.IGNORECASE,
 )
 _CLAUSE = regex(r"(?:,(?!\d{3})|[;()，；、（）]|\s(?:and|plus)\s)\s*", re.IGNORECASE)

@@ -356,6 +356,8 @@ def _with_ray_wall(ledger: Ledger, built: BuiltRun, crash: Crash) -> Ledger:
     printed = printed_threshold(crash)
     if ledger.host_limit is None or not (printed or built.natives.carriers("host.ray_memory_threshold")):
         return ledger
+    if not printed and built.run.number("host.ray_memory_refresh") == 0:  # Ray's monitor is off
+        return ledger
     threshold = built.run.number("host.ray_memory_threshold") or printed or RAY_THRESHOLD
     return replace(ledger, host_limit=int(ledger.host_limit * threshold))
 

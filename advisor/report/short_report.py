@@ -290,7 +290,7 @@ def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str
     notes = [note for note in notes if not told_files & _files([note])]
     taken = dict.fromkeys(gpu.problem for gpu in state.machine.usable if gpu.problem)
     if state.asked.gpus and state.machine.sources.get("gpus") != "described":
-        taken[cards_named(state.asked.gpus, state.knowledge.gpus)[1]] = None
+        taken |= dict.fromkeys(cards_named(state.asked.gpus, state.knowledge.gpus)[1].notes)
     lines = wrap_each((sentence(one) for one in taken), 2, 4)
     lines += wrap_each(notes[: most.notes], 2, 4) + and_more(len(notes) - most.notes)
     assumed = [one for one in ledger.assumed if not told_files & _files([one])]

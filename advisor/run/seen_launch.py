@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.bash.visible_devices import visible_ids
 from advisor.knowledge.schema import CountName, Framework
 from advisor.language import mark, say
 from advisor.machine.inventory import Machine
@@ -16,7 +17,7 @@ from advisor.run.dialect import Recognised, beside_file, elsewhere, knows_keys
 from advisor.run.implied import backend_by_keys
 from advisor.run.natives import gpus_of, native
 from advisor.run.run import Knob, ModelShape, Topology
-from advisor.run.topology import cards_of
+from advisor.run.topology import cards_of, visible_cards
 from advisor.script.document import Setting
 from advisor.script.launch import Launch, NotFound
 
@@ -26,6 +27,9 @@ _COUNTING = frozenset(
     for dash in "_-"
 )
 """Options with which launchers are told how many processes a node has."""
+
+
+_HIDDEN = mark("CUDA_VISIBLE_DEVICES begins with no device: the run sees no GPU, whatever this box has.")
 
 
 class LaunchSeen(Struct, frozen=True):
@@ -66,7 +70,11 @@ def launcher_counts(launch: Launch | None, counts: Mapping[CountName, int], mach
     if ranks is None and launch.spreads and _COUNTING.isdisjoint(launch.launcher):
         ranks = cards_counted(counts)
     usual = {} if ranks is None else {"--nproc_per_node": str(ranks)}
-    return {**usual, **dict.fromkeys((*launch.launcher_unread, *outside), ""), **launch.launcher}
+    every = str(visible_cards(launch) or gpus_of(machine) or cards_counted(counts) or "")  # torchrun's "gpu" and "auto"
+    given = {
+        key: every if key in _COUNTING and text in ("gpu", "auto") else text for key, text in launch.launcher.items()
+    }
+    return {**usual, **dict.fromkeys((*launch.launcher_unread, *outside), ""), **given}
 
 
 def started(launch: Launch, counts: Mapping[CountName, int]) -> int | None:
@@ -79,7 +87,10 @@ def started(launch: Launch, counts: Mapping[CountName, int]) -> int | None:
 def idle_cards(
     launch: Launch | None, topology: Topology, counts: Mapping[CountName, int], machine: Machine
 ) -> tuple[str, ...]:
-    """That the launcher starts fewer processes than a node has cards, where it does so for want of an option."""
+    """That no card is visible to the launch, or that the launcher starts fewer processes than a node has cards, where
+    it does so for want of an option."""
+    if launch is not None and visible_ids(launch.environment) == ():
+        return (say(_HIDDEN),)
     cards, ranks = gpus_of(machine), launch and started(launch, counts)
     if launch is None or not ranks or cards <= ranks or topology.actor_gpus > ranks * topology.nodes:
         return ()

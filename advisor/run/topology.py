@@ -10,6 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.bash.visible_devices import visible_ids
 from advisor.knowledge.schema import TopologyFact
 from advisor.language import mark, say, say_count
 from advisor.machine.inventory import Machine
@@ -325,7 +326,6 @@ _WAYS = regex(
 """Sizes whose product is the fewest cards that a launch can run on."""
 _IDS = regex(r"\[?\d{1,3}(?:, ?\d{1,3})*\]?")
 _INCLUDED = regex(r"([\w.-]+)(?::([\d,]+))?")
-_VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
 _STARTERS = ("torchrun", "deepspeed", "torch.distributed.run", "torch.distributed.launch")
 """What starts one process per card and shards nothing by itself. Accelerate may have a file of its own at home."""
 _SHARDS = regex(r"deepspeed|zero|fsdp|ds_|megatron|shard|offload|gemini|colossal|strategy|parallel|plugin|device_map")
@@ -363,8 +363,7 @@ def cards_of(launch: Launch, started: int | None) -> Cards | None:
 
 def visible_cards(launch: Launch) -> int | None:
     """How many cards of a node the environment of a launch lets its processes see; None where it does not say."""
-    ids = next((launch.environment[name] for name in _VISIBLE if name in launch.environment), "")
-    return len(ids.split(",")) if _IDS.fullmatch(ids) else None
+    return len(visible_ids(launch.environment) or ()) or None
 
 
 def _counts(named: list[tuple[str, str]], names: re.Pattern[str]) -> Iterator[int]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from advisor.bash.state import FindCommand, LauncherMatch, ShellTrace, TracedCommand
 from advisor.bash.text import ByteRange, ShellValue, joined, known, line_at, line_starts, why_unknown
 from advisor.bash.trace import trace
+from advisor.bash.visible_devices import visible_ids
 from advisor.bash.wrapped import of_the_job
 from advisor.hostile import clean
 from advisor.language import mark, say
@@ -72,6 +73,12 @@ class ShellReading(Struct, dict=True):
         out = Uses()
         out.add(self.trace.uses)
         return out
+
+    @cached_property
+    def of_ray(self) -> dict[bytes, ShellValue]:
+        """Ray's own settings, as `ray start` is given them: they hold for all that runs there."""
+        starts = (one for one in self.trace.commands if [shown(word) for word in one.fields[:2]] == ["ray", "start"])
+        return {name: value for one in starts for name, value in one.environment.items() if name.startswith(b"RAY_")}
 
     @cached_property
     def for_libraries(self) -> dict[bytes, int]:
@@ -218,7 +225,8 @@ def _origin(reading: ShellReading, command: TracedCommand) -> object:
 def _complete(reading: ShellReading, draft: ShellLaunch, base: Path) -> ShellLaunch:
     """The launch with its public noun filled in."""
     command, found, own = draft.command, draft.found, [_setting(reading, draft, each) for each in draft.arguments]
-    (launcher, unread), variables, loose = _launcher(draft), _environment(draft), _loose(draft)
+    variables = _environment(reading, draft)
+    (launcher, unread), loose = _launcher(draft), _loose(draft)
     positional = [text for text in map(_text, loose) if text is not None]
     given = (launcher, own, positional, command, base, clean(found.program), unread)
     followed = config_files.follow(reading.files, *given)
@@ -346,16 +354,16 @@ def _launcher(draft: ShellLaunch) -> tuple[dict[str, str], tuple[str, ...]]:
     return options, (*(argument.key for argument in arguments if argument.value is None), *([""] * loose))
 
 
-def _environment(draft: ShellLaunch) -> dict[str, str]:
+def _environment(reading: ShellReading, draft: ShellLaunch) -> dict[str, str]:
     """Exported variables, the command's own prefix, and Ray's runtime environment on top."""
-    every = {**draft.command.environment, **of_the_job(draft.found.wrapped, draft.command.fields)}
+    every = {**draft.command.environment, **reading.of_ray, **of_the_job(draft.found.wrapped, draft.command.fields)}
     texts = ((name, _text(pieces)) for name, pieces in every.items())
     return {clean(name.decode("utf-8", "replace")): text for name, text in texts if text is not None}
 
 
 def _exports(reading: ShellReading, draft: ShellLaunch) -> tuple[Setting, ...]:
     out: list[Setting] = []
-    for name, pieces in draft.command.environment.items():
+    for name, pieces in {**draft.command.environment, **reading.of_ray}.items():
         found = reading.literal(pieces)
         text = _text(pieces)
         key = clean(name.decode("utf-8", "replace"))
@@ -384,7 +392,6 @@ def other_commands(reading: ShellReading) -> tuple[tuple[str | None, ...], ...]:
 
 _SERVES = regex(r"roll_?out|serve|serving|vllm|sglang|api_server|deploy|lmdeploy|generat", re.IGNORECASE)
 """Words of a command that starts an engine."""
-_IDS = regex(r"\d{1,3}(?:,\d{1,3})*")
 
 
 def shared_cards(reading: ShellReading, draft: ShellLaunch) -> tuple[str, ...]:
@@ -403,8 +410,8 @@ def shared_cards(reading: ShellReading, draft: ShellLaunch) -> tuple[str, ...]:
 
 
 def _visible(command: TracedCommand) -> set[int]:
-    text = _text(command.environment.get(b"CUDA_VISIBLE_DEVICES", ())) or ""
-    return {int(one) for one in text.split(",")} if _IDS.fullmatch(text) else set()
+    text = _text(command.environment.get(b"CUDA_VISIBLE_DEVICES", ()))
+    return {int(one) for one in visible_ids({"CUDA_VISIBLE_DEVICES": text or ""}) or () if one.isdecimal()}
 
 
 def _not_exported(reading: ShellReading, command: TracedCommand) -> list[str]:

@@ -3,7 +3,7 @@
 from advisor.crash.log_facts import project_in
 from advisor.crash.read import read_text
 from advisor.knowledge import load_knowledge
-from advisor.machine.gpu_spec import counts_cards
+from advisor.machine.gpu_spec import cards_told
 from advisor.machine.ram_words import ram_in_sentences, ram_listed
 from advisor.run.dialect import recognise
 from advisor.run.version_notes import title_of
@@ -57,7 +57,7 @@ def test_ranks_cards_and_nodes_are_counted():
     }
     for text, (name, count) in texts.items():
         assert read_text(text, "log", SIGNATURES).counts.get(name) == count, text
-    assert [counts_cards(text) for text in ("3090", "A100 40GB (Colab)", "2x3090", "一张H100", "a T4")] == [
+    assert [cards_told(text, ()).counted for text in ("3090", "A100 40GB (Colab)", "2x3090", "一张H100", "a T4")] == [
         *(False, False),
         *(True, True, True),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from advisor.units import GIB
 
@@ -14,10 +14,11 @@ class Fact:
     total_bytes: int
     vendor: str = "nvidia"
     unified: bool = False
+    boxes: dict[str, int] = field(default_factory=dict)
 
 
-A100_40 = Fact("A100-40GB", ("A100-SXM4-40GB",), 42_294_752_543)
-A100_80 = Fact("A100-80GB", ("A100-SXM4-80GB", "A100-80GB-PCIe"), 84_986_665_370)
+A100_40 = Fact("A100-40GB", ("A100-SXM4-40GB",), 42_294_752_543, boxes={"DGX-A100": 8, "p4d.24xlarge": 8})
+A100_80 = Fact("A100-80GB", ("A100-SXM4-80GB", "A100-80GB-PCIe"), 84_986_665_370, boxes={"DGX-A100": 8})
 H100 = Fact("H100-80GB", ("H100", "H100-80GB-HBM3"), 84_943_715_697)
 H100_NVL = Fact("H100-94GB", ("H100-NVL",), 93 * GIB)
 GH200 = Fact("GH200-96GB", ("GH200", "GH200-480GB"), 94 * GIB)

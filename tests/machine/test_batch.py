@@ -7,8 +7,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.knowledge import open_knowledge
-from advisor.machine.batch import batch_memory, with_cards
-from advisor.machine.inventory import Machine
+from advisor.machine.batch import batch_memory, visible, with_cards
+from advisor.machine.inventory import Gpu, Machine
 from advisor.request import SessionRequest
 from advisor.session import open_session
 from tests.loops import each
@@ -94,3 +94,18 @@ def test_the_cards_that_slurm_is_asked_for_are_the_runs() -> None:
         cards = with_cards(Machine(), f"#SBATCH --gres={asked}\nsrun train\n", open_knowledge().gpus).gpus
         assert [card.name for card in cards] == [name] * count
         assert (cards[0].total_bytes is None) is (name != "H100-80GB")
+
+
+def test_a_run_has_the_devices_that_its_variables_leave_it() -> None:
+    whole = [Gpu(place, "A100", 80 * GIB, uuid=f"GPU-{letter}1") for place, letter in enumerate("abc")]
+    machine = Machine(gpus=(*whole, Gpu(3, "A100", 40 * GIB, uuid="MIG-d1", mig="3g.40gb", parent=3)))
+    told = {
+        "0": ["GPU-a1"],
+        "2,GPU-b": ["GPU-c1", "GPU-b1"], "0,-1,2": ["GPU-a1"], "1,9,2": ["GPU-b1"], "MIG-d": ["MIG-d1"],
+        "": [], "-1": [], "NoDevFiles": [],
+    }  # fmt: skip
+    for ids, left in told.items():
+        found = visible(machine, {"CUDA_VISIBLE_DEVICES": ids})
+        assert [gpu.uuid for gpu in found.gpus] == left, ids
+        assert f"leaves {len(left)} of this box's 4" in found.problems[0]
+    assert visible(machine, {}) is machine

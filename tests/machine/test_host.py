@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.machine.host import read_host
+from advisor.machine.host import read_host, without_hbm
 from advisor.units import GIB, KIB, MIB
 
 NO_LIMIT_V1 = 9223372036854771712
@@ -167,6 +167,40 @@ def test_hybrid_host_reads_v1_where_v2_has_no_memory_controller(tree: Tree):
     tree.group_v1("/job", 64 * GIB)
     host = tree.read()
     assert (host.limit_bytes, host.limit_source.split()[1]) == (64 * GIB, "v1")
+
+
+def test_of_equal_limits_the_fuller_group_binds_and_version_1_shows_the_usage_of_the_one_that_has_it(tree: Tree):
+    tree.cgroups("0::/job/step\n", V2_MOUNT.format(root="/"))
+    tree.group_v2("/job/step", 240 * GIB, current=100 * GIB)
+    tree.group_v2("/job", 240 * GIB, current=170 * GIB)
+    tree.write("sys/fs/cgroup/job/memory.high", 200 * GIB)
+    host = tree.read()
+    assert (host.limit_bytes, host.limit_used_bytes) == (240 * GIB, 170 * GIB)
+    assert host.limit_source.endswith("job/memory.max (memory.high 200.00 GiB)")
+    tree.cgroups("4:memory:/user/session\n", V1_MOUNT.format(root="/"))
+    tree.group_v1("/user/session", NO_LIMIT_V1, usage=11 * GIB, above=32 * GIB, kills=3)
+    tree.group_v1("/user", 32 * GIB, usage=23 * GIB, above=32 * GIB)
+    host = tree.read()
+    assert (host.limit_bytes, host.limit_used_bytes, host.oom_kills) == (32 * GIB, 22 * GIB, 3)
+
+
+def test_where_nothing_is_killed_a_run_may_stall(tree: Tree):
+    tree.cgroups("0::/\n", V2_MOUNT.format(root="/"))
+    tree.group_v2("", "max")
+    tree.write("sys/fs/cgroup/memory.high", 48 * GIB)
+    host = tree.read()
+    assert (host.limit_bytes, host.limit_source) == (48 * GIB, "cgroup v2 /sys/fs/cgroup/memory.high")
+
+
+def test_the_memory_of_a_grace_superchips_gpu_is_no_ram(tree: Tree):
+    for node, cpus in ((0, "0-71"), (1, "")):
+        tree.write(f"sys/devices/system/node/node{node}/cpulist", cpus + "\n")
+        tree.write(
+            f"sys/devices/system/node/node{node}/meminfo",
+            f"Node {node} MemTotal: {96 * MIB} kB\nNode {node} MemFree: {MIB} kB\n",
+        )
+    host = without_hbm(tree.read(), tree.root)
+    assert (host.total_bytes, host.available_bytes) == (664 * GIB, 99 * GIB)
 
 
 def test_mount_points_with_spaces_are_understood(tree: Tree):

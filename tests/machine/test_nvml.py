@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -238,3 +239,25 @@ def test_a_driver_that_counts_millions_of_cards_is_not_waited_for() -> None:
     reader = NvmlReader(made)
     assert reader.open() is None
     assert len(reader.snapshot()) == 1024
+
+
+def test_a_driver_that_lacks_what_pynvml_asks_for_costs_that_reading_alone() -> None:
+    class NVMLLibraryMismatchError(Exception):
+        """As pynvml's: no NVMLError."""
+
+    class OldDriver(FakeNvml):
+        def nvmlDeviceGetComputeRunningProcesses(self, card: Card) -> list[SimpleNamespace]:  # noqa: N802
+            raise NVMLLibraryMismatchError
+
+        def nvmlDeviceGetUtilizationRates(self, card: Card) -> SimpleNamespace:  # noqa: N802
+            raise TypeError
+
+    class WithSecondForm(OldDriver):
+        nvmlDeviceGetComputeRunningProcesses_v2 = FakeNvml.nvmlDeviceGetComputeRunningProcesses  # noqa: N815
+
+    for nvml, pids in ((OldDriver, None), (WithSecondForm, [7])):
+        reader = NvmlReader(nvml(Card(processes=[(7, MIB)])))
+        assert reader.open() is None
+        (gpu,) = reader.snapshot()
+        assert (gpu.total_bytes, gpu.utilisation, gpu.problem) == (40960 * MIB, None, "")
+        assert (None if gpu.processes is None else [one.pid for one in gpu.processes]) == pids

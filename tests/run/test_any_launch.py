@@ -24,6 +24,7 @@ def opened(folder: Path, text: str, name: str = "run.sh", **asked: str) -> State
         ("torchrun --nnodes 2 --nproc-per-node 4 my_sft.py --lr 1e-5", 8),
         ("accelerate launch --num_processes 6 my_sft.py --lr 1e-5", 6),
         ("CUDA_VISIBLE_DEVICES=2,3 python my_sft.py --lr 1e-5", 2),
+        ("CUDA_VISIBLE_DEVICES=0,-1,2 python my_sft.py --lr 1e-5", 1),
         ("python my_sft.py --lr 1e-5 --n_gpus 4", 4),
         ("python my_sft.py --lr 1e-5 trainer.devices=[0,1,2]", 3),
         ("python my_rl.py --lr 1e-5 --tensor_parallel_size 4 --data_parallel_size 2", 8),
@@ -32,6 +33,20 @@ def opened(folder: Path, text: str, name: str = "run.sh", **asked: str) -> State
 def test_cards_are_counted_by_launcher_keys_sizes_or_visible_devices(tmp_path, text, cards):
     topology = opened(tmp_path, text + "\n").run.topology
     assert (topology.actor_gpus, topology.known) == (cards, True)
+
+
+def test_torchrun_starts_a_process_for_each_card_and_hidden_cards_are_said(tmp_path):
+    sft = "torchrun --nproc_per_node=gpu trl/scripts/sft.py --model_name_or_path Qwen/Qwen2.5-0.5B\n"
+    assert opened(tmp_path, sft, gpus="4xA100-80GB").run.topology.actor_gpus == 4
+    hidden = opened(tmp_path, f"export CUDA_VISIBLE_DEVICES=''\n{sft}", gpus="4xA100-80GB")
+    assert any("sees no GPU" in note for note in hidden.run.notes)
+
+
+def test_rays_own_settings_are_those_of_ray_start(tmp_path):
+    run = "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen2.5-7B trainer.n_gpus_per_node=8\n"
+    for start, limit in (("RAY_memory_usage_threshold=0.8", 800), ("RAY_memory_monitor_refresh_ms=0", 1000)):
+        state = opened(tmp_path, f"{start} ray start --head\n{run}", gpus="8xA100-80GB", host_ram="1000GB")
+        assert state.ledger.host_limit == limit * 2**30
 
 
 def test_a_device_that_is_chosen_is_no_count(tmp_path):
