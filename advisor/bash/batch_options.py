@@ -12,7 +12,7 @@ from advisor.regex import regex
 
 _COUNT = regex(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d{1,4})(?:\([^)]*\))?")
 """4, gpu:4, gpu:a100:4 and a100:4 (sbatch(1), --gres and --gpus-per-node)."""
-_SHORT = {"-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
+_SHORT = {"-a": "--array", "-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
 _VARIABLES = {
     "--nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
     "--ntasks": ("SLURM_NTASKS", "SLURM_NPROCS"),
@@ -20,6 +20,7 @@ _VARIABLES = {
     "--cpus-per-task": ("SLURM_CPUS_PER_TASK",),
     "--gpus-per-node": ("SLURM_GPUS_PER_NODE",),
     "--gpus": ("SLURM_GPUS",),
+    "--array": ("SLURM_ARRAY_TASK_ID",),
 }
 """Options and the variables that hold what they were given (sbatch(1), output environment variables)."""
 

@@ -25,7 +25,7 @@ _LAUNCH_MODULES = {
 }
 """Modules that run a program: how the program is found behind them."""
 _TRAINS = regex(
-    r"train|ppo|grpo|gspo|dpo|kto|orpo|cpo|rloo|gkd|reward|rlhf|sft|dapo|distill|finetune|pretrain"
+    r"train|ppo|grpo|gspo|dpo|kto|orpo|cpo|rloo|gkd|reward|(?<![a-z])rlhf|sft|dapo|distill|finetune|pretrain"
     r"|realhf\.apps|areal|run_agentic"
     r"|(^|[./_])(main(_\w+)?|rl)(\.py)?$|start_\w+|run_\w*(rm|vlm|clm)|^(swift|megatron) pt$"
 )
@@ -38,14 +38,18 @@ _OTHER_WORK = regex(
 
 def is_training(program: str) -> bool:
     """Whether a program's name has the shape of a training entry point."""
-    return not is_other_work(program) and bool(_TRAINS.search(program))
+    return not is_other_work(program) and bool(_TRAINS.search(_near(program)))
 
 
 def is_other_work(program: str) -> bool:
     """Whether a program's name has the shape of what comes before or after training."""
     last = program.rsplit("/", 1)[-1].replace("trainer", "")
-    near = "/".join(program.split("/")[-2:]) if program.startswith("/") else program  # a disk's name tells no work
-    return _OTHER_WORK.search(near) is not None and "train" not in last
+    return _OTHER_WORK.search(_near(program)) is not None and "train" not in last
+
+
+def _near(program: str) -> str:
+    """The name of a program without the folders of a disk, which tell no work."""
+    return "/".join(program.split("/")[-2:]) if program.startswith("/") else program
 
 
 _SERVES = regex(r"(^|[ ./_])(rollout|vllm[-_]serve)(\.py)?$")
@@ -69,8 +73,8 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
             if python is not None:
                 return replace(python, wrapped=wrapped, trains=_is_training(words, python))
             at += 1
-        elif name == "env":
-            start = past_env(words, at + 1, wrapped)
+        elif name == "env" or _ENVIRONMENT.match(words[at]):  # a shell runs what `ray job submit --` is given
+            start = past_env(words, at + (name == "env"), wrapped)
             _go(words, at, start, wrapped)
             at = start
         elif name == "ray":
