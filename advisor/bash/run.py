@@ -193,7 +193,7 @@ class Shell(Struct):
         self.run_by(b"", data, state)
         state.assigned |= assigned_names(data)
         state.batch = _BATCH.search(data) is not None
-        state.slurm = batch_variables(data.decode(errors="replace")) if state.batch else {}
+        state.slurm = batch_variables(data.decode(errors="replace"))
         for given in _EXPORT.findall(data) if state.batch else ():
             state.exports |= {one.partition(b"=")[0] for one in given.split(b",")}
         state.known_end = b"" if state.batch else known_end(state.script, data)

@@ -78,6 +78,8 @@ def read_documents(
         kind = "toml" if kind == "shell" and _is_toml(document.data) else kind
     if kind == "shell":
         return _shell(files, path, positional, by_dash)
+    if kind == "yaml" and (task := _task(files, path, positional, by_dash)) is not None:
+        return task
     number = files.add(path, kind)
     try:
         launch = config_launch(files, number, environment, positional)
@@ -89,6 +91,25 @@ def read_documents(
             raise
         launch = pasted
     return Script(tuple(files.documents), (launch,), (), positional, environment or {})
+
+
+def _task(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) -> Script | None:
+    """What the shell text of a YAML file starts (see script/blocks.py); None where it starts no training."""
+    from advisor.bash.words import Unterminated
+    from advisor.script.blocks import shell_of
+    from advisor.script.shell import other_commands, read_shell
+
+    document = load(path, "shell") if files.given is None else files.known(path)
+    text, own = shell_of(document.data), Files(given=files.given)
+    try:
+        reading = read_shell(own, path, positional, instead=text, by_dash=by_dash) if text is not None else None
+    except Unterminated:
+        return None
+    if reading is None or not any(one.found.trains for one in reading.launches):
+        return None
+    notes = tuple(map(clean_line, dict.fromkeys(reading.trace.notes)))
+    launches = tuple(one.launch for one in reading.launches)
+    return Script(tuple(own.documents), launches, notes, positional, others=other_commands(reading))
 
 
 def kind_of(document: Document) -> DocumentKind:
