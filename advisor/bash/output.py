@@ -162,11 +162,13 @@ def _seq(numbers: list[int], deps: tuple[ByteRange, ...]) -> list[Piece] | None:
 
 def filtered(element: Statement, fed: ShellValue) -> ShellValue | None:
     """What a filter of a pipeline (`tr`, `cut`, `wc`) makes of its input; None where that cannot be known."""
-    if not isinstance(element, Simple) or not element.words or not known(fed):
+    if not isinstance(element, Simple) or not element.words:
         return None
     words = [word.literal() if isinstance(word, Word) else None for word in element.words]
+    if words == [b"tr", b"-d", b"\\r"] and b"\r" not in joined(fed):
+        return fed
     arguments = [word for word in words if word is not None]
-    if len(arguments) != len(words):
+    if len(arguments) != len(words) or not known(fed):
         return None
     text, deps = joined(fed), sources(fed)
     result = filtered_text(arguments, text)
@@ -326,6 +328,13 @@ def may_write(command: Simple, fields: tuple[CommandWord, ...], expander: Expand
         state.files.pop(path, None)
     named = [] if name in _ONLY_READ else [text for text in texts if not text.startswith(b"-") and b"." in text]
     state.changed |= {state.path(text) for text in (*written, *named) if len(text) < _LONGEST_PATH}
+    plain = [text for text in texts if not text.startswith(b"-")]
+    if (name in (b"cp", b"scp") or texts[:1] == [b"cp"]) and known((*fields[-2].pieces, *fields[-1].pieces[-1:])):
+        source, target = plain[-2:] if len(plain) > 1 else (b"", b"")
+        target = target.rpartition(b":")[2]  # of a pod, a container or a host
+        target = posixpath.join(target, posixpath.basename(source) if target.endswith(b"/") else b"")
+        state.copies = {**state.copies, state.path(target): source}
+        state.changed -= {state.path(target)}
 
 
 def write(path: ShellValue, body: ShellValue, append: bool, state: ShellState) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -322,7 +323,13 @@ def shell_word(statement: Statement) -> bytes:
     words = [word.literal() if isinstance(word, Word) else None for word in statement.words]
     if words[:1] == [b"simple_gpu_scheduler"]:
         return b"bash"
-    return (words[0] or b"") if words[:1] in ([b"bash"], [b"sh"]) and words[1:] in ([], [b"-s"]) else b""
+    words = words[:-1] if words[1:] and words[-1] == b"-s" else words
+    last = posixpath.basename(words[-1] or b"") if words[:-1] == [] or words[0] in _PASS_ON else b""
+    return last if last in (b"bash", b"sh") else b""
+
+
+_PASS_ON = (b"kubectl", b"docker", b"podman", b"ssh", b"sudo", b"srun")
+"""Commands that hand what they read to the command that they run."""
 
 
 def is_test(statement: Statement) -> bool:

@@ -18,6 +18,8 @@ from advisor.script.document import Setting, effective
 _REFERENCE = regex(r"\$\{([^${}]*)\}")
 _NAME = regex(r"\.*[\w\-]+(?:\.[\w\-]+|\[\d+\])*\Z")
 _VARIABLE = regex(r"(?:oc\.)?env:\s*(\w+)\s*(?:,(.*))?\Z")
+_PRODUCT = regex(r"mul:\s*(\d{1,9})\s*,\s*(\d{1,9})\Z")
+"""NeMo-RL's own resolver (NVIDIA-NeMo/RL@v0.7.0 nemo_rl/utils/config.py)."""
 _DEEPEST = 10
 
 
@@ -93,6 +95,8 @@ class _References:
             if given is None:
                 raise _Unknown(say("${name} is not set in the script", name=variable.group(1)))
             return given.strip().strip("'\"")
+        if (product := _PRODUCT.match(name)) is not None:
+            return str(int(product[1]) * int(product[2]))
         if not _NAME.match(name):
             raise _Unknown(say("{value} is known only when it runs", value=clean_line(f"${{{name}}}", 80)))
         key = _absolute(_root(setting.key), name)
