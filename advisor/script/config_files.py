@@ -91,7 +91,7 @@ def follow(
     for named in _named(launcher, own, positional):
         place = posixpath.normpath(posixpath.join(command.folder, named.name.encode("utf-8", "surrogateescape")))
         if (source := command.copies.get(place)) is not None:
-            named = replace(named, name=source.decode("utf-8", "surrogateescape"))  # noqa: PLW2901
+            named = replace(named, name=source.decode("utf-8", "surrogateescape"))
         if may_be_written(command, named.name, base):
             out.notes += (say(WRITTEN_BEFORE, file=clean_line(named.name)),)
         written = find_written(command.files, named.name, command.folder)

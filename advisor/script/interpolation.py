@@ -45,7 +45,9 @@ def _of_table(setting: Setting, values: Mapping[str, Setting]) -> Iterator[Setti
     table = _absolute(_root(setting.key), found[1].strip()) + "." if found is not None else ""
     for key, one in values.items() if _NAME.match(table[:-1]) else ():
         if key.startswith(table):
-            yield replace(one, key=f"{_root(setting.key)}.{key.removeprefix(table)}", span=None, follows=(setting.key, key))
+            yield replace(
+                one, key=f"{_root(setting.key)}.{key.removeprefix(table)}", span=None, follows=(setting.key, key)
+            )
 
 
 def _root(key: str) -> str:

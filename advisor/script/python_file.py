@@ -17,6 +17,7 @@ from advisor.regex import regex
 from advisor.script.document import Document, ScriptError, Setting, Span, Value
 from advisor.script.launch import Launch
 from advisor.script.python_calls import (
+    LOADER,
     TRAINER,
     AttributeChange,
     Setup,
@@ -188,8 +189,10 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
             if defaults or any(change.key in ("", name) for change in changes_of(tree, {owner})):
                 options[option] = Evaluated(reason=say("{name} is set in several places", name=option))
         values.options = options
+        setup.parts = [(prefix, call) for prefix, call in setup.parts if values.holds(call)]
         _read_setup(reading, setup, values, Spread(tree, values))
-        reading.bases += tuple(imported(tree, classes, reading.bases))
+        loaders = [ast.unparse(call.func).partition(".")[0] for prefix, call in setup.parts if prefix == LOADER]
+        reading.bases += tuple(imported(tree, classes, (*reading.bases, *loaders)))
         holders, last = config_names(tree, setup), _last_training(tree, values)
         around = values.scope(setup.configs[-1]) if setup.configs else None
         for change in (*changes_of(tree, holders), *changes_inside(tree, setup, holders)):

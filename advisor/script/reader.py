@@ -20,7 +20,7 @@ from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError
 from advisor.script.files import Files, is_file, load
 from advisor.script.interpolation import interpolated
 from advisor.script.launch import Launch, Script
-from advisor.script.python_calls import TRAINER
+from advisor.script.python_calls import ADAPTER, LOADER, TRAINER
 
 if TYPE_CHECKING:
     from advisor.script.python_spread import FileTable
@@ -337,9 +337,22 @@ def with_trainers(script: Script, bases: Collection[str]) -> Script:
     launches = []
     for launch in script.launches:
         file = module_file(launch, script.documents[0].path) if launch.program.endswith(".py") else None
-        found = _module(file, bases, launch.environment) if file is not None else None
+        found = _module(file, bases, launch.environment, _taken_by(file, launch)) if file is not None else None
         launches.append(_building(launch, found.launches[0]) if found is not None else launch)
     return replace(script, launches=tuple(launches))
+
+
+def _taken_by(file: Path, launch: Launch) -> tuple[str, ...]:
+    """The arguments of a command that are options of the file's own."""
+    from advisor.script.python_file import parsed
+    from advisor.script.python_options import takes
+
+    try:
+        tree = parsed(load(file, "python").data)
+    except (ScriptError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    given = [one for one in launch.settings if one.effective and one.resolved and takes(tree, one.key, False)]
+    return tuple(one.key if one.value == () else f"{one.key}={one.text}" for one in given)
 
 
 def _module(
@@ -356,7 +369,9 @@ def _module(
 
 def _building(launch: Launch, builder: Launch) -> Launch:
     """The launch with what another one says of the trainer that is built; never edited."""
-    trainer = [replace(one, span=None) for one in builder.settings if one.key == TRAINER]
+    parts = (LOADER, ADAPTER)
+    made = [one for one in builder.settings if one.key == TRAINER or (one.resolved and one.key.split(".")[0] in parts)]
+    trainer = [replace(one, span=None) for one in made]
     bases = tuple(base for base in builder.bases if "." in base)
     return replace(launch, bases=bases, settings=(*trainer, *launch.settings)) if bases else launch
 
