@@ -1,5 +1,5 @@
-"""Reads what a script asks of Slurm in its #SBATCH lines, or a task of SkyPilot or Kubernetes, and the memory limit under
-which it starts a command."""
+"""Reads what a script asks of Slurm in its #SBATCH lines, a task of SkyPilot or Kubernetes, and the memory limit
+under which a script starts a command."""
 
 from __future__ import annotations
 

@@ -103,8 +103,8 @@ def follow(
     follow_linked(files, base, command.directory, out, own)
     told = _by_options(launcher, unread)
     for option, key in (("--num_processes", "accelerate:num_processes"), ("--num_machines", "accelerate:num_machines")):
-        if launcher.get(option) and any(one.key == key for one in out.settings):
-            told[key] = Setting(key, launcher[option], "command")
+        if (option in launcher or option in unread) and any(one.key == key for one in out.settings):
+            told[key] = Setting(key, launcher.get(option), "command", option in launcher)
     out.settings = [*(one for one in out.settings if one.key not in told), *told.values()]
     return out
 
