@@ -34,8 +34,8 @@ NOT_A_RUN = regex(
 )
 """Functions that load a model from its files, take an engine's memory back, or train."""
 KEYS = regex(r"(?:^|[./_-])(?:resume(?:[._-]?(?:from|path|dir|mode|training|checkpoint)\w*)*|load_checkpoint)$")
-GIVEN = regex(r"resume_from_checkpoint\W{1,3}(?!none|false|null)\w|resume_mode=resume_path", re.IGNORECASE)
-"""A call that makes a run go on from a checkpoint (transformers, verl)."""
+GIVEN = regex(r"resume_from_checkpoint\s*=\s*(?:true\b|\w?['\"])|resume_mode=resume_path", re.IGNORECASE)
+"""A call that makes a run go on from a checkpoint (transformers, verl); a variable that it hands on may be None."""
 OFF = regex(r"(?i)^(?:|none|null|false|no|0|auto|disable|never)$")
 """Settings that name what a run resumes from, and what they say where it does not, or only may."""
 
