@@ -105,6 +105,8 @@ def command_output(fields: tuple[CommandWord, ...], command: Simple, expander: E
         return None if body is None else list(body)
     if name in (b"basename", b"dirname") and len(texts) > 1:
         return _path_output(name, fields)
+    if name == b"which" and len(texts) == 2 and known(pieces):
+        return [unknown(say("the output of {name}", name="which")), Piece(b"/" + texts[1], None, deps)]
     if name in (b"expr", b"seq") and not known(pieces):
         return [unknown(why_unknown(pieces), deps)]
     if name == b"expr":

@@ -426,7 +426,7 @@ def machine_line(machine: Machine, topology: Topology, platform: Platform = "cud
     parts = []
     nodes = machine.nodes or (topology.nodes if topology.known else 1)
     count, counted = len(machine.usable), topology.counted or 0
-    if machine.sources.get("gpus") == "script" and count:  # the cards of a node, as the job asks for them
+    if machine.sources.get("gpus") == "script" and count == topology.asked_per_node:  # of a node, as the job asks
         nodes = max(nodes, -(-counted // count))
     one_memory = platform in ("mps", "cpu") and not machine.gpus
     own = say("no card with memory of its own") if one_memory else cards(machine, topology.counted)

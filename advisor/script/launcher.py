@@ -24,6 +24,11 @@ _LAUNCH_MODULES = {
     **dict.fromkeys(("coverage", "cProfile", "pdb", "debugpy", "memray", "scalene", "viztracer"), "script"),
 }
 """Modules that run a program: how the program is found behind them."""
+_CONSOLE_MODULES = {
+    "trl.cli": "trl", "trl.cli.main": "trl", "llamafactory.cli": "llamafactory-cli", "swift.cli.main": "swift",
+    "axolotl.cli.main": "axolotl",
+}  # fmt: skip
+"""Modules that are a console script's: `python -m trl.cli grpo` is `trl grpo`."""
 _TRAINS = regex(
     r"train|ppo|grpo|gspo|dpo|kto|orpo|cpo|rloo|gkd|reward|(?<![a-z])rlhf|sft|dapo|distill|finetune|pretrain"
     r"|realhf\.apps|areal|run_agentic"
@@ -177,6 +182,8 @@ def _module(words: Sequence[str], at: int, interpreter: str | None) -> LauncherM
         return None
     module = words[at + 1]
     launcher = _LAUNCH_MODULES.get(module)
+    if module in _CONSOLE_MODULES and at + 2 < len(words):
+        return LauncherMatch("program", f"{_CONSOLE_MODULES[module]} {words[at + 2]}", at + 3, (at, at), interpreter)
     if launcher is None:
         return LauncherMatch("program", module, at + 2, (at, at), interpreter)
     found = _torchrun(words, at + 2, at + 2) if launcher == "torchrun" else _scan_for_script(words, at + 1, launcher)
@@ -190,6 +197,8 @@ def _torchrun(words: Sequence[str], first: int, at: int) -> LauncherMatch | None
             at += 1
         elif word.startswith("-"):
             at += 1 if "=" in word or word in _TORCHRUN_FLAGS else 2
+        elif base(word) in SUBCOMMANDS and at + 1 < len(words):  # torchrun … $(which swift) sft
+            return LauncherMatch("program", f"{base(word)} {words[at + 1]}", at + 2, (first, at), processes=1)
         else:
             return LauncherMatch("program", word, at + 1, (first, at), processes=1)
     return None

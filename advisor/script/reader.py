@@ -322,8 +322,8 @@ def follow_module(script: Script, index: int, bases: Collection[str]) -> Script 
     given = [one for one in launch.settings if not one.key.startswith((*FOLLOWED, TRAINER)) and one.effective]
     if file is None or not all(setting.resolved for setting in given):
         return None
-    arguments = tuple(setting.key if setting.value == () else f"{setting.key}={setting.text}" for setting in given)
-    found = _module(file, bases, launch.environment, arguments)
+    arguments = _taken_by(file, launch, own_parser=True)
+    found = _module(file, bases, launch.environment, arguments) if len(arguments) == len(given) else None
     return _started(found, launch) if found is not None else None
 
 
@@ -342,17 +342,21 @@ def with_trainers(script: Script, bases: Collection[str]) -> Script:
     return replace(script, launches=tuple(launches))
 
 
-def _taken_by(file: Path, launch: Launch) -> tuple[str, ...]:
-    """The arguments of a command that are options of the file's own."""
+def _taken_by(file: Path, launch: Launch, own_parser: bool = False) -> tuple[str, ...]:
+    """The arguments of a command that are options of the file's own; `own_parser`: of its argparse alone."""
     from advisor.script.python_file import parsed
     from advisor.script.python_options import takes
+    from advisor.script.python_parser import names_of
 
     try:
         tree = parsed(load(file, "python").data)
     except (ScriptError, SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    given = [one for one in launch.settings if one.effective and one.resolved and takes(tree, one.key, False)]
-    return tuple(one.key if one.value == () else f"{one.key}={one.text}" for one in given)
+    names = names_of(tree)
+    own = [one for one in launch.settings if one.effective and one.resolved and not one.key.startswith(FOLLOWED)]
+    taken = [one for one in own if one.key.lstrip("-").replace("-", "_") in names or (
+        not own_parser and takes(tree, one.key, False))]  # fmt: skip
+    return tuple(one.key if one.value == () else f"{one.key}={one.text}" for one in taken)
 
 
 def _module(
