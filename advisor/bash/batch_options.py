@@ -26,14 +26,13 @@ _VARIABLES = {
 """Options and the variables that hold what they were given (sbatch(1), output environment variables; SkyPilot's docs,
 environment variables)."""
 _TASK = regex(r"#?[\s-]*(accelerators|num_nodes|nvidia\.com/gpu):[ {\"]*([\w.-]+(?:: ?\d+)?)")
-_OF_TASK = {"accelerators": "--gpus-per-node", "num_nodes": "--nodes", "nvidia.com/gpu": "--gpus-per-node"}
 
 
 def batch_options(script: str) -> Iterator[tuple[str, str, int]]:
     """(name, value, line) in the lines before the first command: Slurm reads no others. Those of a task anywhere."""
     for number, line in enumerate(script.splitlines(), 1):
         if (task := _TASK.match(line)) is not None:
-            yield _OF_TASK[task[1]], task[2].replace(" ", ""), number
+            yield "--nodes" if task[1] == "num_nodes" else "--gpus-per-node", task[2].replace(" ", ""), number
     for number, line in enumerate(script.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             return

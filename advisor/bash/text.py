@@ -132,8 +132,6 @@ def bounded(value: ShellValue) -> ShellValue:
 class NotGiven(str):
     """The reason for an argument of the script, which runs without any."""
 
-    __slots__ = ()
-
 
 class NotSet(str):
     """The reason for a variable that only the outside can give."""

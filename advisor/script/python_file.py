@@ -88,7 +88,7 @@ class PythonReading(Struct):
     changed: dict[str, int] = field(default_factory=dict)
     """Key → the line that may change it once the config is made; "": any key, where its name is computed."""
     words: dict[int, bytes] = field(default_factory=dict)
-    """`id` of values that are words of a command → the quote that begins them; b"": the value is a part of one."""
+    """`id` of values that are words of a command → the quote that begins them."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that the file is known to be run with."""
 

@@ -78,10 +78,9 @@ class NameValues:
         for name in names if "" in self._global else self._global:
             names[name] = _unknown(name)
         for function in functions:
-            own = getattr(function, "name", "")
             for name in [each.arg for each in every(function.args, ast.arg)]:
                 handed = Evaluated(reason=say("{name} is handed over", name=name))
-                names[name] = self.options.get(f"{own}.{name}", handed)
+                names[name] = self.options.get(f"{getattr(function, 'name', '')}.{name}", handed)
             if not isinstance(function, ast.Lambda):
                 last = node if function is functions[-1] else None
                 self._follow(function.body, last, names, Counter(_stored(function.body)))
