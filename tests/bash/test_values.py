@@ -38,6 +38,8 @@ from tests.bash.conftest import Follow, words
         ("V=$(echo {x,{y,z}} {01..03} {a..c})", "x y z 01 02 03 a b c"),
         ("E=; [ -z \"$GIVEN\" ] && E=5; V=$E", "5"),
         ("if [[ \"$GIVEN\" == \"\" ]]; then V=1; else V=2; fi", "1"),
+        ("M=$1; V=full; if [ \"$M\" = lora ]; then V=lora; fi", "full"),
+        ("#SBATCH --array=1\na=(x y); V=${a[$SLURM_ARRAY_TASK_ID]}", "y"),
         ("V=$((9223372036854775807 + 1))", None),
         ("x=9; V=$(echo {$x,8})", None),
         ("declare -n r=V; r=2", None),
