@@ -1,4 +1,5 @@
-"""Reads what a script asks of Slurm in its #SBATCH lines, and the memory limit under which it starts a command."""
+"""Reads what a script asks of Slurm in its #SBATCH lines, a task of SkyPilot or Kubernetes, and the memory limit
+under which a script starts a command."""
 
 from __future__ import annotations
 
@@ -12,20 +13,26 @@ from advisor.regex import regex
 
 _COUNT = regex(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d{1,4})(?:\([^)]*\))?")
 """4, gpu:4, gpu:a100:4 and a100:4 (sbatch(1), --gres and --gpus-per-node)."""
-_SHORT = {"-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
+_SHORT = {"-a": "--array", "-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
 _VARIABLES = {
-    "--nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    "--nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SKYPILOT_NUM_NODES"),
     "--ntasks": ("SLURM_NTASKS", "SLURM_NPROCS"),
     "--ntasks-per-node": ("SLURM_NTASKS_PER_NODE",),
     "--cpus-per-task": ("SLURM_CPUS_PER_TASK",),
     "--gpus-per-node": ("SLURM_GPUS_PER_NODE",),
     "--gpus": ("SLURM_GPUS",),
+    "--array": ("SLURM_ARRAY_TASK_ID",),
 }
-"""Options and the variables that hold what they were given (sbatch(1), output environment variables)."""
+"""Options and the variables that hold what they were given (sbatch(1), output environment variables; SkyPilot's docs,
+environment variables)."""
+_TASK = regex(r"#?[\s-]*(accelerators|num_nodes|nvidia\.com/gpu):[ {\"]*([\w.-]+(?:: ?\d+)?)")
 
 
 def batch_options(script: str) -> Iterator[tuple[str, str, int]]:
-    """(name, value, line) in the lines before the first command: Slurm reads no others."""
+    """(name, value, line) in the lines before the first command: Slurm reads no others. Those of a task anywhere."""
+    for number, line in enumerate(script.splitlines(), 1):
+        if (task := _TASK.match(line)) is not None:
+            yield "--nodes" if task[1] == "num_nodes" else "--gpus-per-node", task[2].replace(" ", ""), number
     for number, line in enumerate(script.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             return
@@ -48,7 +55,7 @@ def batch_variables(script: str) -> dict[bytes, bytes]:
     asked = {name: value for name, value, _ in batch_options(script)}
     told = {name: asked[option] for option, names in _VARIABLES.items() if option in asked for name in names}
     if gpus := gpus_of_node(asked):
-        told["SLURM_GPUS_ON_NODE"] = str(gpus)
+        told |= dict.fromkeys(("SLURM_GPUS_ON_NODE", "SKYPILOT_NUM_GPUS_PER_NODE"), str(gpus))
     return {name.encode(): value.encode() for name, value in told.items() if value.isdecimal()}
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from advisor.bash.arithmetic import Undecided, evaluate
 from advisor.bash.expand import Expander
 from advisor.bash.patterns import matches
-from advisor.bash.text import NotSet, ShellValue, Text, joined, known, line_at, line_starts, sources
+from advisor.bash.text import NotGiven, NotSet, ShellValue, Text, joined, known, line_at, line_starts, sources
 from advisor.bash.words import Unterminated, Word, scan_word, skip_blanks
 from advisor.language import say
 
@@ -169,7 +169,8 @@ class Condition:
         if operator in ("=", "==", "!=") and not joined(right.value) and known(right.value):
             found = self.is_empty(left.value)
             return _not(found) if operator == "!=" else found
-        if not known(left.value) or not known(right.value):
+        absent = operator in ("=", "==") and all(isinstance(piece.reason, NotGiven) for piece in left.value)
+        if not (absent or known(left.value)) or not known(right.value):
             return None
         text, other = joined(left.value), joined(right.value)
         if operator in ("=", "==", "!="):

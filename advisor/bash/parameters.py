@@ -13,6 +13,7 @@ from advisor.bash.state import OUTSIDE, CommandWord, ShellState, Variable
 from advisor.bash.text import (
     ByteRange,
     Context,
+    NotGiven,
     NotSet,
     Piece,
     ShellValue,
@@ -188,7 +189,7 @@ class Parameters:
         given = self.state.positional
         if given is not None:
             return (given[number - 1].pieces, "") if number <= len(given) else (None, "")
-        return None, say("${number} is an argument of the script, and none was given", number=number)
+        return None, NotGiven(say("${number} is an argument of the script, and none was given", number=number))
 
     def of_variable(self, part: Parameter) -> tuple[ShellValue | None, str]:
         variable = self.state.variables[part.name]

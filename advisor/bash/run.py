@@ -193,7 +193,7 @@ class Shell(Struct):
         self.run_by(b"", data, state)
         state.assigned |= assigned_names(data)
         state.batch = _BATCH.search(data) is not None
-        state.slurm = batch_variables(data.decode(errors="replace")) if state.batch else {}
+        state.slurm = batch_variables(data.decode(errors="replace"))
         for given in _EXPORT.findall(data) if state.batch else ():
             state.exports |= {one.partition(b"=")[0] for one in given.split(b",")}
         state.known_end = b"" if state.batch else known_end(state.script, data)
@@ -312,7 +312,7 @@ class Shell(Struct):
             word, start = found.wrapped.folder
             state = state.copy()
             state.go(cut(fields[word].pieces, start))
-        stands = (command, expander.text, found, state.files, state.folder, state.changed)
+        stands = (command, expander.text, found, state.files, state.folder, state.changed, state.copies)
         self.commands.append(TracedCommand(number, fields, environment, own, *stands, anew=self.anew, calls=self.calls))
         self.words += _LAUNCH_COST * len(fields) if found is not None else 0
         for index, item in enumerate(fields if found is None or found.kind == "program" else ()):
@@ -377,7 +377,7 @@ class Shell(Struct):
         inside.functions = {name: body for name, body in state.functions.items() if name in state.given_on}
         inside.lost, inside.changed, inside.doubted = state.lost, state.changed, state.doubted
         inside.assigned, inside.batch, inside.known_end = set(state.assigned), state.batch, state.known_end
-        inside.slurm = state.slurm
+        inside.slurm, inside.copies = state.slurm, state.copies
         if shell is not None:
             self.run_by(shell, b"", inside)
         return inside

@@ -105,6 +105,8 @@ class ShellState(Struct):
     """Whether `folder` is one of several, or only a guess: what it is called in relation to, nobody knows."""
     changed: frozenset[bytes] = frozenset()
     """Files that a command may have written since: what they hold is not what was read."""
+    copies: Mapping[bytes, bytes] = field(default_factory=dict)
+    """Files that are copies of others: `cp run.yaml /tmp/`."""
     doubted: bool = False
     """Whether something ran that may have set any variable: one that was not set before may have a value."""
     inside_function: bool = False
@@ -160,7 +162,7 @@ class ShellState(Struct):
         self.variables, self.functions = other.variables, other.functions
         self.positional, self.files, self.folder = other.positional, other.files, other.folder
         self.left, self.before, self.lost = other.left, other.before, other.lost
-        self.changed, self.doubted = other.changed, other.doubted
+        self.changed, self.copies, self.doubted = other.changed, other.copies, other.doubted
         self.exports, self.exports_all, self.given_on = other.exports, other.exports_all, other.given_on
 
 
@@ -181,6 +183,7 @@ def merge(left: ShellState, right: ShellState, reason: str) -> ShellState:
     out.folder = left.folder if left.folder == right.folder else b""
     out.lost = left.lost or right.lost or left.folder != right.folder
     out.changed, out.doubted = left.changed | right.changed, left.doubted or right.doubted
+    out.copies = dict(left.copies.items() & right.copies.items())
     out.before = left.before if left.before == right.before else b""
     out.left = left.left if left.left == right.left else ()
     for path in left.files.keys() & right.files.keys():
@@ -306,6 +309,7 @@ class TracedCommand(Struct, frozen=True):
     """Where the script had gone with `cd` by then."""
     changed: frozenset[bytes] = frozenset()
     """Files that a command before it may have written."""
+    copies: Mapping[bytes, bytes] = field(default_factory=dict)
     anew: Mapping[bytes, ByteRange | None] = field(default_factory=dict)
     """Variables that the loops around it may set in every round, and where the loop stands."""
     calls: tuple[int, ...] = ()

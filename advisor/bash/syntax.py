@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -315,14 +316,17 @@ Statements = tuple[Statement, ...]
 
 
 def shell_word(statement: Statement) -> bytes:
-    """`bash` or `sh` without a script, which runs what it reads, or a scheduler that runs the lines that it reads
-    (ExpectationMax/simple_gpu_scheduler README.md: by the login shell); empty where it is something else."""
+    """`bash` or `sh` without a script, which runs what it reads; empty where it is something else."""
     if not isinstance(statement, Simple) or any(b"<" in one.operator for one in statement.redirects):
         return b""
     words = [word.literal() if isinstance(word, Word) else None for word in statement.words]
-    if words[:1] == [b"simple_gpu_scheduler"]:
-        return b"bash"
-    return (words[0] or b"") if words[:1] in ([b"bash"], [b"sh"]) and words[1:] in ([], [b"-s"]) else b""
+    words = words[:-1] if words[1:] and words[-1] == b"-s" else words
+    last = posixpath.basename(words[-1] or b"") if words[:-1] == [] or words[0] in _PASS_ON else b""
+    return last if last in (b"bash", b"sh") else b""
+
+
+_PASS_ON = (b"kubectl", b"docker", b"podman", b"ssh", b"sudo", b"srun")
+"""Commands that hand what they read to the command that they run."""
 
 
 def is_test(statement: Statement) -> bool:

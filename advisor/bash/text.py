@@ -129,6 +129,10 @@ def bounded(value: ShellValue) -> ShellValue:
     return value
 
 
+class NotGiven(str):
+    """The reason for an argument of the script, which runs without any."""
+
+
 class NotSet(str):
     """The reason for a variable that only the outside can give."""
 

@@ -145,7 +145,7 @@ class _Follower(Shell):
         runs = bool(statement.elements) and bool(shell_word(statement.elements[-1]))
         for element in statement.elements:
             if runs and element is statement.elements[-1]:
-                if known(output):
+                if known(output) or b"\n" in joined(output).strip():
                     shell = shell_word(statement.elements[-1])
                     self.nested(tuple(output), self.shell_of_its_own(state.exported(), state, shell))
                 else:

@@ -41,7 +41,8 @@ def _equal(run: Run) -> Iterator[str]:
     for name in ("data.packs", "data.pack_tokens", "actor.dynamic_batch"):
         knob = run.knobs.get(name)
         if knob is not None and knob.value not in (None, False) and knob.key and knob.source in ("script", "log"):
-            yield say("{key} {value} fills every pass to one size", key=knob.key, value=knob.value)
+            written = next((one.text for one in run.settings if one.key == knob.key and one.effective), knob.value)
+            yield say("{key} {value} fills every pass to one size", key=knob.key, value=written)
     for one in run.settings:
         filled = _FILLS.fullmatch(last_part(one.key)) and parse_value(one.text, "bool") is True
         if filled or (last_part(one.key) == "padding" and one.text == "max_length"):

@@ -425,9 +425,12 @@ def machine_line(machine: Machine, topology: Topology, platform: Platform = "cud
     the launch's topology the nodes that nobody states, and how many GPUs where nobody knows of which kind they are."""
     parts = []
     nodes = machine.nodes or (topology.nodes if topology.known else 1)
+    count, counted = len(machine.usable), topology.counted or 0
+    if machine.sources.get("gpus") == "script" and count == topology.asked_per_node:  # of a node, as the job asks
+        nodes = max(nodes, -(-counted // count))
     one_memory = platform in ("mps", "cpu") and not machine.gpus
     own = say("no card with memory of its own") if one_memory else cards(machine, topology.counted)
-    each = nodes > 1 and machine.gpus
+    each = nodes > 1 and machine.gpus and not (machine.more_gpus and counted > count)
     parts += [say("{count} nodes of {cards} each", count=nodes, cards=own)] if each else [own]
     parts = [say("{count} nodes", count=nodes), *parts] if nodes > 1 and not each else parts
     host = machine.host

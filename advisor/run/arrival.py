@@ -93,6 +93,8 @@ def in_its_file(
     launch, given = script.launches[index], found is not None and found.origin == "command"
     if wanted.kind != "setting" or wanted.in_file or given or wanted.key.startswith(_OPEN):
         return wanted
+    if framework is not None and framework.syntax == "yaml":
+        return replace(wanted, in_file=True)
     program = program_of(script, index)
     if found is not None and found.origin == "file" and launch.argv and framework is None:
         rivals = {one.span.path for one in launch.settings if one.key == found.key and one.span is not None}

@@ -80,7 +80,7 @@ def read_arguments(fields: Sequence[CommandWord], start: int) -> list[Argument]:
             out.append(argument)
             continue
         found = _ASSIGNMENT.match(text)
-        if found and _UNKNOWN not in found.group():
+        if found and _UNKNOWN not in found.group() and not ("/" in found.group() and _FILE.search(text)):
             value = cut(fields[at].pieces, len(found.group().encode("utf-8")))
             deletes, marker = found.group(1) == DELETES, found.group(1) or ""
             key = DELETES + found.group(2) if deletes else found.group(2)

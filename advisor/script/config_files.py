@@ -89,6 +89,9 @@ def follow(
     hydra looks beside that file. A dialect's own meaning of the keys is not known here: the shapes of names decide."""
     out = Followed()
     for named in _named(launcher, own, positional):
+        place = posixpath.normpath(posixpath.join(command.folder, named.name.encode("utf-8", "surrogateescape")))
+        if (source := command.copies.get(place)) is not None:
+            named = replace(named, name=source.decode("utf-8", "surrogateescape"))
         if may_be_written(command, named.name, base):
             out.notes += (say(WRITTEN_BEFORE, file=clean_line(named.name)),)
         written = find_written(command.files, named.name, command.folder)
@@ -100,8 +103,8 @@ def follow(
     follow_linked(files, base, command.directory, out, own)
     told = _by_options(launcher, unread)
     for option, key in (("--num_processes", "accelerate:num_processes"), ("--num_machines", "accelerate:num_machines")):
-        if launcher.get(option) and any(one.key == key for one in out.settings):
-            told[key] = Setting(key, launcher[option], "command")
+        if (option in launcher or option in unread) and any(one.key == key for one in out.settings):
+            told[key] = Setting(key, launcher.get(option), "command", option in launcher)
     out.settings = [*(one for one in out.settings if one.key not in told), *told.values()]
     return out
 

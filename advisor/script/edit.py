@@ -272,21 +272,25 @@ def _where_it_can(editors: Sequence[ShellEditor], wanted: EditRequest, changes: 
 @lru_cache(maxsize=1)
 def _as_it_stands(documents: tuple[Document, ...], positional: tuple[str, ...]) -> ShellReading:
     """The script before its edits: a plan tries each of its steps on the same one. Nobody writes into a reading."""
+    from advisor.script.blocks import shell_of
     from advisor.script.shell import read_shell
 
-    return read_shell(in_memory(documents, {}), documents[0].path, positional)
+    task = shell_of(documents[0].data) if documents[0].path.suffix in (".yaml", ".yml") else None
+    return read_shell(in_memory(documents, {}), documents[0].path, positional, instead=task)
 
 
 def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditRequest], changes: Changes) -> None:
-    """New settings, in the config file that the command names; the last one, where several are merged."""
+    """New settings, in the config file that the command names; the one that wins, where several are merged."""
     from advisor.script.config_files import WRITTEN_BEFORE, may_be_written
 
+    last = {one.span.path: number for number, one in enumerate(launch.launch.settings) if one.span is not None}
     places: dict[tuple[int, str], list[EditRequest]] = {}
     for item in wanted:
         found = [place for place in _config_files(script, launch.launch.index) if item.key.startswith(place[1])]
         if not found:
             raise refused("The launch names no config file that was found.")
-        places.setdefault(found[-1], []).append(item)
+        wins = max(found, key=lambda place: last.get(str(script.documents[place[0]].path), -1))
+        places.setdefault(wins, []).append(item)
     for (number, prefix), items in places.items():
         path = script.documents[number].path
         near = os.path.relpath(path, script.documents[0].path.parent)

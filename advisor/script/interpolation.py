@@ -6,18 +6,20 @@ Source: omegaconf@v2.3.0 grammar (`${a.b}` from the root, `${.b}` from the same 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.regex import regex
-from advisor.script.document import Setting
+from advisor.script.document import Setting, effective
 
 _REFERENCE = regex(r"\$\{([^${}]*)\}")
 _NAME = regex(r"\.*[\w\-]+(?:\.[\w\-]+|\[\d+\])*\Z")
 _VARIABLE = regex(r"(?:oc\.)?env:\s*(\w+)\s*(?:,(.*))?\Z")
+_PRODUCT = regex(r"mul:\s*(\d{1,9})\s*,\s*(\d{1,9})\Z")
+"""NeMo-RL's own resolver (NVIDIA-NeMo/RL@v0.7.0 nemo_rl/utils/config.py)."""
 _DEEPEST = 10
 
 
@@ -29,7 +31,23 @@ def interpolated(settings: Sequence[Setting], environment: Mapping[str, str]) ->
     """The settings with each `${…}` replaced by what it stands for, as far as the launch tells. Options (`--key`) take
     their text as it is, and so does what has none of it."""
     values = {_root(one.key): one for one in settings if one.effective}
+    tables = [each for one in settings if _refers(one) and one.effective for each in _of_table(one, values)]
+    if tables:
+        whole = {one.follows[0] for one in tables}
+        settings = effective([*tables, *(one for one in settings if one.key not in whole)])
+        values |= {one.key: one for one in settings if one.effective}
     return [_resolved(one, values, environment) if _refers(one) else one for one in settings]
+
+
+def _of_table(setting: Setting, values: Mapping[str, Setting]) -> Iterator[Setting]:
+    """The settings of the table that a value stands for as a whole, where it stands: `strategy_config: ${zero3}`."""
+    found = _REFERENCE.fullmatch(setting.text)
+    table = _absolute(_root(setting.key), found[1].strip()) + "." if found is not None else ""
+    for key, one in values.items() if _NAME.match(table[:-1]) else ():
+        if key.startswith(table):
+            yield replace(
+                one, key=f"{_root(setting.key)}.{key.removeprefix(table)}", span=None, follows=(setting.key, key)
+            )
 
 
 def _root(key: str) -> str:
@@ -79,6 +97,8 @@ class _References:
             if given is None:
                 raise _Unknown(say("${name} is not set in the script", name=variable.group(1)))
             return given.strip().strip("'\"")
+        if (product := _PRODUCT.match(name)) is not None:
+            return str(int(product[1]) * int(product[2]))
         if not _NAME.match(name):
             raise _Unknown(say("{value} is known only when it runs", value=clean_line(f"${{{name}}}", 80)))
         key = _absolute(_root(setting.key), name)

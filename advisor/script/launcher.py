@@ -24,8 +24,13 @@ _LAUNCH_MODULES = {
     **dict.fromkeys(("coverage", "cProfile", "pdb", "debugpy", "memray", "scalene", "viztracer"), "script"),
 }
 """Modules that run a program: how the program is found behind them."""
+_CONSOLE_MODULES = {
+    "trl.cli": "trl", "trl.cli.main": "trl", "llamafactory.cli": "llamafactory-cli", "swift.cli.main": "swift",
+    "axolotl.cli.main": "axolotl",
+}  # fmt: skip
+"""Modules that are a console script's: `python -m trl.cli grpo` is `trl grpo`."""
 _TRAINS = regex(
-    r"train|ppo|grpo|gspo|dpo|kto|orpo|cpo|rloo|gkd|reward|rlhf|sft|dapo|distill|finetune|pretrain"
+    r"train|ppo|grpo|gspo|dpo|kto|orpo|cpo|rloo|gkd|reward|(?<![a-z])rlhf|sft|dapo|distill|finetune|pretrain"
     r"|realhf\.apps|areal|run_agentic"
     r"|(^|[./_])(main(_\w+)?|rl)(\.py)?$|start_\w+|run_\w*(rm|vlm|clm)|^(swift|megatron) pt$"
 )
@@ -38,14 +43,18 @@ _OTHER_WORK = regex(
 
 def is_training(program: str) -> bool:
     """Whether a program's name has the shape of a training entry point."""
-    return not is_other_work(program) and bool(_TRAINS.search(program))
+    return not is_other_work(program) and bool(_TRAINS.search(_near(program)))
 
 
 def is_other_work(program: str) -> bool:
     """Whether a program's name has the shape of what comes before or after training."""
     last = program.rsplit("/", 1)[-1].replace("trainer", "")
-    near = "/".join(program.split("/")[-2:]) if program.startswith("/") else program  # a disk's name tells no work
-    return _OTHER_WORK.search(near) is not None and "train" not in last
+    return _OTHER_WORK.search(_near(program)) is not None and "train" not in last
+
+
+def _near(program: str) -> str:
+    """The name of a program without the folders of a disk, which tell no work."""
+    return "/".join(program.split("/")[-2:]) if program.startswith("/") else program
 
 
 _SERVES = regex(r"(^|[ ./_])(rollout|vllm[-_]serve)(\.py)?$")
@@ -69,8 +78,8 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
             if python is not None:
                 return replace(python, wrapped=wrapped, trains=_is_training(words, python))
             at += 1
-        elif name == "env":
-            start = past_env(words, at + 1, wrapped)
+        elif name == "env" or _ENVIRONMENT.match(words[at]):  # a shell runs what `ray job submit --` is given
+            start = past_env(words, at + (name == "env"), wrapped)
             _go(words, at, start, wrapped)
             at = start
         elif name == "ray":
@@ -173,6 +182,8 @@ def _module(words: Sequence[str], at: int, interpreter: str | None) -> LauncherM
         return None
     module = words[at + 1]
     launcher = _LAUNCH_MODULES.get(module)
+    if module in _CONSOLE_MODULES and at + 2 < len(words):
+        return LauncherMatch("program", f"{_CONSOLE_MODULES[module]} {words[at + 2]}", at + 3, (at, at), interpreter)
     if launcher is None:
         return LauncherMatch("program", module, at + 2, (at, at), interpreter)
     found = _torchrun(words, at + 2, at + 2) if launcher == "torchrun" else _scan_for_script(words, at + 1, launcher)
@@ -186,6 +197,8 @@ def _torchrun(words: Sequence[str], first: int, at: int) -> LauncherMatch | None
             at += 1
         elif word.startswith("-"):
             at += 1 if "=" in word or word in _TORCHRUN_FLAGS else 2
+        elif base(word) in SUBCOMMANDS and at + 1 < len(words):  # torchrun … $(which swift) sft
+            return LauncherMatch("program", f"{base(word)} {words[at + 1]}", at + 2, (first, at), processes=1)
         else:
             return LauncherMatch("program", word, at + 1, (first, at), processes=1)
     return None

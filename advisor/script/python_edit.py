@@ -18,7 +18,6 @@ from advisor.script.python_tree import called, calls, every
 _NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
 _NAMES = {**dict.fromkeys(("true", "True"), "True"), **dict.fromkeys(("false", "False"), "False"),
           **dict.fromkeys(("null", "none", "None"), "None")}  # fmt: skip
-_IN_TEXT = regex(r"[\w./+-]*\Z")
 _TYPES = {"True": "bool", "False": "bool"}
 
 
@@ -96,13 +95,7 @@ class PythonEditor:
             raise refused("{key} depends on a condition that only running the file would tell.", wanted.key)
         if isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func).endswith("ListConfig"):
             node = node.args[0]
-        quote = self.reading.words.get(id(node), self.reading.raw(node))
-        if quote or id(node) not in self.reading.words:
-            new = encoded(literal(value, quote))
-        elif isinstance(value, str) and _IN_TEXT.match(value):
-            new = encoded(value)
-        else:
-            raise refused("The new value of {key} cannot stand in that text.", wanted.key)
+        new = encoded(literal(value, self.reading.words.get(id(node), self.reading.raw(node))))
         self.changes.replace(0, self.reading.start(node), self.reading.end(node), new, wanted.key)
         self.comment(wanted, source.node)
 

@@ -17,6 +17,7 @@ from advisor.regex import regex
 from advisor.script.document import Document, ScriptError, Setting, Span, Value
 from advisor.script.launch import Launch
 from advisor.script.python_calls import (
+    LOADER,
     TRAINER,
     AttributeChange,
     Setup,
@@ -28,7 +29,7 @@ from advisor.script.python_calls import (
     is_dataclass,
     spell_out,
 )
-from advisor.script.python_commands import command_settings, handed_on, overrides
+from advisor.script.python_commands import command_settings
 from advisor.script.python_names import NameValues, assignments
 from advisor.script.python_options import (
     given_options,
@@ -87,7 +88,7 @@ class PythonReading(Struct):
     changed: dict[str, int] = field(default_factory=dict)
     """Key → the line that may change it once the config is made; "": any key, where its name is computed."""
     words: dict[int, bytes] = field(default_factory=dict)
-    """`id` of values that are words of a command → the quote that begins them; b"": the value is a part of one."""
+    """`id` of values that are words of a command → the quote that begins them."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that the file is known to be run with."""
 
@@ -188,8 +189,10 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
             if defaults or any(change.key in ("", name) for change in changes_of(tree, {owner})):
                 options[option] = Evaluated(reason=say("{name} is set in several places", name=option))
         values.options = options
+        setup.parts = [(prefix, call) for prefix, call in setup.parts if values.holds(call)]
         _read_setup(reading, setup, values, Spread(tree, values))
-        reading.bases += tuple(imported(tree, classes, reading.bases))
+        loaders = [ast.unparse(call.func).partition(".")[0] for prefix, call in setup.parts if prefix == LOADER]
+        reading.bases += tuple(imported(tree, classes, (*reading.bases, *loaders)))
         holders, last = config_names(tree, setup), _last_training(tree, values)
         around = values.scope(setup.configs[-1]) if setup.configs else None
         for change in (*changes_of(tree, holders), *changes_inside(tree, setup, holders)):
@@ -197,15 +200,10 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
             if last is None or inside is not None or change.node.lineno <= last:
                 handed = inside is not None and inside is not around and _takes_over(inside, change.node)
                 _read_change(reading, replace(change, value=None) if handed else change, values)
-        _read_handed(reading, tree, values)
         return
     for key, value in () if candidates else command_settings(tree):
         _add(reading, key, value, value, values.at(value))
         reading.words[id(value)] = b'"'
-    for key, value in () if candidates else overrides(tree, reading.document.data):
-        _add(reading, key, value, value, {})
-        reading.words[id(value)] = b""
-    _read_handed(reading, tree, values)
     modules = {one.name.partition(".")[0] for node in tree.body if isinstance(node, ast.Import) for one in node.names}
     loops = not modules.isdisjoint(("torch", "lightning"))
     for statement in tree.body:  # a fragment of a config class, or what a loop of one's own is set by
@@ -214,13 +212,6 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
         ):
             for key, value in assignments(statement):
                 _add(reading, key, statement, value, names)
-
-
-def _read_handed(reading: PythonReading, tree: ast.Module, values: NameValues) -> None:
-    """What a launcher hands to a function of the file, where the file's configs have no setting of that name."""
-    for key, value in handed_on(tree, values):
-        if reading.find(key) is None:
-            _add(reading, key, value, value, values.at(value))
 
 
 def _takes_over(function: ast.AST, node: ast.AST) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from advisor.language import say
 from advisor.script.python_tree import every, parents
@@ -45,6 +46,16 @@ class NameValues:
                 return False
         return True
 
+    def holds(self, node: ast.AST) -> bool:
+        """Whether the conditions around a node may all hold: none is known to be otherwise."""
+        around = [*self._around(node), node]
+        for one, below in pairwise(around):
+            if isinstance(one, ast.If) and below is not one.test and "__name__" not in ast.unparse(one.test):
+                found = Evaluator(self.at(one), self.environment).evaluate(one.test)
+                if found.known and bool(found.value) is not any(below is each for each in one.body):
+                    return False
+        return True
+
     def scope(self, node: ast.AST) -> ast.AST | None:
         """The function that a node stands in; None: the file."""
         return next((each for each in reversed(self._around(node)) if isinstance(each, _FunctionNode)), None)
@@ -67,8 +78,9 @@ class NameValues:
         for name in names if "" in self._global else self._global:
             names[name] = _unknown(name)
         for function in functions:
-            given = [each.arg for each in every(function.args, ast.arg)]
-            names |= {name: Evaluated(reason=say("{name} is handed over", name=name)) for name in given}
+            for name in [each.arg for each in every(function.args, ast.arg)]:
+                handed = Evaluated(reason=say("{name} is handed over", name=name))
+                names[name] = self.options.get(f"{getattr(function, 'name', '')}.{name}", handed)
             if not isinstance(function, ast.Lambda):
                 last = node if function is functions[-1] else None
                 self._follow(function.body, last, names, Counter(_stored(function.body)))

@@ -46,25 +46,45 @@ def option_defaults(tree: ast.Module, classes: Mapping[str, ast.ClassDef]) -> It
     parsers = _parsers(tree)
     flags = {flag: default for flag, _, default in _flags(tree) if default is not None}
     yield from ((f"{name}.{flag}", default) for name in _holders(tree) for flag, default in flags.items())
+    for function in _run_by_name(tree):
+        taken = function.args.args[len(function.args.args) - len(function.args.defaults) :]
+        yield from ((f"{function.name}.{one.arg}", d) for one, d in zip(taken, function.args.defaults, strict=True))
     for names, call in _options_read(tree):
         for name, filled in zip(names, _filled(call, parsers), strict=False):
             for field, default in _fields(filled, classes):
                 yield f"{name}.{field}", default
 
 
+def _run_by_name(tree: ast.Module) -> list[ast.FunctionDef]:
+    """The functions whose arguments are the options: `fire.Fire(train)`, `typer.run(train)`."""
+    named = [ast.unparse(call.args[0]) for call in calls(tree, "Fire", "run") if call.args]
+    run = named if {module.partition(".")[0] for module, _ in imports(tree)} & {"fire", "typer"} else []
+    return [function for function in every(tree, ast.FunctionDef) if function.name in run]
+
+
 def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, PythonValue]:
     """ "name.option" and what a command gives it (`--option=value` or `--switch`), for options of the file's argparse.
     Raises ScriptError for an argument that is none of them."""
     flags = {f"--{flag}": action for flag, action, _ in _flags(tree)}
+    classes = {node.name: node for node in every(tree, ast.ClassDef)}
+    filled = [
+        (name, _own_fields(classes[one]))
+        for names, call in _options_read(tree)
+        for name, one in zip(names, _filled(call, _parsers(tree)), strict=False)
+        if one in classes
+    ]
+    filled += [(one.name, [each.arg for each in one.args.args]) for one in _run_by_name(tree)]
+    flags |= {f"--{field}": "" for _, fields in filled for field in fields}
     given: dict[str, PythonValue] = {}
     for argument in arguments:
         option, equals, text = argument.partition("=")
         option = option.replace("-", "_").replace("__", "--", 1)
         action = flags.get(option)
-        if action is None or bool(equals) == (action in _SWITCHES):
+        if action is None or (equals and action in _SWITCHES):
             raise ScriptError(say("{option} is no option of the file's own parser.", option=clean_line(argument, 60)))
-        given[option[2:]] = _number(text) if equals else _SWITCHES[action]
-    return {f"{name}.{option}": value for name in _holders(tree) for option, value in given.items()}
+        given[option[2:]] = _number(text) if equals else _SWITCHES.get(action, True)
+    told = {f"{name}.{option}": value for name in _holders(tree) for option, value in given.items()}
+    return told | {f"{name}.{field}": given[field] for name, fields in filled for field in fields if field in given}
 
 
 def _number(text: str) -> PythonValue:

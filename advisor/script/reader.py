@@ -20,7 +20,7 @@ from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError
 from advisor.script.files import Files, is_file, load
 from advisor.script.interpolation import interpolated
 from advisor.script.launch import Launch, Script
-from advisor.script.python_calls import TRAINER
+from advisor.script.python_calls import ADAPTER, LOADER, TRAINER
 
 if TYPE_CHECKING:
     from advisor.script.python_spread import FileTable
@@ -78,6 +78,8 @@ def read_documents(
         kind = "toml" if kind == "shell" and _is_toml(document.data) else kind
     if kind == "shell":
         return _shell(files, path, positional, by_dash)
+    if kind == "yaml" and (task := _task(files, path, positional, by_dash)) is not None:
+        return task
     number = files.add(path, kind)
     try:
         launch = config_launch(files, number, environment, positional)
@@ -89,6 +91,25 @@ def read_documents(
             raise
         launch = pasted
     return Script(tuple(files.documents), (launch,), (), positional, environment or {})
+
+
+def _task(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) -> Script | None:
+    """What the shell text of a YAML file starts (see script/blocks.py); None where it starts no training."""
+    from advisor.bash.words import Unterminated
+    from advisor.script.blocks import shell_of
+    from advisor.script.shell import other_commands, read_shell
+
+    document = load(path, "shell") if files.given is None else files.known(path)
+    text, own = shell_of(document.data), Files(given=files.given)
+    try:
+        reading = read_shell(own, path, positional, instead=text, by_dash=by_dash) if text is not None else None
+    except Unterminated:
+        return None
+    if reading is None or not any(one.found.trains for one in reading.launches):
+        return None
+    notes = tuple(map(clean_line, dict.fromkeys(reading.trace.notes)))
+    launches = tuple(one.launch for one in reading.launches)
+    return Script(tuple(own.documents), launches, notes, positional, others=other_commands(reading))
 
 
 def kind_of(document: Document) -> DocumentKind:
@@ -301,8 +322,8 @@ def follow_module(script: Script, index: int, bases: Collection[str]) -> Script 
     given = [one for one in launch.settings if not one.key.startswith((*FOLLOWED, TRAINER)) and one.effective]
     if file is None or not all(setting.resolved for setting in given):
         return None
-    arguments = tuple(setting.key if setting.value == () else f"{setting.key}={setting.text}" for setting in given)
-    found = _module(file, bases, launch.environment, arguments)
+    arguments = _taken_by(file, launch, own_parser=True)
+    found = _module(file, bases, launch.environment, arguments) if len(arguments) == len(given) else None
     return _started(found, launch) if found is not None else None
 
 
@@ -316,9 +337,26 @@ def with_trainers(script: Script, bases: Collection[str]) -> Script:
     launches = []
     for launch in script.launches:
         file = module_file(launch, script.documents[0].path) if launch.program.endswith(".py") else None
-        found = _module(file, bases, launch.environment) if file is not None else None
+        found = _module(file, bases, launch.environment, _taken_by(file, launch)) if file is not None else None
         launches.append(_building(launch, found.launches[0]) if found is not None else launch)
     return replace(script, launches=tuple(launches))
+
+
+def _taken_by(file: Path, launch: Launch, own_parser: bool = False) -> tuple[str, ...]:
+    """The arguments of a command that are options of the file's own; `own_parser`: of its argparse alone."""
+    from advisor.script.python_file import parsed
+    from advisor.script.python_options import takes
+    from advisor.script.python_parser import names_of
+
+    try:
+        tree = parsed(load(file, "python").data)
+    except (ScriptError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    names = names_of(tree)
+    own = [one for one in launch.settings if one.effective and one.resolved and not one.key.startswith(FOLLOWED)]
+    taken = [one for one in own if one.key.lstrip("-").replace("-", "_") in names or (
+        not own_parser and takes(tree, one.key, False))]  # fmt: skip
+    return tuple(one.key if one.value == () else f"{one.key}={one.text}" for one in taken)
 
 
 def _module(
@@ -335,7 +373,9 @@ def _module(
 
 def _building(launch: Launch, builder: Launch) -> Launch:
     """The launch with what another one says of the trainer that is built; never edited."""
-    trainer = [replace(one, span=None) for one in builder.settings if one.key == TRAINER]
+    parts = (LOADER, ADAPTER)
+    made = [one for one in builder.settings if one.key == TRAINER or (one.resolved and one.key.split(".")[0] in parts)]
+    trainer = [replace(one, span=None) for one in made]
     bases = tuple(base for base in builder.bases if "." in base)
     return replace(launch, bases=bases, settings=(*trainer, *launch.settings)) if bases else launch
 

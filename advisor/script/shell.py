@@ -28,6 +28,7 @@ from advisor.script.launch import Launch
 from advisor.script.launcher import PYTHON, SPREADS, find_launcher, is_engine, is_other_work, only_asks
 from advisor.script.launcher import base as _base
 from advisor.script.literal import Target, Uses, target
+from advisor.script.pasted import FEWEST
 
 _LONGEST_VALUE = 100_000
 _FOR_LIBRARIES = regex(
@@ -190,7 +191,13 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
         if (found.program and _starts_ranks(command, found) and not is_other_work(found.program))
         or config_files.builds_a_trainer(reading.files, command, found, base)
     ]
-    for command, found in training or engines or configured or launched:
+    keyed = [
+        (command, found)
+        for command, found in (() if launched else programs)
+        if sum(map(_is_key, read_arguments(command.fields, found.arguments))) >= FEWEST
+        and not is_other_work(found.program)
+    ]
+    for command, found in training or engines or configured or launched or keyed:
         origin = _origin(reading, command)
         rounds.setdefault(origin, []).append(command.number)
         environment = tuple(sorted((name, joined(value)) for name, value in command.environment.items()))
@@ -204,6 +211,11 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
         empty = Launch(len(reading.launches), found.program, (), {}, ())
         reading.launches.append(ShellLaunch(command, found, arguments, empty, group))
     reading.launches[:] = [_complete(reading, launch, base) for launch in reading.launches]
+
+
+def _is_key(argument: Argument) -> bool:
+    """Whether it is a key of a nested config, `a.b.c=1`: a program that takes several is a training, whatever it is."""
+    return argument.style == "assignment" and argument.key.count(".") > 1
 
 
 def _starts_ranks(command: TracedCommand, found: LauncherMatch) -> bool:

@@ -118,3 +118,28 @@ def test_the_trainer_that_a_file_builds_tells_framework_and_method_of_its_comman
     rewrites = rewrite(state.script, 0, wanted)
     assert rewrites[0].document.path.name == "run.sh"
     assert differences(state.script, 0, wanted, rewrites) == []
+
+
+OWN_OPTIONS = """from dataclasses import dataclass
+from transformers import HfArgumentParser, TrainingArguments
+from trl import SFTTrainer
+from unsloth import FastLanguageModel
+
+@dataclass
+class Own:
+    rank: int = 16
+    adapters: bool = True
+
+training, own = HfArgumentParser((TrainingArguments, Own)).parse_args_into_dataclasses()
+model, tok = FastLanguageModel.from_pretrained(model_name="Qwen/Qwen2.5-7B", max_seq_length=1024)
+if own.adapters:
+    model = FastLanguageModel.get_peft_model(model, r=own.rank)
+SFTTrainer(model=model, args=training).train()
+"""
+
+
+def test_what_the_file_loads_and_wraps_is_the_launchs(tmp_path: Path) -> None:
+    for option, rank in (("--rank 8", 8), ("--adapters False", None)):
+        run = opened(tmp_path, f"python train_grpo.py --per_device_train_batch_size 2 {option}", OWN_OPTIONS).run
+        held = run.value("actor.lora_rank") if any(one.key == "get_peft_model.r" for one in run.settings) else None
+        assert (run.framework, run.value("actor.quantized_bits"), held) == ("unsloth", 4, rank)

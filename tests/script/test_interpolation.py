@@ -62,3 +62,11 @@ def test_an_option_takes_its_text_as_it_is(read: Read) -> None:
         "python train.py --per_device_train_batch_size 3 --output_dir '${per_device_train_batch_size}'\n", "run.sh"
     ).launches
     assert values(launch)["--output_dir"] == "${per_device_train_batch_size}"
+
+
+def test_a_reference_to_a_table_stands_for_all_of_it(read: Read) -> None:
+    text = "zero3: {stage: 3, offload: {device: none}}\nactor: {config: '${zero3}', n: '${mul:4, 2}'}\n"
+    (launch,) = read(text, "run.yaml").launches
+    held = values(launch)
+    assert (held["actor.config.stage"], held["actor.config.offload.device"], held["actor.n"]) == ("3", "none", "8")
+    assert "actor.config" not in held

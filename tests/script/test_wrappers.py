@@ -32,6 +32,16 @@ TRAIN = "python train.py --n 1"
         ("$PYTHON -u train.py --n 1", "train.py"),
         ('"$(which python)" -m pkg.train --n 1', "pkg.train"),
         ("python -m cProfile -o x train.py --n 1", "train.py"),
+        ("ray job submit -- OMP=1 python3 -m pkg.train --n 1", "pkg.train"),
+        ("python -m trl.cli.main grpo --n 1", "trl grpo"),
+        ("torchrun --nproc_per_node 4 $(which swift) sft --n 1", "swift sft"),
+        ("python -m agent.verl a.b.c=1 a.b.d=2 --n 1", "agent.verl"),
+        ("python -m openrlhf.models.judge --n 2 &\npython -m openrlhf.cli.train_dpo --n 1", "openrlhf.cli.train_dpo"),
+        (f"python /w/grpo/scripts/patch.py --n 2\n{TRAIN}", "train.py"),
+        (
+            f"J=$(cat <<EOF\n: $HOSTNAME\n{TRAIN}\nEOF\n)\necho \"$J\" | tr -d '\\r' | kubectl exec p -- bash",
+            "train.py",
+        ),
         (f"exec {TRAIN}\n{TRAIN.replace('1', '2')}", "train.py"),
     ],
 )

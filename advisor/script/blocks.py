@@ -1,0 +1,37 @@
+"""Lays the shell text of a YAML file bare: what a task of SkyPilot's runs, or a manifest of Kubernetes'."""
+
+from __future__ import annotations
+
+from advisor.regex import regex
+
+_HEADER = regex(rb"( *)(?:- +)*(?:[\w./-]+:[ \t]+)?[|>][-+]?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
+"""The line above a block of text: `run: |`, `- |`."""
+_KEYED = regex(rb"\s*[\w.-]+:(?:\s|\Z)|\s*(?:import|from) \w")
+"""How a block begins that is another YAML text, or Python."""
+_VARIABLE = regex(rb"\A( +[A-Z_][A-Z0-9_]*):( +)([\w./:+-]+|\"[^\"\n$`\\]+\"|'[^'\n]+')(?=\s)(?!:)")
+
+
+def shell_of(data: bytes) -> bytes | None:
+    """The text with every byte of its blocks in its place and all else as comments, `NAME: value` of a task's variables
+    as assignments. Each block is a shell of its own, the last one the script's. None where it has no block."""
+    lines = data.splitlines(keepends=True)
+    blocks: list[tuple[int, int]] = []
+    at = 0
+    while at < len(lines):
+        header, end = _HEADER.match(lines[at]), at + 1
+        while header is not None and end < len(lines) and (
+            not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip(b" ")) > len(header[1])
+        ):  # fmt: skip
+            end += 1
+        if end > at + 1 and not _KEYED.match(b"".join(lines[at + 1 : end])):
+            blocks.append((at, end))
+        at = end
+    inside = {number for start, end in blocks for number in range(start + 1, end)}
+    opening, closing = {start for start, _ in blocks[:-1]}, {end for _, end in blocks[:-1]}
+    out: list[bytes] = []
+    for number, line in enumerate(lines):
+        marks = b");(" if number in opening & closing else b"(" * (number in opening) + b")" * (number in closing)
+        told = _VARIABLE.sub(rb"\2\1=\3", line) if not marks else line
+        comment = marks + b"#" + line[len(marks) + 1 :] if line.strip() else line
+        out.append(line if number in inside else told if told != line else comment)
+    return b"".join(out) if blocks and sum(map(len, out)) == len(data) else None

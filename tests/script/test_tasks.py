@@ -1,0 +1,40 @@
+"""Shell text in YAML files: tasks of SkyPilot's, manifests of Kubernetes'; and copies of config files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from advisor.script.document import EditRequest
+from tests.script.conftest import Edited, Read, values
+
+TASK = """name: it's a task
+resources:
+  accelerators: H100:8
+envs:
+  KEY: ""
+  LENGTH: 4096
+setup: |
+  cd sub
+  if [ -z "$KEY" ]; then exit 1; fi
+run: |
+  python -m pkg.train --n $SKYPILOT_NUM_GPUS_PER_NODE \\
+    --length $LENGTH --rate 1e-6
+"""
+
+
+def test_a_task_starts_what_its_blocks_run(read: Read, edited: Edited) -> None:
+    (launch,) = read(TASK, "task.yaml").launches
+    assert (launch.program, values(launch)) == ("pkg.train", {"--n": "8", "--length": "4096", "--rate": "1e-6"})
+    changed = edited(TASK, EditRequest("--rate", "2e-6"), EditRequest("--length", "2048"), name="task.yaml")
+    assert changed == TASK.replace("1e-6", "2e-6").replace("LENGTH: 4096", "LENGTH: 2048")
+
+
+def test_a_configuration_with_a_block_of_text_stays_one(read: Read) -> None:
+    (launch,) = read("model: m\nprompt: |\n  Think first.\n", "run.yaml").launches
+    assert launch.effective()["model"].value == "m"
+
+
+def test_a_copy_of_a_config_file_is_read_as_the_file(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("batch: 4\n")
+    (launch,) = read("kubectl cp own.yaml $POD:/w/run.yaml\npython train.py --config /w/run.yaml\n").launches
+    assert values(launch)["batch"] == "4"
