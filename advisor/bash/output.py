@@ -178,6 +178,8 @@ def filtered(element: Statement, fed: ShellValue) -> ShellValue | None:
 
 
 _LONGEST = 10_000
+_SED = regex(rb"s([/#|,:@!%~+])((?:\\.|(?!\1)[^\\\n])*)\1((?:\\.|(?!\1)[^\\\n])*)\1(g?)\Z")
+_SIMPLE_SET = regex(rb"\[\^?[^\[\]\\]*\]")
 _AWK = regex(rb"\s*\{\s*print\s+\$(\d|NF)\s*;?\s*\}\s*")
 
 
@@ -202,6 +204,8 @@ def filtered_text(arguments: list[bytes], text: bytes) -> bytes | None:
             return _cut(b" ".join(options), text)
         case [(b"head" | b"tail") as name, *options]:
             return _ends(name == b"head", b" ".join(options), text)
+        case [b"sed", *options]:
+            return _sed(options, text)
         case [b"awk", *options, program] if not options or options[0].startswith(b"-F"):
             return _awk(b"".join(options)[2:], program, text) if len(options) < 3 else None
         case [b"cat"] | [b"xargs"]:
@@ -244,6 +248,64 @@ def _awk(separator: bytes, program: bytes, text: bytes) -> bytes | None:
         number = len(parts) if found.group(1) == b"NF" else int(found.group(1))
         out.append(line if number == 0 else parts[number - 1] if number <= len(parts) else b"")
     return b"".join(line + b"\n" for line in out)
+
+
+def _sed(options: list[bytes], text: bytes) -> bytes | None:
+    """One `s/…/…/` command on every line."""
+    extended = options[:1] in ([b"-E"], [b"-r"])
+    program = options[1:] if extended else options
+    found = _SED.match(program[0]) if len(program) == 1 else None
+    if found is None:
+        return None
+    delimiter, pattern, new, every = found.groups()
+    pattern, new = (part.replace(b"\\" + delimiter, delimiter) for part in (pattern, new))
+    expression = _as_python(pattern, extended)
+    if expression is None or re.search(rb"\\[^1-9&\\/]", new):
+        return None
+
+    def replaced(match: re.Match[bytes]) -> bytes:
+        return re.sub(
+            rb"\\([1-9])|\\(.)|(&)",
+            lambda sign: match.group(int(sign[1])) or b"" if sign[1] else sign[2] or match.group(),
+            new,
+        )
+
+    try:
+        compiled = re.compile(expression)
+        lines = [compiled.sub(replaced, line, count=0 if every else 1) for line in _lines(text)]
+    except (re.error, IndexError):
+        return None
+    return b"\n".join(lines) + (b"\n" if text.endswith(b"\n") else b"")
+
+
+def _as_python(pattern: bytes, extended: bool) -> bytes | None:
+    """A POSIX expression as Python's, where the two agree and it cannot run for ever; else None."""
+    out, at = b"", 0
+    while at < len(pattern):
+        byte, following = pattern[at : at + 1], pattern[at + 1 : at + 2]
+        if byte == b"[":
+            found = _SIMPLE_SET.match(pattern, at)
+            if found is None:
+                return None
+            out += found.group().replace(b"\\", b"\\\\")
+            at = found.end()
+            continue
+        if byte == b"\\":
+            special = following in (b"(", b")", b"|", b"+", b"?", b"{", b"}")
+            if not following or (not special and following not in b"./$^*[]\\&-_ "):
+                return None
+            out += following if special and not extended else b"\\" + following
+            at += 2
+            continue
+        special = byte in b"()|+?{}"
+        out += b"\\" + byte if special and not extended else byte
+        at += 1
+    alternatives = [group.split(b"|") for group in re.findall(rb"\(([^()]*\|[^()]*)\)", out)]
+    ambiguous = any(a != b and b.startswith(a) for group in alternatives for a in group for b in group)
+    repeats = len(re.findall(rb"(?<!\\)[*+]", out))
+    nested = re.search(rb"[*+}]\)?[*+{]", out) is not None
+    bare = b"|" in re.sub(rb"\([^()]*\)", b"", out.replace(b"\\|", b""))
+    return None if ambiguous or nested or bare or repeats > 2 else out
 
 
 _LONGEST_PATH = 1_000

@@ -316,10 +316,13 @@ Statements = tuple[Statement, ...]
 
 
 def shell_word(statement: Statement) -> bytes:
-    """`bash` or `sh` without a script, which runs what it reads; empty where it is something else."""
+    """`bash` or `sh` without a script, which runs what it reads, or a scheduler that runs the lines that it reads
+    (ExpectationMax/simple_gpu_scheduler README.md: by the login shell); empty where it is something else."""
     if not isinstance(statement, Simple) or any(b"<" in one.operator for one in statement.redirects):
         return b""
     words = [word.literal() if isinstance(word, Word) else None for word in statement.words]
+    if words[:1] == [b"simple_gpu_scheduler"]:
+        return b"bash"
     words = words[:-1] if words[1:] and words[-1] == b"-s" else words
     last = posixpath.basename(words[-1] or b"") if words[:-1] == [] or words[0] in _PASS_ON else b""
     return last if last in (b"bash", b"sh") else b""

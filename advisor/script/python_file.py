@@ -29,7 +29,7 @@ from advisor.script.python_calls import (
     is_dataclass,
     spell_out,
 )
-from advisor.script.python_commands import command_settings
+from advisor.script.python_commands import command_settings, handed_on, overrides
 from advisor.script.python_names import NameValues, assignments
 from advisor.script.python_options import (
     given_options,
@@ -200,10 +200,15 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
             if last is None or inside is not None or change.node.lineno <= last:
                 handed = inside is not None and inside is not around and _takes_over(inside, change.node)
                 _read_change(reading, replace(change, value=None) if handed else change, values)
+        _read_handed(reading, tree, values)
         return
     for key, value in () if candidates else command_settings(tree):
         _add(reading, key, value, value, values.at(value))
         reading.words[id(value)] = b'"'
+    for key, value in () if candidates else overrides(tree, reading.document.data):
+        _add(reading, key, value, value, {})
+        reading.words[id(value)] = b""
+    _read_handed(reading, tree, values)
     modules = {one.name.partition(".")[0] for node in tree.body if isinstance(node, ast.Import) for one in node.names}
     loops = not modules.isdisjoint(("torch", "lightning"))
     for statement in tree.body:  # a fragment of a config class, or what a loop of one's own is set by
@@ -212,6 +217,13 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
         ):
             for key, value in assignments(statement):
                 _add(reading, key, statement, value, names)
+
+
+def _read_handed(reading: PythonReading, tree: ast.Module, values: NameValues) -> None:
+    """What a launcher hands to a function of the file, where the file's configs have no setting of that name."""
+    for key, value in handed_on(tree, values):
+        if reading.find(key) is None:
+            _add(reading, key, value, value, values.at(value))
 
 
 def _takes_over(function: ast.AST, node: ast.AST) -> bool:

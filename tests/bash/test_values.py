@@ -31,6 +31,8 @@ from tests.bash.conftest import Follow, words
         ("V=base; while getopts 'l:' o; do V=$OPTARG; done", "base"),
         ("set -- x 'y z'; V=$#$2", "2y z"),
         ("V=$(printf '%03d-%s,' 7 a 8 b)", "007-a,008-b,"),
+        ("V=$(echo Qwen/Q-7B | sed 's/\\//-/g')", "Qwen-Q-7B"),
+        ("V=$(echo run-tq_simple | sed -E 's/-tq_(simple|mooncake)$//')", "run"),
         ("V=$(echo a/b/c | awk -F/ '{print $2}')", "b"),
         ("V=$(echo -e '1\\n2\\n3' | tail -n 2 | head -1)", "2"),
         ("mapfile -t a <<< 'p q'; V=${a[0]}", "p q"),
