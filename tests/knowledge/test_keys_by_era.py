@@ -19,7 +19,6 @@ UNLISTED: dict[tuple[str, str], str] = {
     ("torchtune", "tokenizer.max_seq_len"): UNWRITTEN,
     ("torchtune", "dataset.packed"): UNWRITTEN,
     ("torchtune", "grpo_samples"): UNWRITTEN,
-    ("torchtune", "orchestration.num_inference_workers"): UNWRITTEN,
     ("torchtune", "max_generated_tokens"): UNWRITTEN,
     ("torchtune", "reward_and_value_model.base_model_path"): UNWRITTEN,
     ("trl", "max_pixels"): OF_FORKS,
