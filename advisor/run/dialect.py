@@ -35,6 +35,8 @@ MOST_NAMED = 4
 EraToldBy = Literal["version", "keys", "folders", "libraries", "dates", "user", "nothing"]
 """What told the era: the framework's version, the keys that are set, a fork's folder in the traceback, versions of
 other libraries, the days of the log's lines, the user, or nothing at all."""
+ASSIGNED = ("assignments", "additions")
+"""Answers of `beside_file` by which a command takes key=value."""
 ASSUMED_BY: tuple[EraToldBy, ...] = ("nothing", "dates", "libraries")
 """What tells an era only by what is usual: the keys of another one may hold."""
 
@@ -265,14 +267,21 @@ def elsewhere(framework: Framework | None, launch: Launch) -> str:
 
 
 def beside_file(recognised: Recognised, launch: Launch | None) -> str:
-    """What the command takes beside its config file: "options", "assignments" (key=value) or "nothing"."""
+    """How the command takes what it does not have yet, beside its config file: "options", "assignments" (key=value),
+    "additions" (++key=value where the file has no such key) or "nothing". Where nobody knows the version and one takes
+    nothing, nor does this: a file that was read can hold it in all of them."""
     framework = recognised.framework
+    by_syntax = {"hydra": "assignments", "dotlist": "assignments", "yaml": "nothing"}
+    usual = by_syntax.get(framework.syntax, "options") if framework is not None and launch is not None else "options"
     from_file = launch is not None and bool(launch.argv) and any(s.origin != "command" for s in launch.settings)
     if launch is not None and launch.argv:  # also one that was not found, or is written before the launch
         from_file = from_file or any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
-    if framework is None or not framework.beside_file or not from_file:
-        return "options"
-    return framework.beside_file.get(recognised.era, framework.beside_file.get("*", "options"))
+    if framework is None or not framework.beside_file or not (from_file or usual != "options"):
+        return usual
+    was_read = launch is not None and any(s.origin == "file" and s.span is not None for s in launch.settings)
+    if was_read and recognised.era_told_by in ASSUMED_BY and "nothing" in framework.beside_file.values():
+        return "nothing"
+    return framework.beside_file.get(recognised.era, framework.beside_file.get("*", usual))
 
 
 def era_of(framework: Framework, version: str | None, keys: set[str]) -> str:

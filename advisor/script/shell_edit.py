@@ -71,7 +71,8 @@ class ShellEditor:
         elif existing:
             self.change(existing[-1], wanted, wanted.value)
         else:
-            self.add("" if key.startswith("-") else marker, key, wanted, wanted.value)
+            new = wanted.assigned == "additions" and key not in self.launch.launch.effective()
+            self.add("" if key.startswith("-") else marker or "++" * new, key, wanted, wanted.value)
 
     def is_swept(self, argument: Argument) -> bool:
         """Whether hydra starts a run for each of the argument's values: `--multirun n=4,8`, `n=range(1,4)`."""
@@ -333,14 +334,14 @@ class ShellEditor:
         return home.end - 1
 
     def argument_text(
-        self, marker: str, key: str, value: Value, joined: bool, assigned: bool = False
+        self, marker: str, key: str, value: Value, joined: bool, assigned: str = ""
     ) -> tuple[str, int, int]:
         """The words of a new argument, and the byte range of its value among them."""
         texts = [value] if isinstance(value, str) else list(value)
         styles = {argument.style for argument in self.launch.arguments if argument.key not in OPTIONS}
-        assigned = assigned and not styles
+        options = not (assigned and not any("." in one.key for one in self.launch.arguments if one.style != "assignment"))
         options = (
-            not assigned and "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
+            options and "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
         )
         if key.startswith("-") or options:  # an absent key becomes `--key` where the launch has no `key=value` words
             name = key if key.startswith("-") else f"--{key}"
