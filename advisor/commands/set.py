@@ -156,7 +156,7 @@ def rewritten(
     """
     from msgspec.structs import replace
 
-    from advisor.run.arrival import arriving, as_its_program_spells, in_its_file, is_switch, refuse_idle, refuse_unread
+    from advisor.run.arrival import arriving, as_its_program_spells, as_switch, in_its_file, refuse_idle, refuse_unread
     from advisor.script.document import EditRequest
     from advisor.script.reader import read_again
 
@@ -174,8 +174,9 @@ def rewritten(
         wanted = []
         for given_key, value in [(part, value) for key, value in pairs for part in _parts(now.launches[each], key)]:
             key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
-            if is_switch(now, each, key, recognised[each].framework) and value.lower() in ("true", "false"):
-                wanted.append(EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None))
+            switched, done = as_switch(now, each, key, value, recognised[each].framework)
+            wanted += switched
+            if done:
                 continue
             one, found = _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere), None
             if one.kind == "setting" and (found := _found(now.launches[each], key)) is None:

@@ -35,7 +35,8 @@ from advisor.script.launch import Launch, Script
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
-from advisor.script.python_parser import real, refuses, spellings, takes_no_value
+from advisor.script.python_options import decided_by
+from advisor.script.python_parser import real, refuses, spellings, switches
 from advisor.script.python_tree import every
 from advisor.script.reader import FOLLOWED, module_file, read_again
 
@@ -51,7 +52,7 @@ _SWEEPS = "hydra.sweeper.params"
 def program_of(script: Script, index: int) -> Document | None:
     """The Python file that a launch of a shell script runs, where that is there and can be read."""
     launch = script.launches[index]
-    file = module_file(launch, script.documents[0].path) if launch.program.endswith(".py") else None
+    file = module_file(launch, script.documents[0].path)
     try:
         document = read_python(load(file, "python")).document if file is not None else None
     except ScriptError:
@@ -67,19 +68,52 @@ def _depth(tree: ast.AST) -> int:
 
 
 def as_its_program_spells(script: Script, index: int, key: str) -> str:
-    """A field of the program's options as the command gives it: `--ng` with `dest="generations"`, click's dashes."""
+    """A field of the program's options as the command gives it: `--ng` with `dest="generations"`, click's dashes; what
+    the program hands on under the key from an option, or a variable ("NAME"), of its own."""
     program, there = program_of(script, index), script.launches[index].effective()
-    names = spellings(parsed(program.data), key) if program is not None else ()
+    if program is None:
+        return key
+    tree, bare = parsed(program.data), native(key)
+    if takes_option(program, key) is not True:
+        key = _handed_on(program, bare) or key
+    names = spellings(tree, key)
     return next((name for name in names if name in there), names[0] if names else key)
 
 
-def is_switch(script: Script, index: int, key: str, framework: Framework | None) -> bool:
-    """Whether an option of the launch's program takes no value."""
+def _handed_on(program: Document, key: str) -> str:
+    """What the command decides a setting of a Python file by, alone; "" where it does not."""
+    try:
+        reading = read_python(program)
+    except ScriptError:
+        return ""
+    ends = {one.key: one for one in reading.fields if one.key == key or one.key.endswith(f".{key}")}
+    if len(ends) != 1 or reading.rivals or "" in reading.changed:
+        return ""
+    return decided_by(parsed(program.data), *(one.own for one in ends.values())).removeprefix("$")
+
+
+def as_switch(
+    script: Script, index: int, key: str, value: str, framework: Framework | None
+) -> tuple[list[EditRequest], bool]:
+    """A value as the options without one by which the launch's program takes it, and whether that is all there is to
+    do. Raises EditRefused where no option says it."""
+    program, there = program_of(script, index), script.launches[index].effective()
+    options = switches(parsed(program.data), key) if program is not None else None
     fact = framework.settings.get(native(key)) if framework is not None and framework.syntax == "argparse" else None
-    if fact is not None and fact.type == "flag" and native(key) not in map(native, script.launches[index].effective()):
-        return True
-    program = program_of(script, index)
-    return program is not None and takes_no_value(parsed(program.data), key)
+    if options is None and fact is not None and fact.type == "flag" and native(key) not in map(native, there):
+        options = {"true": (f"--{key.lstrip('-')}",), "false": ()}
+    if options is None or (program is None and value.lower() not in options):
+        spelled = {f"no_{native(key).replace('-', '_')}"} if value.lower() == "true" else set()
+        against = [one for one in there if native(one).replace("-", "_") in spelled and there[one].value == ()]
+        return [EditRequest(one, None) for one in against], False
+    told = options.get(value.lower())
+    if told is None:
+        raise refused("No option of {program} sets {key} to {value}: change its default.", key, value=value,
+                      program=program.path.name if program is not None else "")  # fmt: skip
+    if told and there.keys().isdisjoint(told):
+        return [EditRequest(told[0], ())], True  # the last one counts
+    others = {word for words in options.values() if words != told for word in words}
+    return [EditRequest(one, None) for one in there if one in others], True
 
 
 def in_its_file(

@@ -14,7 +14,7 @@ from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import ScriptError
 from advisor.script.python_parser import names_of, options_of
-from advisor.script.python_tree import called, calls, every, imports, text
+from advisor.script.python_tree import called, calls, every, imports, parents, text
 from advisor.script.python_value import PythonValue
 
 _INTO_CLASSES = ("parse_args_into_dataclasses", "parse_args_and_config", "parse")
@@ -168,7 +168,13 @@ def later_defaults(tree: ast.Module) -> frozenset[str]:
 
 def own_options(tree: ast.Module) -> frozenset[str] | None:
     """The options of the one argparse parser that reads the command; None where another one may read it, too."""
-    others = calls(tree, *_INTO_CLASSES[:-1], *_OF_ONE_CLASS, "parse_known_args", "add_arguments")
+    others = calls(tree, *_INTO_CLASSES[:-1], *_OF_ONE_CLASS, "add_arguments")
+    read = {node.id for node in every(tree, ast.Name) if isinstance(node.ctx, ast.Load)}
+    told = {id(call): names for names, call in _parsed(tree)}
+    for call in calls(tree, "parse_known_args"):  # what it does not know is dropped, or handed to somebody
+        names = told.get(id(call), [])
+        dropped = isinstance(parents(tree)[id(call)], ast.Subscript) if len(names) == 1 else names and names[1] not in read
+        others += [] if dropped else [call]
     added = calls(tree, "add_argument")
     spelled_out = all(any(isinstance(arg, ast.Constant) for arg in call.args) for call in added)
     if len(calls(tree, "ArgumentParser")) != 1 or not spelled_out or others:
@@ -205,6 +211,28 @@ def takes(tree: ast.Module, key: str, configured: bool) -> bool | None:
     read = read or [call for call in calls(tree) if called(call).endswith("Parser")]
     harmless = sys.stdlib_module_names | LIBRARIES | _OF_WHOLE_KEYS
     return None if read or any(top in _COMMAND_LINES or top not in harmless for top in imported) else False
+
+
+def decided_by(tree: ast.Module, node: ast.expr | None) -> str:
+    """What the command decides an expression by, alone: the name of an option of the file's argparse, "$NAME" for a
+    variable of the environment; "" where it is neither."""
+    holders, taken = _holders(tree), {arg.arg for arg in every(tree, ast.arg)}
+    for _ in range(10):
+        match node:
+            case ast.Name(id=name) if name not in taken:
+                sets = [each.value for each in every(tree, ast.Assign) if name in map(ast.unparse, each.targets)]
+                node = sets[0] if len(sets) == 1 else None
+            case ast.Call(func=ast.Name(id="int" | "float" | "str"), args=[inner], keywords=[]):
+                node = inner
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in holders:
+                return name
+            case ast.Call(func=func, args=[ast.Constant(value=str(name)), *_]) | ast.Subscript(
+                value=func, slice=ast.Constant(value=str(name))
+            ) if ast.unparse(func).removeprefix("os.") in ("environ", "environ.get", "getenv"):
+                return f"${name}"
+            case _:
+                break
+    return ""
 
 
 def _own_fields(node: ast.ClassDef) -> list[str]:
