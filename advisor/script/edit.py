@@ -278,15 +278,17 @@ def _as_it_stands(documents: tuple[Document, ...], positional: tuple[str, ...]) 
 
 
 def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditRequest], changes: Changes) -> None:
-    """New settings, in the config file that the command names; the last one, where several are merged."""
+    """Settings in the config file that has them; new ones in the last one that the command names."""
     from advisor.script.config_files import WRITTEN_BEFORE, may_be_written
 
     places: dict[tuple[int, str], list[EditRequest]] = {}
+    there = {key: one.span.path for key, one in launch.launch.effective().items() if one.span is not None}
     for item in wanted:
         found = [place for place in _config_files(script, launch.launch.index) if item.key.startswith(place[1])]
         if not found:
             raise refused("The launch names no config file that was found.")
-        places.setdefault(found[-1], []).append(item)
+        own = [place for place in found if str(script.documents[place[0]].path) == there.get(item.key)]
+        places.setdefault((own or found)[-1], []).append(item)
     for (number, prefix), items in places.items():
         path = script.documents[number].path
         near = os.path.relpath(path, script.documents[0].path.parent)
