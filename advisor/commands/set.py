@@ -168,6 +168,10 @@ def rewritten(
         raise Refusal(
             say("--launch {number}: {file} has {count}", number=index + 1, file=name, count=len(script.launches))
         )
+    for span in [each.span for each in script.launches if index in (None, each.index) and each.span is not None]:
+        if span.line >= script.stops.get(span.path, span.line + 1):
+            never = say("line {line} never starts: mend that first", line=span.line)
+            raise Refusal(sentences([*script.notes, f"{never}."]))
     chosen, everywhere = range(len(script.launches)) if index is None else [index], index is None
     now, notes = script, list[str]()
     for each, pairs in _by_launch(script, given, chosen).items():

@@ -136,6 +136,8 @@ class Script(Struct, frozen=True):
     """What is known of a script that this one runs and that was not found, where it starts no launch itself."""
     by_sh: bool = False
     """Whether `sh` runs some of it, which may be dash."""
+    stops: Mapping[str, int] = field(default_factory=dict)
+    """Path of a shell script that bash cannot parse → the line from which on it runs nothing of it."""
     ended: str = ""
     """Why that shell ends before the end, where it was read as dash reads it."""
     starter: Launch | None = None

@@ -118,6 +118,7 @@ def _is_python(data: bytes) -> bool:
 
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) -> Script:
+    from advisor.bash.parses import stops_at
     from advisor.bash.words import Unterminated
     from advisor.script.fragment import read_fragment, read_pasted, unread
     from advisor.script.not_found import hinted_launch, left_variables
@@ -145,6 +146,12 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         notes += _odd_bytes(
             document.data, "" if document is files.documents[0] else clean_line(str(document.path.name))
         )
+    stops: dict[str, int] = {}
+    for document in [each for each in files.documents if each.kind == "shell" and files.given is None]:
+        if reading.launches and (found := stops_at(document.data)) is not None:
+            stops[str(document.path)] = found[0]
+            where = {"file": clean_line(str(document.path)), "line": found[0], "at": found[1], "problem": found[2]}
+            notes.append(say("bash cannot parse {file} (line {at}: {problem}): from line {line} on it runs nothing.", **where))
     hinted = None
     launches = tuple(
         replace(item.launch, cuts=(*item.launch.cuts, *shared_cards(reading, item))) for item in reading.launches
@@ -176,6 +183,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         others=other_commands(reading),
         hinted=None if launches else hinted,
         by_sh=reading.trace.by_sh,
+        stops=stops,
         ended=clean_line(reading.trace.ended, 400),
     )
 
