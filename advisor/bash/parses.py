@@ -1,4 +1,4 @@
-"""Asks bash whether it can parse a script, and from which line on it runs nothing of it. `-n` parses and runs nothing."""
+"""Asks bash whether it can parse a script, and from which line on it runs nothing of it. Nothing is run by asking."""
 
 from __future__ import annotations
 

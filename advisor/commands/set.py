@@ -157,7 +157,6 @@ def rewritten(
     from msgspec.structs import replace
 
     from advisor.run.arrival import arriving, as_its_program_spells, as_switch, in_its_file, refuse_idle, refuse_unread
-    from advisor.script.document import EditRequest
     from advisor.script.reader import read_again
 
     name = clean_line(str(script.documents[0].path))
@@ -168,19 +167,17 @@ def rewritten(
         raise Refusal(
             say("--launch {number}: {file} has {count}", number=index + 1, file=name, count=len(script.launches))
         )
-    for span in [each.span for each in script.launches if index in (None, each.index) and each.span is not None]:
-        if span.line >= script.stops.get(span.path, span.line + 1):
-            never = say("line {line} never starts: mend that first", line=span.line)
-            raise Refusal(sentences([*script.notes, f"{never}."]))
     chosen, everywhere = range(len(script.launches)) if index is None else [index], index is None
+    if why := next((script.launches[each].never_run for each in chosen if script.launches[each].never_run), ""):
+        raise Refusal(f"{why} {say('Mend that first: no change here reaches a run.')}")
     now, notes = script, list[str]()
     for each, pairs in _by_launch(script, given, chosen).items():
         wanted = []
         for given_key, value in [(part, value) for key, value in pairs for part in _parts(now.launches[each], key)]:
             key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
-            switched, done = as_switch(now, each, key, value, recognised[each].framework)
+            switched, all_done = as_switch(now, each, key, value, recognised[each].framework)
             wanted += switched
-            if done:
+            if all_done:
                 continue
             one, found = _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere), None
             if one.kind == "setting" and (found := _found(now.launches[each], key)) is None:

@@ -76,6 +76,8 @@ class Launch(Struct, frozen=True):
     """That of them on the only line that ends the command too early: the file that ran may be so, too."""
     partial: bool = False
     """Only a part of the launch was given: what stands above or below that part is not known."""
+    never_run: str = ""
+    """Why bash runs no such command, in a sentence: it cannot parse the script."""
     folder: str = ""
     """Where the script has gone with `cd` before the command, as far as that can be guessed."""
 
@@ -136,8 +138,6 @@ class Script(Struct, frozen=True):
     """What is known of a script that this one runs and that was not found, where it starts no launch itself."""
     by_sh: bool = False
     """Whether `sh` runs some of it, which may be dash."""
-    stops: Mapping[str, int] = field(default_factory=dict)
-    """Path of a shell script that bash cannot parse → the line from which on it runs nothing of it."""
     ended: str = ""
     """Why that shell ends before the end, where it was read as dash reads it."""
     starter: Launch | None = None

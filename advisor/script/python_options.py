@@ -173,7 +173,9 @@ def own_options(tree: ast.Module) -> frozenset[str] | None:
     told = {id(call): names for names, call in _parsed(tree)}
     for call in calls(tree, "parse_known_args"):  # what it does not know is dropped, or handed to somebody
         names = told.get(id(call), [])
-        dropped = isinstance(parents(tree)[id(call)], ast.Subscript) if len(names) == 1 else names and names[1] not in read
+        dropped = (
+            isinstance(parents(tree)[id(call)], ast.Subscript) if len(names) == 1 else names and names[1] not in read
+        )
         others += [] if dropped else [call]
     added = calls(tree, "add_argument")
     spelled_out = all(any(isinstance(arg, ast.Constant) for arg in call.args) for call in added)
@@ -226,8 +228,9 @@ def decided_by(tree: ast.Module, node: ast.expr | None) -> str:
                 node = inner
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in holders:
                 return name
-            case ast.Call(func=func, args=[ast.Constant(value=str(name)), *_]) | ast.Subscript(
-                value=func, slice=ast.Constant(value=str(name))
+            case (
+                ast.Call(func=func, args=[ast.Constant(value=str(name)), *_])
+                | ast.Subscript(value=func, slice=ast.Constant(value=str(name)))
             ) if ast.unparse(func).removeprefix("os.") in ("environ", "environ.get", "getenv"):
                 return f"${name}"
             case _:

@@ -146,16 +146,16 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         notes += _odd_bytes(
             document.data, "" if document is files.documents[0] else clean_line(str(document.path.name))
         )
-    stops: dict[str, int] = {}
-    for document in [each for each in files.documents if each.kind == "shell" and files.given is None]:
-        if reading.launches and (found := stops_at(document.data)) is not None:
-            stops[str(document.path)] = found[0]
-            where = {"file": clean_line(str(document.path)), "line": found[0], "at": found[1], "problem": found[2]}
-            notes.append(say("bash cannot parse {file} (line {at}: {problem}): from line {line} on it runs nothing.", **where))
     hinted = None
     launches = tuple(
         replace(item.launch, cuts=(*item.launch.cuts, *shared_cards(reading, item))) for item in reading.launches
     )
+    for document in [each for each in files.documents if each.kind == "shell" and launches and files.given is None]:
+        if (stop := stops_at(document.data)) is not None:
+            where = {"file": clean_line(str(document.path)), "line": stop[0], "at": stop[1], "problem": stop[2]}
+            note = say("bash cannot parse {file} (line {at}: {problem}): from line {line} on it runs nothing.", **where)
+            launches = tuple(_never_run(each, str(document.path), stop[0], note) for each in launches)
+            notes += [] if any(note in each.notes for each in launches) else [note]
     engine = engine_arguments(files.documents[0].data)
     if len(launches) == 1:
         launches = (replace(launches[0], settings=(*launches[0].settings, *engine)),)
@@ -183,9 +183,14 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         others=other_commands(reading),
         hinted=None if launches else hinted,
         by_sh=reading.trace.by_sh,
-        stops=stops,
         ended=clean_line(reading.trace.ended, 400),
     )
+
+
+def _never_run(launch: Launch, path: str, line: int, note: str) -> Launch:
+    """The launch, with the note where it stands behind the line from which on bash runs nothing."""
+    behind = launch.span is not None and launch.span.path == path and launch.span.line >= line
+    return replace(launch, never_run=note, notes=(note, *launch.notes)) if behind else launch
 
 
 def _embedded(document: Document) -> Launch:

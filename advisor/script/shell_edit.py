@@ -339,7 +339,9 @@ class ShellEditor:
         """The words of a new argument, and the byte range of its value among them."""
         texts = [value] if isinstance(value, str) else list(value)
         styles = {argument.style for argument in self.launch.arguments if argument.key not in OPTIONS}
-        options = not (assigned and not any("." in one.key for one in self.launch.arguments if one.style != "assignment"))
+        options = not (
+            assigned and not any("." in one.key for one in self.launch.arguments if one.style != "assignment")
+        )
         options = (
             options and "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
         )
