@@ -323,6 +323,12 @@ class ShellEditor:
         tail = source.place(simple.last - 1, simple.last, "nested")
         if place is not None and place.doc == self.doc and (home is None or home.start <= place.start < home.end):
             return place.end
+        own = (len(self.launch.command.fields) - 1,)
+        if place is not None and place.doc == self.doc and not self.reading.shared(place, self.launch, own):
+            return place.end
+        behind = source.place(simple.last, simple.last + 1, "nested") if simple.last < len(source.data) else None
+        if behind is not None and behind.doc == self.doc and not self.reading.shared(behind, self.launch, own):
+            return behind.start
         if home is None or home.doc != self.doc:
             return None
         if tail is not None and tail.doc == self.doc and home.start < tail.start and tail.end < home.end:
