@@ -16,6 +16,7 @@ from advisor.script.config_files import PREFIXES
 from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, without_dashes
 from advisor.script.keyed import EMPTY
 from advisor.script.launch import Launch, Script, one_training
+from advisor.script.manifest import shell_of_manifest
 from advisor.script.reader import FOLLOWED, read_again
 
 _UNSET = object()
@@ -81,7 +82,7 @@ def _syntax(item: Rewrite) -> Check:
         return Check(what, _compiles(item.new))
     if item.document.kind != "shell":
         return Check(say("{file} is well-formed {kind}", file=name, kind=item.document.kind), True)
-    before, after = parsed_by_bash(item.document.data), parsed_by_bash(item.new)
+    before, after = (parsed_by_bash(shell_of_manifest(data) or data) for data in (item.document.data, item.new))
     if before is None or after is None:
         return Check("bash -n", None, say("bash is not installed here"))
     why = "" if before[0] else say("the original does not pass it either")

@@ -20,6 +20,7 @@ from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError
 from advisor.script.files import Files, is_file, load
 from advisor.script.interpolation import interpolated
 from advisor.script.launch import Launch, Script
+from advisor.script.manifest import shell_of_manifest
 from advisor.script.python_calls import TRAINER
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ def read_documents(
         kind = "yaml" if kind == "shell" and _is_mapping(document.data) else kind
         kind = "python" if kind == "shell" and _is_python(document.data) else kind
         kind = "toml" if kind == "shell" and _is_toml(document.data) else kind
+    if kind == "yaml" and shell_of_manifest((files.known(path) if files.given is not None else load(path, kind)).data):
+        kind = "shell"
     if kind == "shell":
         return _shell(files, path, positional, by_dash)
     number = files.add(path, kind)
@@ -151,7 +154,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         replace(item.launch, cuts=(*item.launch.cuts, *shared_cards(reading, item))) for item in reading.launches
     )
     for document in [each for each in files.documents if each.kind == "shell" and launches and files.given is None]:
-        if (stop := stops_at(document.data)) is not None:
+        if (stop := stops_at(shell_of_manifest(document.data) or document.data)) is not None:
             where = {"file": clean_line(str(document.path)), "line": stop[0], "at": stop[1], "problem": stop[2]}
             note = say("bash cannot parse {file} (line {at}: {problem}): from line {line} on it runs nothing.", **where)
             launches = tuple(_never_run(each, str(document.path), stop[0], note) for each in launches)

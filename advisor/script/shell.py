@@ -27,6 +27,7 @@ from advisor.script.launch import Launch
 from advisor.script.launcher import PYTHON, SPREADS, find_launcher, is_engine, is_other_work, only_asks
 from advisor.script.launcher import base as _base
 from advisor.script.literal import Target, Uses, target
+from advisor.script.manifest import shell_of_manifest
 
 _LONGEST_VALUE = 100_000
 _FOR_LIBRARIES = regex(
@@ -131,6 +132,7 @@ def read_shell(
     its quotes do not match. `instead` is followed in place of the file's text, byte for byte as long."""
     doc = files.add(path, "shell")
     data = files.documents[doc].data if instead is None else instead
+    data = shell_of_manifest(data) or data
 
     def load(name: bytes, folder: bytes) -> tuple[int, bytes] | None:
         named, gone = (text.decode("utf-8", "surrogateescape") for text in (name, folder))
