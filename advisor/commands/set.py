@@ -175,7 +175,7 @@ def rewritten(
         wanted = []
         for given_key, value in [(part, value) for key, value in pairs for part in _parts(now.launches[each], key)]:
             key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
-            switched, all_done = as_switch(now, each, key, value, recognised[each].framework)
+            switched, all_done = as_switch(now, each, (given_key, key), value, recognised[each].framework)
             wanted += switched
             if all_done:
                 continue

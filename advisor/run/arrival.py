@@ -38,6 +38,7 @@ from advisor.script.python_later import changed_later
 from advisor.script.python_options import decided_by
 from advisor.script.python_parser import real, refuses, spellings, switches
 from advisor.script.python_tree import every
+from advisor.script.python_value import FileEnvironment
 from advisor.script.reader import FOLLOWED, module_file, read_again
 
 _OPEN = ("+", "~", *FOLLOWED)
@@ -86,19 +87,22 @@ def _handed_on(program: Document, key: str) -> str:
         reading = read_python(program)
     except ScriptError:
         return ""
-    ends = {one.key: one for one in reading.fields if one.key == key or one.key.endswith(f".{key}")}
-    if len(ends) != 1 or reading.rivals or "" in reading.changed:
+    deciding = {one.key: decided_by(parsed(program.data), one.own) for one in reading.fields}
+    ends = [name for own, name in deciding.items() if own == key or own.endswith(f".{key}")]
+    if len(ends) != 1 or [*deciding.values()].count(ends[0]) > 1 or reading.rivals or "" in reading.changed:
         return ""
-    return decided_by(parsed(program.data), *(one.own for one in ends.values())).removeprefix("$")
+    own = isinstance(reading.environment, FileEnvironment) and reading.environment.sets(ends[0][1:])
+    return "" if own else ends[0].removeprefix("$")
 
 
 def as_switch(
-    script: Script, index: int, key: str, value: str, framework: Framework | None
+    script: Script, index: int, keys: tuple[str, str], value: str, framework: Framework | None
 ) -> tuple[list[EditRequest], bool]:
     """A value as the options without one by which the launch's program takes it, and whether that is all there is to
-    do. Raises EditRefused where no option says it."""
-    program, there = program_of(script, index), script.launches[index].effective()
-    options = switches(parsed(program.data), key) if program is not None else None
+    do. `keys`: as asked for, and as the program spells it. Raises EditRefused where no option says it."""
+    program, there, key = program_of(script, index), script.launches[index].effective(), keys[1]
+    found = (switches(parsed(program.data), one) for one in keys) if program is not None else iter(())
+    options = next(filter(None, found), None)
     fact = framework.settings.get(native(key)) if framework is not None and framework.syntax == "argparse" else None
     if options is None and fact is not None and fact.type == "flag" and native(key) not in map(native, there):
         options = {"true": (f"--{key.lstrip('-')}",), "false": ()}

@@ -226,6 +226,8 @@ def decided_by(tree: ast.Module, node: ast.expr | None) -> str:
                 node = sets[0] if len(sets) == 1 else None
             case ast.Call(func=ast.Name(id="int" | "float" | "str"), args=[inner], keywords=[]):
                 node = inner
+            case ast.BoolOp(op=ast.Or(), values=[first, *_]):
+                node = first
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in holders:
                 return name
             case (

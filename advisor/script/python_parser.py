@@ -53,7 +53,8 @@ def refuses(tree: ast.Module, key: str, value: str | tuple[str, ...], words: Seq
     name, owners = key.lstrip("-").replace("-", "_"), _owners(tree)
     options = [*options_of(tree, owners)]
     named = [option for option in options if name in option.names]
-    mine = [at for at, word in enumerate(words) if word is not None and _bare(word) == name]
+    same = {each for option in named for each in option.names}
+    mine = [at for at, word in enumerate(words) if word is not None and word[:1] == "-" and _bare(word) in same]
     chosen = {owner: words.index(owner) for owner in owners.values() if owner and owner in words}
     sub = min(chosen, key=lambda owner: chosen[owner], default="")
     if not named:
@@ -74,7 +75,9 @@ def refuses(tree: ast.Module, key: str, value: str | tuple[str, ...], words: Seq
 def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...], times: int) -> str:
     given = option.told("default")
     filled = isinstance(given, (ast.List, ast.Tuple)) and bool(given.elts)
-    if text(option.told("action")) in _GATHERS and (times > 1 or filled):
+    if not any(word[:1] == "-" for word in map(text, option.call.args)):
+        return say("{key} is told by its place in the command: change it there by hand.", key=key)
+    if text(option.told("action")) in _GATHERS and (times > 1 or filled or text(option.told("action")) == "count"):
         return say("{key} adds to what was given before: change it by hand.", key=key)
     texts = (value,) if isinstance(value, str) else value
     choices = option.told("choices")
