@@ -35,8 +35,8 @@ from advisor.script.launch import Launch, Script
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
-from advisor.script.python_options import decided_by
-from advisor.script.python_parser import real, refuses, spellings, switches
+from advisor.script.python_options import as_read, decided_by, switches
+from advisor.script.python_parser import real, refuses, spellings
 from advisor.script.python_tree import every
 from advisor.script.python_value import FileEnvironment
 from advisor.script.reader import FOLLOWED, module_file, read_again
@@ -129,6 +129,8 @@ def in_its_file(
     it stands in the Python file, or goes by another name.
     """
     launch, given = script.launches[index], found is not None and found.origin == "command"
+    if isinstance(wanted.value, str) and (own := program_of(script, index)) is not None:
+        wanted = replace(wanted, value=as_read(parsed(own.data), wanted.value))
     if wanted.kind != "setting" or wanted.in_file or given or wanted.key.startswith(_OPEN):
         return wanted
     program = program_of(script, index)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import ScriptError
-from advisor.script.python_parser import names_of, options_of
+from advisor.script.python_parser import names_of, options_of, switches_of
 from advisor.script.python_tree import called, calls, every, imports, parents, text
 from advisor.script.python_value import PythonValue
 
@@ -213,6 +213,25 @@ def takes(tree: ast.Module, key: str, configured: bool) -> bool | None:
     read = read or [call for call in calls(tree) if called(call).endswith("Parser")]
     harmless = sys.stdlib_module_names | LIBRARIES | _OF_WHOLE_KEYS
     return None if read or any(top in _COMMAND_LINES or top not in harmless for top in imported) else False
+
+
+def switches(tree: ast.Module, key: str) -> dict[str, tuple[str, ...]] | None:
+    """`switches_of`, and the pair that tyro and typer make of a truth value."""
+    imported, name = {module.partition(".")[0] for module, _ in imports(tree)}, key.lstrip("-").replace("-", "_")
+    filled = {one for call in calls(tree, *_OF_ONE_CLASS) for one in _filled(call, {})} if "tyro" in imported else ()
+    holders = [node.body for node in every(tree, ast.ClassDef) if node.name in filled]
+    held: list[ast.AST] = [each for body in holders for each in body]
+    held += every(tree, ast.arg) if "typer" in imported else []
+    for each in held:
+        own = each.arg if isinstance(each, ast.arg) else ast.unparse(getattr(each, "target", each))
+        if own == name and ast.unparse(getattr(each, "annotation", None) or each) == "bool":
+            return {"true": (f"--{name.replace('_', '-')}",), "false": (f"--no-{name.replace('_', '-')}",)}
+    return switches_of(tree, key)
+
+
+def as_read(tree: ast.Module, value: str) -> str:
+    """A value as the program's command line has it: fire evaluates what it is given, as Python."""
+    return value.capitalize() if value in ("true", "false") and any(one == "fire" for one, _ in imports(tree)) else value
 
 
 def decided_by(tree: ast.Module, node: ast.expr | None) -> str:

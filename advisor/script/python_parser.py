@@ -113,7 +113,7 @@ def names_of(tree: ast.Module) -> frozenset[str]:
     return frozenset(name for option in options_of(tree, _owners(tree)) for name in option.names)
 
 
-def switches(tree: ast.Module, key: str) -> dict[str, tuple[str, ...]] | None:
+def switches_of(tree: ast.Module, key: str) -> dict[str, tuple[str, ...]] | None:
     """What options of argparse or click that take no value set a field to, in lower case, each with the words for it;
     () is what holds without any. None where an option with a value fills the field, or nothing does."""
     name, options = _bare(key), [*options_of(tree, {})]
@@ -202,7 +202,7 @@ def options_of(tree: ast.Module, owners: dict[str, str]) -> Iterator[_ParserOpti
 
 def _option(call: ast.Call, owner: str) -> _ParserOption:
     dest = [text(keyword.value) for keyword in call.keywords if keyword.arg == "dest"]
-    names = tuple(_bare(word) for word in map(text, call.args) if word)
+    names = tuple(_bare(word.strip()) for words in map(text, call.args) if words for word in words.split("/"))
     return _ParserOption(names, owner, call, _bare(dest[0]) if dest else "")
 
 
