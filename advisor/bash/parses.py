@@ -24,7 +24,7 @@ def parsed_by_bash(data: bytes) -> tuple[bool, str] | None:
         return None
     try:
         done = subprocess.run(  # noqa: S603  (the text goes to a parser on standard input)
-            [bash, "--noprofile", "--norc", "-n"],
+            [bash, "--noprofile", "--norc", *(["-O", "extglob"] if b"extglob" in data else []), "-n"],
             input=data.replace(b"\r\n", b"\n"),
             capture_output=True,
             timeout=_SECONDS,

@@ -270,21 +270,21 @@ def _parts(launch: Launch, key: str) -> list[str]:
 
 def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, everywhere: bool) -> EditRequest:
     """What to write: under the launch's own spelling of the key where it has it."""
-    from advisor.run.dialect import ASSIGNED, beside_file
+    from advisor.run.dialect import beside_file
     from advisor.script.document import EditRequest
 
-    setting, beside = _found(launch, key), beside_file(recognised, launch)
+    setting, (in_file, form) = _found(launch, key), beside_file(recognised, launch)
     given_there = setting is not None and setting.origin == "command"
-    assigned, in_file = beside if beside in ASSIGNED else "", beside == "nothing" and not given_there
+    in_file = in_file and not given_there
     if setting is not None:
-        return EditRequest(setting.key, _as_before(setting, value), assigned=assigned, in_file=in_file)
+        return EditRequest(setting.key, _as_before(setting, value), form=form, in_file=in_file)
     named_like_a_variable = key in launch.environment or (key.isupper() and "." not in key and not key.startswith("-"))
     if named_like_a_variable:
         return EditRequest(key, value, kind="environment", everywhere=everywhere)
     before = {key, f"--{key.lstrip('-')}", f"--{key.lstrip('-').replace('_', '-')}"} & launch.launcher.keys()
     if before:
         return EditRequest(before.pop(), value, kind="launcher")
-    return EditRequest(key, value, assigned=assigned, in_file=in_file)
+    return EditRequest(key, value, form=form, in_file=in_file)
 
 
 def _as_before(setting: Setting, value: str) -> Value | None:

@@ -145,7 +145,7 @@ def in_its_file(
         return replace(wanted, in_file=True)  # how its command would take it nobody knows
     named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
     if program is not None and _of_hydra(program):
-        return replace(wanted, assigned=wanted.assigned or "assignments")
+        return replace(wanted, form=wanted.form or "assignments")
     if program is None or takes_option(program, wanted.key, configured=named) is not False:
         later = changed_later(program.path, native(wanted.key)) if program is not None and found is not None else None
         return replace(wanted, in_file=later is not None and later.any_key)  # its config file wins over the command

@@ -71,6 +71,11 @@ def rewrite(
             _python(script, document, wanted, changes)
         else:
             _keyed(script, 0, wanted, changes)
+    except EditRefused:  # a file that cannot be changed
+        beside = [one for one in map(_beside, wanted) if one is not None]
+        if beside == wanted or len(beside) < len(wanted):
+            raise
+        return rewrite(script, launch_index, beside, alone=alone, override=override)
     except ScriptError as error:
         raise EditRefused(str(error)) from error
     except Exhausted as error:
@@ -254,6 +259,17 @@ def _shell(
             _followed_file(script, launch, inside, changes, prefix)
     for number in homes:
         changes.as_bash_reads_it(number)
+
+
+def _beside(wanted: EditRequest) -> EditRequest | None:
+    """What goes into the config file as the command takes it beside that; None where it does not."""
+    if not wanted.in_file or wanted.kind != "setting":
+        return wanted
+    truth = not isinstance(wanted.value, str) or wanted.value.lower() in ("true", "false")
+    if wanted.form in ("", "nothing") or (wanted.form == "dashes" and truth):
+        return None
+    kebab = f"--{wanted.key.lstrip('-').replace('_', '-')}"
+    return replace(wanted, in_file=False, key=kebab if wanted.form == "dashes" else wanted.key)
 
 
 def _where_it_can(editors: Sequence[ShellEditor], wanted: EditRequest, changes: Changes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from advisor.regex import regex
 
@@ -12,10 +13,10 @@ _BLOCK = regex(rb"([ \t]*)- \|[-+]?[ \t]*\r?\n?\Z")
 _OUTSIDE = regex(rb"[^\r\n]")
 
 
-def shell_of_manifest(data: bytes) -> bytes | None:
+def shell_of_manifest(path: Path, data: bytes) -> bytes | None:
     """The text of the one block below `args:` or `command:`, with blanks for all that stands around it, byte for byte
     as long as the file; None where the file is no manifest, or has no such block, or several."""
-    if not all(head.search(data) for head in _HEADS):
+    if path.suffix not in (".yaml", ".yml") or not all(head.search(data) for head in _HEADS):
         return None
     lines, found = data.splitlines(keepends=True), list[tuple[int, int]]()
     for number, line in enumerate(lines):

@@ -82,7 +82,9 @@ def _syntax(item: Rewrite) -> Check:
         return Check(what, _compiles(item.new))
     if item.document.kind != "shell":
         return Check(say("{file} is well-formed {kind}", file=name, kind=item.document.kind), True)
-    before, after = (parsed_by_bash(shell_of_manifest(data) or data) for data in (item.document.data, item.new))
+    before, after = (
+        parsed_by_bash(shell_of_manifest(item.document.path, data) or data) for data in (item.document.data, item.new)
+    )
     if before is None or after is None:
         return Check("bash -n", None, say("bash is not installed here"))
     why = "" if before[0] else say("the original does not pass it either")
@@ -265,8 +267,8 @@ def _values(launch: Launch) -> dict[str, Value | None]:
 
 
 def _bare(key: str) -> str:
-    """A key without markers and dashes, so that an added `--key` is the `key` that was asked for."""
-    return key if key.startswith(FOLLOWED) else without_dashes(key.lstrip("+"))
+    """A key without markers, in one spelling, so that an added `--some-key` is the `some_key` that was asked for."""
+    return key if key.startswith(FOLLOWED) else without_dashes(key.lstrip("+")).replace("-", "_")
 
 
 def _shown(value: object) -> str:

@@ -231,7 +231,9 @@ def switches(tree: ast.Module, key: str) -> dict[str, tuple[str, ...]] | None:
 
 def as_read(tree: ast.Module, value: str) -> str:
     """A value as the program's command line has it: fire evaluates what it is given, as Python."""
-    return value.capitalize() if value in ("true", "false") and any(one == "fire" for one, _ in imports(tree)) else value
+    return (
+        value.capitalize() if value in ("true", "false") and any(one == "fire" for one, _ in imports(tree)) else value
+    )
 
 
 def decided_by(tree: ast.Module, node: ast.expr | None) -> str:

@@ -71,14 +71,13 @@ def read_documents(
 ) -> Script:
     """`read_script` over files that may already be in memory; `by_dash`: `sh` is taken to be dash."""
     kind = _SUFFIXES.get(path.suffix.lower())
+    document = files.known(path) if files.given is not None else load(path, kind or "shell")
     if kind in (None, "python", "shell"):
-        document = files.known(path) if files.given is not None else load(path, kind or "shell")
         kind = kind_of(document) if kind is None or _SHELL.match(document.data[:200]) else kind
         kind = "yaml" if kind == "shell" and _is_mapping(document.data) else kind
         kind = "python" if kind == "shell" and _is_python(document.data) else kind
         kind = "toml" if kind == "shell" and _is_toml(document.data) else kind
-    if kind == "yaml" and shell_of_manifest((files.known(path) if files.given is not None else load(path, kind)).data):
-        kind = "shell"
+    kind = "shell" if kind == "yaml" and shell_of_manifest(path, document.data) else kind
     if kind == "shell":
         return _shell(files, path, positional, by_dash)
     number = files.add(path, kind)
@@ -154,7 +153,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         replace(item.launch, cuts=(*item.launch.cuts, *shared_cards(reading, item))) for item in reading.launches
     )
     for document in [each for each in files.documents if each.kind == "shell" and launches and files.given is None]:
-        if (stop := stops_at(shell_of_manifest(document.data) or document.data)) is not None:
+        if (stop := stops_at(shell_of_manifest(document.path, document.data) or document.data)) is not None:
             where = {"file": clean_line(str(document.path)), "line": stop[0], "at": stop[1], "problem": stop[2]}
             note = say("bash cannot parse {file} (line {at}: {problem}): from line {line} on it runs nothing.", **where)
             launches = tuple(_never_run(each, str(document.path), stop[0], note) for each in launches)

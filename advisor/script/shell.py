@@ -132,7 +132,7 @@ def read_shell(
     its quotes do not match. `instead` is followed in place of the file's text, byte for byte as long."""
     doc = files.add(path, "shell")
     data = files.documents[doc].data if instead is None else instead
-    data = shell_of_manifest(data) or data
+    data = shell_of_manifest(path, data) or data
 
     def load(name: bytes, folder: bytes) -> tuple[int, bytes] | None:
         named, gone = (text.decode("utf-8", "surrogateescape") for text in (name, folder))

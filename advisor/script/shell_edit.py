@@ -71,7 +71,7 @@ class ShellEditor:
         elif existing:
             self.change(existing[-1], wanted, wanted.value)
         else:
-            new = wanted.assigned == "additions" and key not in self.launch.launch.effective()
+            new = wanted.form == "additions" and key not in self.launch.launch.effective()
             self.add("" if key.startswith("-") else marker or "++" * new, key, wanted, wanted.value)
 
     def is_swept(self, argument: Argument) -> bool:
@@ -235,7 +235,7 @@ class ShellEditor:
 
     def add(self, marker: str, key: str, wanted: EditRequest, value: Value, joined: bool = False) -> None:
         """Add an override behind the last argument, where it wins."""
-        text, low, high = self.argument_text(marker, key, value, joined, wanted.assigned)
+        text, low, high = self.argument_text(marker, key, value, joined, wanted.form)
         simple, source = self.launch.command.simple, self.launch.command.text
         first, last = self.launch.command.fields[0], self.launch.command.fields[-1]
         if first.text in FILLERS and not known(last.pieces) and b"{}" not in source.data[simple.start : simple.last]:
@@ -276,7 +276,7 @@ class ShellEditor:
             home = self.launch.command.fields[index].home
             if home is None or home in self.words or home.doc != self.doc or home.context not in ("plain", "nested"):
                 continue
-            text, low, high = self.argument_text(marker, key, value, False, wanted.assigned)
+            text, low, high = self.argument_text(marker, key, value, False, wanted.form)
             plain = home.context == "plain" or all(map(is_safe, text.split(" ")))
             if not plain or self.reading.shared(home, self.launch, (index,)):
                 return False
@@ -339,14 +339,13 @@ class ShellEditor:
             return None
         return home.end - 1
 
-    def argument_text(
-        self, marker: str, key: str, value: Value, joined: bool, assigned: str = ""
-    ) -> tuple[str, int, int]:
+    def argument_text(self, marker: str, key: str, value: Value, joined: bool, form: str = "") -> tuple[str, int, int]:
         """The words of a new argument, and the byte range of its value among them."""
         texts = [value] if isinstance(value, str) else list(value)
         styles = {argument.style for argument in self.launch.arguments if argument.key not in OPTIONS}
         options = not (
-            assigned and not any("." in one.key for one in self.launch.arguments if one.style != "assignment")
+            form in ("assignments", "additions")
+            and not any("." in one.key for one in self.launch.arguments if one.style != "assignment")
         )
         options = (
             options and "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
