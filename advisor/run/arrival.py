@@ -35,9 +35,9 @@ from advisor.script.launch import Launch, Script
 from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_later import changed_later
-from advisor.script.python_options import as_read, decided_by, switches
+from advisor.script.python_options import decided_by, switches
 from advisor.script.python_parser import real, refuses, spellings
-from advisor.script.python_tree import every
+from advisor.script.python_tree import every, imports
 from advisor.script.python_value import FileEnvironment
 from advisor.script.reader import FOLLOWED, module_file, read_again
 
@@ -129,11 +129,11 @@ def in_its_file(
     it stands in the Python file, or goes by another name.
     """
     launch, given = script.launches[index], found is not None and found.origin == "command"
-    if isinstance(wanted.value, str) and (own := program_of(script, index)) is not None:
-        wanted = replace(wanted, value=as_read(parsed(own.data), wanted.value))
+    program = program_of(script, index)
+    if program is not None and any(module == "fire" for module, _ in imports(parsed(program.data))):
+        wanted = replace(wanted, value={"true": "True", "false": "False"}.get(str(wanted.value), wanted.value))
     if wanted.kind != "setting" or wanted.in_file or given or wanted.key.startswith(_OPEN):
         return wanted
-    program = program_of(script, index)
     if found is not None and found.origin == "file" and launch.argv and framework is None:
         rivals = {one.span.path for one in launch.settings if one.key == found.key and one.span is not None}
         if len(rivals) > 1:

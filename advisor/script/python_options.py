@@ -219,21 +219,14 @@ def switches(tree: ast.Module, key: str) -> dict[str, tuple[str, ...]] | None:
     """`switches_of`, and the pair that tyro and typer make of a truth value."""
     imported, name = {module.partition(".")[0] for module, _ in imports(tree)}, key.lstrip("-").replace("-", "_")
     filled = {one for call in calls(tree, *_OF_ONE_CLASS) for one in _filled(call, {})} if "tyro" in imported else ()
-    holders = [node.body for node in every(tree, ast.ClassDef) if node.name in filled]
-    held: list[ast.AST] = [each for body in holders for each in body]
-    held += every(tree, ast.arg) if "typer" in imported else []
-    for each in held:
-        own = each.arg if isinstance(each, ast.arg) else ast.unparse(getattr(each, "target", each))
-        if own == name and ast.unparse(getattr(each, "annotation", None) or each) == "bool":
-            return {"true": (f"--{name.replace('_', '-')}",), "false": (f"--no-{name.replace('_', '-')}",)}
-    return switches_of(tree, key)
-
-
-def as_read(tree: ast.Module, value: str) -> str:
-    """A value as the program's command line has it: fire evaluates what it is given, as Python."""
-    return (
-        value.capitalize() if value in ("true", "false") and any(one == "fire" for one, _ in imports(tree)) else value
-    )
+    holders = [node for node in every(tree, ast.ClassDef) if node.name in filled]
+    fields = [each for node in holders for each in every(node, ast.AnnAssign) if ast.unparse(each.target) == name]
+    given = [each for each in every(tree, ast.arg) if each.arg == name] if "typer" in imported else []
+    kinds = [*(each.annotation for each in fields), *(each.annotation for each in given)]
+    if not any(isinstance(kind, ast.Name) and kind.id == "bool" for kind in kinds):
+        return switches_of(tree, key)
+    bare = name.replace("_", "-")
+    return {"true": (f"--{bare}",), "false": (f"--no-{bare}",)}
 
 
 def decided_by(tree: ast.Module, node: ast.expr | None) -> str:
