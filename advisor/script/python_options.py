@@ -23,7 +23,7 @@ _INTO_ONE = ("parse_args", "parse_known_args")
 _SWITCHES = {"store_true": True, "store_false": False}
 """Actions of argparse that take no value, and what they set."""
 _COMMAND_LINES = frozenset(
-    ("absl", "argparse", "docopt", "draccus", "jsonargparse", "optparse", "simple_parsing", "tap", "tyro")
+    ("absl", "docopt", "draccus", "jsonargparse", "simple_parsing", "tap", "tyro")
 )  # fmt: skip
 """Packages that read the command line, or let it be read."""
 NAMING = frozenset(("click", "fire", "typer"))
@@ -237,7 +237,8 @@ def decided_by(tree: ast.Module, node: ast.expr | None) -> str:
         match node:
             case ast.Name(id=name) if name not in taken:
                 sets = [each.value for each in every(tree, ast.Assign) if name in map(ast.unparse, each.targets)]
-                node = sets[0] if len(sets) == 1 else None
+                times = [each for each in every(tree, ast.Name) if each.id == name and isinstance(each.ctx, ast.Store)]
+                node = sets[0] if len(sets) == len(times) == 1 else None
             case ast.Call(func=ast.Name(id="int" | "float" | "str"), args=[inner], keywords=[]):
                 node = inner
             case ast.BoolOp(op=ast.Or(), values=[first, *_]):

@@ -65,6 +65,17 @@ def refuses(tree: ast.Module, key: str, value: str | tuple[str, ...], words: Seq
         return say("{key} is an option of {other}, not of {command}.", other=clean_line(named[0].owner), **told)
     if sub and not here[0].owner and any(at > chosen[sub] for at in mine):
         return say("{key} is an option of the program itself: set it before {command}.", **told)
+    exclusive = {
+        ast.unparse(target)
+        for node in every(tree, ast.Assign)
+        if isinstance(node.value, ast.Call) and called(node.value) == "add_mutually_exclusive_group"
+        for target in node.targets
+    }
+    groups = {id(option): ast.unparse(getattr(option.call.func, "value", option.call)) for option in options}
+    rivals = [one for one in options if groups[id(one)] == groups[id(here[-1])] in exclusive and one not in here]
+    for word in words:
+        if word is not None and word[:1] == "-" and any(_bare(word) in one.names for one in rivals):
+            return say("{key} and {other} exclude each other: change both by hand.", other=clean_line(word), **told)
     counts = [count for option in options if (count := option.told("nargs")) is not None]
     rest = any((text(count) or ast.unparse(count).rpartition(".")[2]) in _REST for count in counts)
     if rest and _behind_a_word(words, mine):
