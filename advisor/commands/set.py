@@ -174,7 +174,11 @@ def rewritten(
     for each, pairs in _by_launch(script, given, chosen).items():
         wanted = []
         for given_key, value in [(part, value) for key, value in pairs for part in _parts(now.launches[each], key)]:
-            key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
+            key = (
+                given_key
+                if _has(now.launches[each], given_key)
+                else as_its_program_spells(now, each, given_key, recognised[each].framework)
+            )
             switched, all_done = as_switch(now, each, (given_key, key), value, recognised[each].framework)
             wanted += switched
             if all_done:

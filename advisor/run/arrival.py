@@ -68,12 +68,13 @@ def _depth(tree: ast.AST) -> int:
     return depth
 
 
-def as_its_program_spells(script: Script, index: int, key: str) -> str:
+def as_its_program_spells(script: Script, index: int, key: str, framework: Framework | None = None) -> str:
     """A field of the program's options as the command gives it: `--ng` with `dest="generations"`, click's dashes; what
     the program hands on under the key from an option, or a variable ("NAME"), of its own."""
     program, there = program_of(script, index), script.launches[index].effective()
     if program is None:
-        return key
+        kebab = native(key).replace("_", "-")
+        return key if framework is None or has_key(framework, native(key)) or not has_key(framework, kebab) else kebab
     tree, bare = parsed(program.data), native(key)
     if takes_option(program, key) is not True:
         key = _handed_on(program, bare) or key
