@@ -7,7 +7,6 @@ import subprocess
 from functools import lru_cache
 
 from advisor.bash.tree import is_sound
-from advisor.hostile import clean_line
 from advisor.regex import regex
 
 _SECONDS = 10
@@ -47,4 +46,4 @@ def stops_at(data: bytes) -> tuple[int, int, str] | None:
     whole = next((end for end in ends[: -_MOST_TRIED - 1 : -1] if (parsed_by_bash(data[:end]) or (False,))[0]), None)
     if told is None or whole is None:
         return None
-    return data.count(b"\n", 0, whole) + 1, int(told[1]), clean_line(told[2], 120)
+    return data.count(b"\n", 0, whole) + 1, int(told[1]), told[2]

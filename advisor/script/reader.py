@@ -154,8 +154,9 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
     )
     for document in [each for each in files.documents if each.kind == "shell" and launches and files.given is None]:
         if (stop := stops_at(shell_of_manifest(document.path, document.data) or document.data)) is not None:
-            where = {"file": clean_line(str(document.path)), "line": stop[0], "at": stop[1], "problem": stop[2]}
-            note = say("bash cannot parse {file} (line {at}: {problem}): from line {line} on it runs nothing.", **where)
+            where = {"file": clean_line(str(document.path)), "line": stop[0], "at": stop[1]}
+            told = mark("bash cannot parse {file} (line {at}: {problem}): from line {line} on it runs nothing.")
+            note = say(told, problem=clean_line(stop[2], 120), **where)
             launches = tuple(_never_run(each, str(document.path), stop[0], note) for each in launches)
             notes += [] if any(note in each.notes for each in launches) else [note]
     engine = engine_arguments(files.documents[0].data)
