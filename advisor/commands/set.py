@@ -156,7 +156,8 @@ def rewritten(
     """
     from msgspec.structs import replace
 
-    from advisor.run.arrival import arriving, as_its_program_spells, as_switch, in_its_file, refuse_idle, refuse_unread
+    from advisor.run.arrival import arriving, in_its_file, refuse_idle, refuse_unread
+    from advisor.run.program_options import as_its_program_spells, as_switch
     from advisor.script.reader import read_again
 
     name = clean_line(str(script.documents[0].path))
