@@ -81,7 +81,7 @@ TRAIN = "GRPOTrainer('m', args=args).train()\n"
     [
         (  # beside a YAML LLaMA-Factory takes key=value and stops at an option
             "cutoff_len",
-            {"run.sh": "llamafactory-cli train x.yaml\n", "x.yaml": "stage: dpo\ncutoff_len: 8\n"},
+            {"run.sh": "llamafactory-cli train x.yaml\n", "x.yaml": "cutoff_len: 8\nenable_thinking: false\n"},
             "llamafactory-cli train x.yaml cutoff_len=2\n",
         ),
         (

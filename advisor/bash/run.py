@@ -307,13 +307,15 @@ class Shell(Struct):
         environment, own = self.environment(command, expander)
         if found is not None:
             environment, own = wrapped_environment(found.wrapped, fields, environment, own)
+        spoken = _of_its_text(environment, expander.text) if found is not None else frozenset()
+        seen = {name: value for name, value in environment.items() if name not in spoken}
         number, state = len(self.commands), expander.state
         if found is not None and found.wrapped.folder is not None:
             word, start = found.wrapped.folder
             state = state.copy()
             state.go(cut(fields[word].pieces, start))
         stands = (command, expander.text, found, state.files, state.folder, state.changed, state.copies)
-        self.commands.append(TracedCommand(number, fields, environment, own, *stands, anew=self.anew, calls=self.calls))
+        self.commands.append(TracedCommand(number, fields, seen, own, *stands, self.anew, spoken, self.calls))
         self.words += _LAUNCH_COST * len(fields) if found is not None else 0
         for index, item in enumerate(fields if found is None or found.kind == "program" else ()):
             self.uses += [Use(place, number, index) for place in sources(item.pieces)]
@@ -489,3 +491,9 @@ class Shell(Struct):
             del self.commands[kept[0] :]
             del self.uses[kept[1] :]
         return trimmed_end(tuple(out))
+
+
+def _of_its_text(environment: Mapping[bytes, ShellValue], text: Text) -> frozenset[bytes]:
+    """The variables of several words that a string which is run as shell text is made of."""
+    told = ((name, joined(value).strip()) for name, value in environment.items() if text.nested and known(value))
+    return frozenset(name for name, value in told if b" " in value and value in text.data)

@@ -312,6 +312,8 @@ class TracedCommand(Struct, frozen=True):
     copies: Mapping[bytes, bytes] = field(default_factory=dict)
     anew: Mapping[bytes, ByteRange | None] = field(default_factory=dict)
     """Variables that the loops around it may set in every round, and where the loop stands."""
+    spoken: frozenset[bytes] = frozenset()
+    """Exported variables of which its text is made (`bash -c "$CMD"`): the command itself, none of its settings."""
     calls: tuple[int, ...] = ()
     """Where the functions are called in which it stands, the outermost first."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import takewhile, zip_longest
@@ -111,6 +112,14 @@ def _readable(data: bytes) -> int:
         if specials > _MOST_SLOW or lines > most_lines:
             return at
     return len(data)
+
+
+_CLOSING = regex(rb"^[ \t]*(?:fi|done|esac|then|do|else|elif|\}|;;)(?!\w)", re.MULTILINE)
+
+
+def is_sound(data: bytes) -> bool:
+    """Whether the grammar sees nothing that bash could not parse; where blocks end, it sees not all."""
+    return len(data) >= _LARGE or not (_CLOSING.search(data) or _tree(data).has_error)
 
 
 _OWN = {"array", "process_substitution", "herestring_redirect", "c_style_for_statement", "|&", ";&", ";;&", "select"}

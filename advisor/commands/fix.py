@@ -48,6 +48,8 @@ def run(parsed: argparse.Namespace) -> int:
     patch = session.patch(state)
     if patch.refused:
         raise Refusal(f"{clean_line(str(state.asked.script))}: {patch.refused}")
+    if state.launch is not None and state.launch.never_run:
+        tell(state.launch.never_run)
     for sentence in (*patch.by_hand, *_left(state, parsed.accept, bool(patch.rewrites))):
         tell(say("by hand: {change}", change=sentence))
     changes = [change_line(change) for step in state.plan.selected() for change in step.changes]

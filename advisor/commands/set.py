@@ -156,8 +156,8 @@ def rewritten(
     """
     from msgspec.structs import replace
 
-    from advisor.run.arrival import arriving, as_its_program_spells, in_its_file, is_switch, refuse_idle, refuse_unread
-    from advisor.script.document import EditRequest
+    from advisor.run.arrival import arriving, in_its_file, refuse_idle, refuse_unread
+    from advisor.run.program_options import as_its_program_spells, as_switch
     from advisor.script.reader import read_again
 
     name = clean_line(str(script.documents[0].path))
@@ -169,13 +169,20 @@ def rewritten(
             say("--launch {number}: {file} has {count}", number=index + 1, file=name, count=len(script.launches))
         )
     chosen, everywhere = range(len(script.launches)) if index is None else [index], index is None
+    if why := next((script.launches[each].never_run for each in chosen if script.launches[each].never_run), ""):
+        raise Refusal(f"{why} {say('Mend that first: no change here reaches a run.')}")
     now, notes = script, list[str]()
     for each, pairs in _by_launch(script, given, chosen).items():
         wanted = []
         for given_key, value in [(part, value) for key, value in pairs for part in _parts(now.launches[each], key)]:
-            key = given_key if _has(now.launches[each], given_key) else as_its_program_spells(now, each, given_key)
-            if is_switch(now, each, key, recognised[each].framework) and value.lower() in ("true", "false"):
-                wanted.append(EditRequest(f"--{key.lstrip('-')}", () if value.lower() == "true" else None))
+            key = (
+                given_key
+                if _has(now.launches[each], given_key)
+                else as_its_program_spells(now, each, given_key, recognised[each].framework)
+            )
+            switched, all_done = as_switch(now, each, (given_key, key), value, recognised[each].framework)
+            wanted += switched
+            if all_done:
                 continue
             one, found = _wanted(now.launches[each], key, value, recognised[each], everywhere=everywhere), None
             if one.kind == "setting" and (found := _found(now.launches[each], key)) is None:
@@ -271,18 +278,18 @@ def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, eve
     from advisor.run.dialect import beside_file
     from advisor.script.document import EditRequest
 
-    setting, beside = _found(launch, key), beside_file(recognised, launch)
+    setting, (in_file, form) = _found(launch, key), beside_file(recognised, launch)
     given_there = setting is not None and setting.origin == "command"
-    assigned, in_file = beside == "assignments", beside == "nothing" and not given_there
+    in_file = in_file and not given_there
     if setting is not None:
-        return EditRequest(setting.key, _as_before(setting, value), assigned=assigned, in_file=in_file)
+        return EditRequest(setting.key, _as_before(setting, value), form=form, in_file=in_file)
     named_like_a_variable = key in launch.environment or (key.isupper() and "." not in key and not key.startswith("-"))
     if named_like_a_variable:
         return EditRequest(key, value, kind="environment", everywhere=everywhere)
     before = {key, f"--{key.lstrip('-')}", f"--{key.lstrip('-').replace('_', '-')}"} & launch.launcher.keys()
     if before:
         return EditRequest(before.pop(), value, kind="launcher")
-    return EditRequest(key, value, assigned=assigned, in_file=in_file)
+    return EditRequest(key, value, form=form, in_file=in_file)
 
 
 def _as_before(setting: Setting, value: str) -> Value | None:

@@ -86,7 +86,7 @@ def wanted_of(step: PlanStep) -> list[EditRequest]:
             () if change.bare and change.new is not None else change.new,
             _brief(change),
             _edit_kind(change, step),
-            assigned=change.assigned,
+            form=change.form,
             in_file=change.in_file,
         )
         for change in step.changes

@@ -33,8 +33,8 @@ class Change(Struct, frozen=True):
     """"edited in place", "added as an override", "exported before the command"."""
     bare: bool = False
     """A flag that takes no value: present is on, absent is off."""
-    assigned: bool = False
-    """Written key=value where the command has no argument yet."""
+    form: str = ""
+    """How it is written where the command has no argument yet (see `beside_file`)."""
     in_file: bool = False
     """It goes into the config file that the command names, because the command itself takes nothing beside it."""
     old_source: KnobSource | None = None

@@ -13,7 +13,7 @@ from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind, believable
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import TOTAL, Situation
-from advisor.run.dialect import ASSUMED_BY, EraToldBy, beside_file
+from advisor.run.dialect import ASSIGNED, ASSUMED_BY, EraToldBy, beside_file
 from advisor.run.natives import EnvironmentPrefix, Native, last_part
 from advisor.script.document import Setting
 from advisor.units import show_bytes
@@ -138,23 +138,23 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     options = framework is not None and framework.takes_options
     bare = options and present.fact is not None and present.fact.type == "flag"
     inputs = situation.predictor.inputs
-    beside = beside_file(inputs.recognised, inputs.launch)
+    in_file, form = beside_file(inputs.recognised, inputs.launch)
     given_there = present.setting is not None and present.setting.origin == "command"
-    assigned, in_file = beside == "assignments", beside == "nothing" and not given_there
+    in_file = in_file and not given_there
     if present.setting is not None and _is_launchers(present.setting):
         return Change(f"--{last_part(key)}", old, new, how=not_written(), left_to_user=True, old_source=source)
     if present.setting is not None:
         key = present.setting.key if " " not in present.setting.key else key  # a person's words for it are no key
-        return Change(key, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source)
+        return Change(key, old, new, bare=bare, form=form, in_file=in_file, old_source=source)
     if present.fact is not None and (present.fact.only_in or present.fact.yours):
         if _file_was_read(key, situation):
             return Change(key, old, new, old_source=source)
         within = _file_of(situation) if present.fact.only_in else ""
         return Change(present.fact.yours or key, old, new, how=not_written(), old_source=source, within=within)
-    plain = assigned or in_file or _no_command(situation)
+    plain = form in ASSIGNED or in_file or _no_command(situation)
     written = key if plain or not options else f"--{key}"
     since, bare = _told_since(present, framework, inputs.recognised.era_told_by), bare and not in_file
-    return Change(written, old, new, bare=bare, assigned=assigned, in_file=in_file, old_source=source, since=since)
+    return Change(written, old, new, bare=bare, form=form, in_file=in_file, old_source=source, since=since)
 
 
 def _is_launchers(setting: Setting) -> bool:

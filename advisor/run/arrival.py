@@ -25,6 +25,7 @@ from advisor.run.build import RunInputs, build_run
 from advisor.run.constraints import newly_stopped, no_effect
 from advisor.run.dialect import Recognised
 from advisor.run.natives import default_of, native
+from advisor.run.program_options import program_of
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.script.config_files import read_config, unreadable
 from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting, refused
@@ -33,53 +34,17 @@ from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
 from advisor.script.python_demands import stopped_by
-from advisor.script.python_file import parsed, read_python, takes_option
+from advisor.script.python_file import parsed, takes_option
 from advisor.script.python_later import changed_later
-from advisor.script.python_parser import real, refuses, spellings, takes_no_value
-from advisor.script.python_tree import every
-from advisor.script.reader import FOLLOWED, module_file, read_again
+from advisor.script.python_parser import real, refuses
+from advisor.script.python_tree import every, imports
+from advisor.script.reader import FOLLOWED, read_again
 
 _OPEN = ("+", "~", *FOLLOWED)
 """What a key begins with that says itself that it is new, or that belongs to another file."""
-DEEPEST = 150
-"""Nodes within nodes of a Python file that is asked; the deepest of a sample of upstream's has 40 (judgement)."""
 _RUNS_SEVERAL = ("-m", "--multirun")
 _CONFIGS = (".py", ".yaml", ".yml", ".json", ".toml")
 _SWEEPS = "hydra.sweeper.params"
-
-
-def program_of(script: Script, index: int) -> Document | None:
-    """The Python file that a launch of a shell script runs, where that is there and can be read."""
-    launch = script.launches[index]
-    file = module_file(launch, script.documents[0].path) if launch.program.endswith(".py") else None
-    try:
-        document = read_python(load(file, "python")).document if file is not None else None
-    except ScriptError:
-        return None
-    return document if document is not None and _depth(parsed(document.data)) <= DEEPEST else None
-
-
-def _depth(tree: ast.AST) -> int:
-    level, depth = [tree], 0
-    while level:
-        level, depth = [child for node in level for child in ast.iter_child_nodes(node)], depth + 1
-    return depth
-
-
-def as_its_program_spells(script: Script, index: int, key: str) -> str:
-    """A field of the program's options as the command gives it: `--ng` with `dest="generations"`, click's dashes."""
-    program, there = program_of(script, index), script.launches[index].effective()
-    names = spellings(parsed(program.data), key) if program is not None else ()
-    return next((name for name in names if name in there), names[0] if names else key)
-
-
-def is_switch(script: Script, index: int, key: str, framework: Framework | None) -> bool:
-    """Whether an option of the launch's program takes no value."""
-    fact = framework.settings.get(native(key)) if framework is not None and framework.syntax == "argparse" else None
-    if fact is not None and fact.type == "flag" and native(key) not in map(native, script.launches[index].effective()):
-        return True
-    program = program_of(script, index)
-    return program is not None and takes_no_value(parsed(program.data), key)
 
 
 def in_its_file(
@@ -91,11 +56,13 @@ def in_its_file(
     it stands in the Python file, or goes by another name.
     """
     launch, given = script.launches[index], found is not None and found.origin == "command"
+    program = program_of(script, index)
+    if program is not None and any(module == "fire" for module, _ in imports(parsed(program.data))):
+        wanted = replace(wanted, value={"true": "True", "false": "False"}.get(str(wanted.value), wanted.value))
     if wanted.kind != "setting" or wanted.in_file or given or wanted.key.startswith(_OPEN):
         return wanted
     if framework is not None and framework.syntax == "yaml":
         return replace(wanted, in_file=True)
-    program = program_of(script, index)
     if found is not None and found.origin == "file" and launch.argv and framework is None:
         rivals = {one.span.path for one in launch.settings if one.key == found.key and one.span is not None}
         if len(rivals) > 1:
@@ -107,7 +74,7 @@ def in_its_file(
         return replace(wanted, in_file=True)  # how its command would take it nobody knows
     named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
     if program is not None and _of_hydra(program):
-        return replace(wanted, assigned=True)
+        return replace(wanted, form=wanted.form or "assignments")
     if program is None or takes_option(program, wanted.key, configured=named) is not False:
         later = changed_later(program.path, native(wanted.key)) if program is not None and found is not None else None
         return replace(wanted, in_file=later is not None and later.any_key)  # its config file wins over the command

@@ -35,6 +35,8 @@ MOST_NAMED = 4
 EraToldBy = Literal["version", "keys", "folders", "libraries", "dates", "user", "nothing"]
 """What told the era: the framework's version, the keys that are set, a fork's folder in the traceback, versions of
 other libraries, the days of the log's lines, the user, or nothing at all."""
+ASSIGNED = ("assignments", "additions")
+"""Answers of `beside_file` by which a command takes key=value."""
 ASSUMED_BY: tuple[EraToldBy, ...] = ("nothing", "dates", "libraries")
 """What tells an era only by what is usual: the keys of another one may hold."""
 
@@ -270,15 +272,24 @@ def elsewhere(framework: Framework | None, launch: Launch) -> str:
     return program if program.endswith(".py") else program.replace(".", "/") + ".py"
 
 
-def beside_file(recognised: Recognised, launch: Launch | None) -> str:
-    """What the command takes beside its config file: "options", "assignments" (key=value) or "nothing"."""
+def beside_file(recognised: Recognised, launch: Launch | None) -> tuple[bool, str]:
+    """Whether what a command does not have yet goes into its config file, and how the command takes it: "assignments"
+    (key=value), "additions" (++key=value where the file has no such key), "dashes" (--kebab-case, no truth values),
+    "nothing", or "" for options. Where nobody knows the version and one takes nothing, the file that was read holds it
+    in all of them."""
     framework = recognised.framework
-    from_file = launch is not None and bool(launch.argv) and any(s.origin != "command" for s in launch.settings)
-    if launch is not None and launch.argv:  # also one that was not found, or is written before the launch
-        from_file = from_file or any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
-    if framework is None or not framework.beside_file or not from_file:
-        return "options"
-    return framework.beside_file.get(recognised.era, framework.beside_file.get("*", "options"))
+    if framework is None or launch is None or not launch.argv:
+        return False, ""
+    named = any(
+        str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose
+    )  # found, written before, or not
+    from_file = named or any(s.origin != "command" for s in launch.settings)
+    usual = {"hydra": "assignments", "dotlist": "assignments", "yaml": "nothing"}.get(framework.syntax, "")
+    told = framework.beside_file if from_file or usual else {}
+    form = told.get(recognised.era, told.get("*", usual)).replace("options", "")
+    was_read = any(s.origin == "file" and s.span is not None for s in launch.settings)
+    unsure = was_read and recognised.era_told_by in ASSUMED_BY and "nothing" in told.values()
+    return unsure or form in ("nothing", "dashes"), form
 
 
 def era_of(framework: Framework, version: str | None, keys: set[str]) -> str:

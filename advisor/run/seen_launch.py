@@ -219,7 +219,7 @@ def no_place(recognised: Recognised, launch: Launch | None) -> str:
     if recognised.told_by == "log":
         return say("only the log speaks of {framework}; whether this command reads its settings is not known", **told)
     own = [setting for setting in launch.settings if setting.origin == "command" and setting.key not in _CHOOSES_A_FILE]
-    if beside_file(recognised, launch) == "nothing":
+    if beside_file(recognised, launch)[1] == "nothing":
         if any(one.origin != "command" and one.span is not None for one in launch.settings):
             return ""  # it is written into that file
         return say("beside a config file this version of {framework} reads nothing: change it there", **told)

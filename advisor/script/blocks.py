@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from advisor.regex import regex
 
 _HEADER = regex(rb"( *)(?:- +)*(?:[\w./-]+:[ \t]+)?[|>][-+]?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
@@ -9,6 +11,11 @@ _HEADER = regex(rb"( *)(?:- +)*(?:[\w./-]+:[ \t]+)?[|>][-+]?[ \t]*(?:#[^\n]*)?\r
 _KEYED = regex(rb"\s*[\w.-]+:(?:\s|\Z)|\s*(?:import|from) \w")
 """How a block begins that is another YAML text, or Python."""
 _VARIABLE = regex(rb"\A( +[A-Z_][A-Z0-9_]*):( +)([\w./:+-]+|\"[^\"\n$`\\]+\"|'[^'\n]+')(?=\s)(?!:)")
+
+
+def shell_in(path: Path, data: bytes) -> bytes | None:
+    """`shell_of` a file whose name says YAML; None of any other."""
+    return shell_of(data) if path.suffix in (".yaml", ".yml") else None
 
 
 def shell_of(data: bytes) -> bytes | None:

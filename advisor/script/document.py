@@ -141,8 +141,9 @@ class EditRequest(Struct, frozen=True):
     "launcher": one of torchrun, accelerate or deepspeed, before the program."""
     everywhere: bool = False
     """Of a variable: every launch of the script may get it. Otherwise only the launch that is edited does."""
-    assigned: bool = False
-    """Where the command has no argument of its own to show how: key=value, not an option."""
+    form: str = ""
+    """How the command takes what it has not: "assignments" are key=value, no options; "additions" ++key=value, where no
+    config file has the key either; "dashes" options in kebab case; it may take "nothing"."""
     in_file: bool = False
     """It goes into the config file that the command names, not beside it."""
 

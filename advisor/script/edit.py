@@ -71,6 +71,11 @@ def rewrite(
             _python(script, document, wanted, changes)
         else:
             _keyed(script, 0, wanted, changes)
+    except EditRefused:  # a file that cannot be changed
+        beside = [one for one in map(_beside, wanted) if one is not None]
+        if beside == wanted or len(beside) < len(wanted):
+            raise
+        return rewrite(script, launch_index, beside, alone=alone, override=override)
     except ScriptError as error:
         raise EditRefused(str(error)) from error
     except Exhausted as error:
@@ -256,6 +261,17 @@ def _shell(
         changes.as_bash_reads_it(number)
 
 
+def _beside(wanted: EditRequest) -> EditRequest | None:
+    """What goes into the config file as the command takes it beside that; None where it does not."""
+    if not wanted.in_file or wanted.kind != "setting":
+        return wanted
+    truth = not isinstance(wanted.value, str) or wanted.value.lower() in ("true", "false")
+    if wanted.form in ("", "nothing") or (wanted.form == "dashes" and truth):
+        return None
+    kebab = f"--{wanted.key.lstrip('-').replace('_', '-')}"
+    return replace(wanted, in_file=False, key=kebab if wanted.form == "dashes" else wanted.key)
+
+
 def _where_it_can(editors: Sequence[ShellEditor], wanted: EditRequest, changes: Changes) -> None:
     """A setting in the first script that can have it: the one that is started, else the one whose command it is."""
     refusals = []
@@ -272,25 +288,27 @@ def _where_it_can(editors: Sequence[ShellEditor], wanted: EditRequest, changes: 
 @lru_cache(maxsize=1)
 def _as_it_stands(documents: tuple[Document, ...], positional: tuple[str, ...]) -> ShellReading:
     """The script before its edits: a plan tries each of its steps on the same one. Nobody writes into a reading."""
-    from advisor.script.blocks import shell_of
+    from advisor.script.blocks import shell_in
     from advisor.script.shell import read_shell
 
-    task = shell_of(documents[0].data) if documents[0].path.suffix in (".yaml", ".yml") else None
+    task = shell_in(documents[0].path, documents[0].data)
     return read_shell(in_memory(documents, {}), documents[0].path, positional, instead=task)
 
 
 def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditRequest], changes: Changes) -> None:
-    """New settings, in the config file that the command names; the one that wins, where several are merged."""
+    """Settings in the config file that has them; new ones in the one that wins, where several are merged."""
     from advisor.script.config_files import WRITTEN_BEFORE, may_be_written
 
     last = {one.span.path: number for number, one in enumerate(launch.launch.settings) if one.span is not None}
     places: dict[tuple[int, str], list[EditRequest]] = {}
+    there = {key: one.span.path for key, one in launch.launch.effective().items() if one.span is not None}
     for item in wanted:
         found = [place for place in _config_files(script, launch.launch.index) if item.key.startswith(place[1])]
         if not found:
             raise refused("The launch names no config file that was found.")
+        own = [place for place in found if str(script.documents[place[0]].path) == there.get(item.key)]
         wins = max(found, key=lambda place: last.get(str(script.documents[place[0]].path), -1))
-        places.setdefault(wins, []).append(item)
+        places.setdefault(own[-1] if own else wins, []).append(item)
     for (number, prefix), items in places.items():
         path = script.documents[number].path
         near = os.path.relpath(path, script.documents[0].path.parent)

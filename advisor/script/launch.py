@@ -76,6 +76,8 @@ class Launch(Struct, frozen=True):
     """That of them on the only line that ends the command too early: the file that ran may be so, too."""
     partial: bool = False
     """Only a part of the launch was given: what stands above or below that part is not known."""
+    never_run: str = ""
+    """Why bash runs no such command, in a sentence: it cannot parse the script."""
     folder: str = ""
     """Where the script has gone with `cd` before the command, as far as that can be guessed."""
 

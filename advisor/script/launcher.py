@@ -240,7 +240,7 @@ def _shell(words: Sequence[str], at: int) -> LauncherMatch | None:
 
 
 SHELLS = {"bash", "sh", "zsh", "dash", "ksh"}
-_SHELL_FILES = (".sh", ".bash", ".slurm", ".sbatch")
+_SHELL_FILES = (".sh", ".bash", ".slurm", ".sbatch", ".sub", ".pbs", ".lsf", ".job")
 _WRAPPERS = {
     "nohup", "time", "exec", "command", "builtin", "setsid", "sudo", "nice", "ionice", "chrt", "stdbuf", "timeout",
     "numactl", "taskset", "srun", "sbatch", "salloc", "bsub", "jsrun", "ibrun", "aprun", "flux", "mpirun", "mpiexec",

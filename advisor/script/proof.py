@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import warnings
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from advisor.bash.parses import parsed_by_bash
 from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
 from advisor.script.batch_lines import job_option
+from advisor.script.blocks import shell_in
 from advisor.script.config_files import PREFIXES
 from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, without_dashes
 from advisor.script.keyed import EMPTY
 from advisor.script.launch import Launch, Script, one_training
 from advisor.script.reader import FOLLOWED, read_again
 
-_SECONDS = 10
 _UNSET = object()
 _TRUTH = {"True": "true", "False": "false", "None": "null", "none": "null"}
 
@@ -83,12 +82,13 @@ def _syntax(item: Rewrite) -> Check:
         return Check(what, _compiles(item.new))
     if item.document.kind != "shell":
         return Check(say("{file} is well-formed {kind}", file=name, kind=item.document.kind), True)
-    bash = shutil.which("bash")
-    if bash is None:
+    before, after = (
+        parsed_by_bash(shell_in(item.document.path, data) or data) for data in (item.document.data, item.new)
+    )
+    if before is None or after is None:
         return Check("bash -n", None, say("bash is not installed here"))
-    before, after = _parses(bash, item.document.data), _parses(bash, item.new)
-    why = "" if before else say("the original does not pass it either")
-    return Check(say("bash -n clean"), after if before else None, why)
+    why = "" if before[0] else say("the original does not pass it either")
+    return Check(say("bash -n clean"), after[0] if before[0] else None, why)
 
 
 def _compiles(data: bytes) -> bool:
@@ -100,21 +100,6 @@ def _compiles(data: bytes) -> bool:
         except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
             return False
     return True
-
-
-def _parses(bash: str, data: bytes) -> bool:
-    try:
-        done = subprocess.run(  # noqa: S603  (the text goes to a parser on standard input; -n runs nothing)
-            [bash, "--noprofile", "--norc", "-n"],
-            input=data.replace(b"\r\n", b"\n"),
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-            env={"PATH": "/nonexistent"},
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
 
 
 def differences(
@@ -282,8 +267,8 @@ def _values(launch: Launch) -> dict[str, Value | None]:
 
 
 def _bare(key: str) -> str:
-    """A key without markers and dashes, so that an added `--key` is the `key` that was asked for."""
-    return key if key.startswith(FOLLOWED) else without_dashes(key.lstrip("+"))
+    """A key without markers, in one spelling, so that an added `--some-key` is the `some_key` that was asked for."""
+    return key if key.startswith(FOLLOWED) else without_dashes(key.lstrip("+")).replace("-", "_")
 
 
 def _shown(value: object) -> str:

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.hostile import clean_line
 from advisor.language import say
 from advisor.script.document import ScriptError
-from advisor.script.python_parser import names_of, options_of
-from advisor.script.python_tree import called, calls, every, imports, text
+from advisor.script.python_parser import names_of, options_of, switches_of
+from advisor.script.python_tree import called, calls, every, imports, parents, text
 from advisor.script.python_value import PythonValue
 
 _INTO_CLASSES = ("parse_args_into_dataclasses", "parse_args_and_config", "parse")
@@ -23,7 +23,7 @@ _INTO_ONE = ("parse_args", "parse_known_args")
 _SWITCHES = {"store_true": True, "store_false": False}
 """Actions of argparse that take no value, and what they set."""
 _COMMAND_LINES = frozenset(
-    ("absl", "argparse", "docopt", "draccus", "jsonargparse", "optparse", "simple_parsing", "tap", "tyro")
+    ("absl", "docopt", "draccus", "jsonargparse", "simple_parsing", "tap", "tyro")
 )  # fmt: skip
 """Packages that read the command line, or let it be read."""
 NAMING = frozenset(("click", "fire", "typer"))
@@ -188,7 +188,15 @@ def later_defaults(tree: ast.Module) -> frozenset[str]:
 
 def own_options(tree: ast.Module) -> frozenset[str] | None:
     """The options of the one argparse parser that reads the command; None where another one may read it, too."""
-    others = calls(tree, *_INTO_CLASSES[:-1], *_OF_ONE_CLASS, "parse_known_args", "add_arguments")
+    others = calls(tree, *_INTO_CLASSES[:-1], *_OF_ONE_CLASS, "add_arguments")
+    read = {node.id for node in every(tree, ast.Name) if isinstance(node.ctx, ast.Load)}
+    told = {id(call): names for names, call in _parsed(tree)}
+    for call in calls(tree, "parse_known_args"):  # what it does not know is dropped, or handed to somebody
+        names = told.get(id(call), [])
+        dropped = (
+            isinstance(parents(tree)[id(call)], ast.Subscript) if len(names) == 1 else names and names[1] not in read
+        )
+        others += [] if dropped else [call]
     added = calls(tree, "add_argument")
     spelled_out = all(any(isinstance(arg, ast.Constant) for arg in call.args) for call in added)
     if len(calls(tree, "ArgumentParser")) != 1 or not spelled_out or others:
@@ -225,6 +233,46 @@ def takes(tree: ast.Module, key: str, configured: bool) -> bool | None:
     read = read or [call for call in calls(tree) if called(call).endswith("Parser")]
     harmless = sys.stdlib_module_names | LIBRARIES | _OF_WHOLE_KEYS
     return None if read or any(top in _COMMAND_LINES or top not in harmless for top in imported) else False
+
+
+def switches(tree: ast.Module, key: str) -> dict[str, tuple[str, ...]] | None:
+    """`switches_of`, and the pair that tyro and typer make of a truth value."""
+    imported, name = {module.partition(".")[0] for module, _ in imports(tree)}, key.lstrip("-").replace("-", "_")
+    filled = {one for call in calls(tree, *_OF_ONE_CLASS) for one in _filled(call, {})} if "tyro" in imported else ()
+    holders = [node for node in every(tree, ast.ClassDef) if node.name in filled]
+    fields = [each for node in holders for each in every(node, ast.AnnAssign) if ast.unparse(each.target) == name]
+    given = [each for each in every(tree, ast.arg) if each.arg == name] if "typer" in imported else []
+    kinds = [*(each.annotation for each in fields), *(each.annotation for each in given)]
+    if not any(isinstance(kind, ast.Name) and kind.id == "bool" for kind in kinds):
+        return switches_of(tree, key)
+    bare = name.replace("_", "-")
+    return {"true": (f"--{bare}",), "false": (f"--no-{bare}",)}
+
+
+def decided_by(tree: ast.Module, node: ast.expr | None) -> str:
+    """What the command decides an expression by, alone: the name of an option of the file's argparse, "$NAME" for a
+    variable of the environment; "" where it is neither."""
+    holders, taken = _holders(tree), {arg.arg for arg in every(tree, ast.arg)}
+    for _ in range(10):
+        match node:
+            case ast.Name(id=name) if name not in taken:
+                sets = [each.value for each in every(tree, ast.Assign) if name in map(ast.unparse, each.targets)]
+                times = [each for each in every(tree, ast.Name) if each.id == name and isinstance(each.ctx, ast.Store)]
+                node = sets[0] if len(sets) == len(times) == 1 else None
+            case ast.Call(func=ast.Name(id="int" | "float" | "str"), args=[inner], keywords=[]):
+                node = inner
+            case ast.BoolOp(op=ast.Or(), values=[first, *_]):
+                node = first
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in holders:
+                return name
+            case (
+                ast.Call(func=func, args=[ast.Constant(value=str(name)), *_])
+                | ast.Subscript(value=func, slice=ast.Constant(value=str(name)))
+            ) if ast.unparse(func).removeprefix("os.") in ("environ", "environ.get", "getenv"):
+                return f"${name}"
+            case _:
+                break
+    return ""
 
 
 def _own_fields(node: ast.ClassDef) -> list[str]:

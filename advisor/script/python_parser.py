@@ -16,6 +16,7 @@ _REST = ("...", "A...", "REMAINDER", "PARSER")
 """`nargs` of an argument that takes all that is left as it is, as argparse calls it and as it is."""
 _GATHERS = ("append", "append_const", "extend", "count")
 """Actions that add to what was given before."""
+_FALSE = ("false", "0", "no", "off", "none")
 _NUMBERS = {
     "int": regex(r"\s*[-+]?\d+(?:_\d+)*\s*\Z"),
     "float": regex(r"\s*[-+]?(?:(?:[\d_]+\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?|inf|nan)\s*\Z"),
@@ -32,9 +33,13 @@ class _ParserOption(Struct, frozen=True):
     """The field that it fills, where that has another name."""
 
     @property
+    def field(self) -> str:
+        return self.dest or self.long
+
+    @property
     def long(self) -> str:
         words = [*filter(None, map(text, self.call.args))]
-        return _bare(next((word for word in words if word.startswith("--")), next(iter(words), "")))
+        return _bare(next((word for word in words if word.startswith("--")), next(iter(words), "")).partition("/")[0])
 
     def told(self, name: str) -> ast.expr | None:
         return next((keyword.value for keyword in self.call.keywords if keyword.arg == name), None)
@@ -48,7 +53,8 @@ def refuses(tree: ast.Module, key: str, value: str | tuple[str, ...], words: Seq
     name, owners = key.lstrip("-").replace("-", "_"), _owners(tree)
     options = [*options_of(tree, owners)]
     named = [option for option in options if name in option.names]
-    mine = [at for at, word in enumerate(words) if word is not None and _bare(word) == name]
+    same = {each for option in named for each in option.names}
+    mine = [at for at, word in enumerate(words) if word is not None and word[:1] == "-" and _bare(word) in same]
     chosen = {owner: words.index(owner) for owner in owners.values() if owner and owner in words}
     sub = min(chosen, key=lambda owner: chosen[owner], default="")
     if not named:
@@ -59,6 +65,17 @@ def refuses(tree: ast.Module, key: str, value: str | tuple[str, ...], words: Seq
         return say("{key} is an option of {other}, not of {command}.", other=clean_line(named[0].owner), **told)
     if sub and not here[0].owner and any(at > chosen[sub] for at in mine):
         return say("{key} is an option of the program itself: set it before {command}.", **told)
+    exclusive = {
+        ast.unparse(target)
+        for node in every(tree, ast.Assign)
+        if isinstance(node.value, ast.Call) and called(node.value) == "add_mutually_exclusive_group"
+        for target in node.targets
+    }
+    groups = {id(option): ast.unparse(getattr(option.call.func, "value", option.call)) for option in options}
+    rivals = [one for one in options if groups[id(one)] == groups[id(here[-1])] in exclusive and one not in here]
+    for word in words:
+        if word is not None and word[:1] == "-" and any(_bare(word) in one.names for one in rivals):
+            return say("{key} and {other} exclude each other: change both by hand.", other=clean_line(word), **told)
     counts = [count for option in options if (count := option.told("nargs")) is not None]
     rest = any((text(count) or ast.unparse(count).rpartition(".")[2]) in _REST for count in counts)
     if rest and _behind_a_word(words, mine):
@@ -67,7 +84,11 @@ def refuses(tree: ast.Module, key: str, value: str | tuple[str, ...], words: Seq
 
 
 def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...], times: int) -> str:
-    if text(option.told("action")) in _GATHERS and times > 1:
+    given = option.told("default")
+    filled = isinstance(given, (ast.List, ast.Tuple)) and bool(given.elts)
+    if not any(word[:1] == "-" for word in map(text, option.call.args)):
+        return say("{key} is told by its place in the command: change it there by hand.", key=key)
+    if text(option.told("action")) in _GATHERS and (times > 1 or filled or text(option.told("action")) == "count"):
         return say("{key} adds to what was given before: change it by hand.", key=key)
     texts = (value,) if isinstance(value, str) else value
     choices = option.told("choices")
@@ -85,6 +106,8 @@ def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...]
     known = [str(one.value) for one in listing if isinstance(one, ast.Constant)]
     if known and len(known) == len(listing) and not set(texts) <= {*known}:
         return say("{key} takes one of {choices}.", key=key, choices=listed(clean_line(one, 40) for one in known))
+    if isinstance(kind, ast.Name) and kind.id == "bool" and any(one.lower() in _FALSE for one in texts):
+        return say("{key} takes any text for true (type=bool): change it in the file.", key=key)
     shape = _NUMBERS.get(kind.id) if isinstance(kind, ast.Name) else None
     wrong = [text for text in texts if shape is not None and not shape.match(text)]
     if wrong and isinstance(kind, ast.Name):
@@ -101,12 +124,46 @@ def names_of(tree: ast.Module) -> frozenset[str]:
     return frozenset(name for option in options_of(tree, _owners(tree)) for name in option.names)
 
 
-def takes_no_value(tree: ast.Module, key: str) -> bool:
-    """Whether an option is a switch of argparse or click."""
-    named = [option for option in options_of(tree, {}) if _bare(key) in option.names]
-    actions = [text(option.told("action")) for option in named]
-    flags = [option.told("is_flag") for option in named]
-    return "store_true" in actions or any(isinstance(one, ast.Constant) and one.value is True for one in flags)
+def switches_of(tree: ast.Module, key: str) -> dict[str, tuple[str, ...]] | None:
+    """What options of argparse or click that take no value set a field to, in lower case, each with the words for it;
+    () is what holds without any. None where an option with a value fills the field, or nothing does."""
+    name, options = _bare(key), [*options_of(tree, {})]
+    named = [option for option in options if name in (option.dest, *option.names)]
+    field = next((option.field for option in named), "")
+    filling = [option for option in options if option.field == field] if named else []
+    found: dict[str, tuple[str, ...]] = {}
+    for option in filling:
+        if not (sets := _sets(option)):
+            return None
+        standard = option.told("default")
+        first = next(iter(sets))
+        if isinstance(standard, ast.Constant):
+            found = {str(standard.value).lower(): (), **found}
+        elif standard is None and sets.keys() <= {"true", "false"} and len(sets) == 1:
+            found = {"false" if first == "true" else "true": (), **found}
+        if name != field and name in option.names and len(filling) == 1:
+            return {"true": sets[first], "false": ()}  # asked is the option itself: `--no-x`, which sets x
+        found |= sets
+    return found or None
+
+
+def _sets(option: _ParserOption) -> dict[str, tuple[str, ...]]:
+    """Value → the option's words that set it, long ones first; {} for one that takes a value."""
+    words = sorted((word for word in map(text, option.call.args) if word[:1] == "-"), key=lambda word: word[:2] != "--")
+    action, flag, const = option.told("action"), option.told("is_flag"), option.told("const")
+    if any("/" in word for word in words):  # click
+        pairs = [word.partition("/") for word in words]
+        return {"true": tuple(yes.strip() for yes, _, _ in pairs), "false": tuple(no.strip() for _, _, no in pairs)}
+    match text(action) or (ast.unparse(action).rpartition(".")[2] if action is not None else ""):
+        case "store_true":
+            return {"true": (*words,)}
+        case "store_false":
+            return {"false": (*words,)}
+        case "store_const" if isinstance(const, ast.Constant):
+            return {str(const.value).lower(): (*words,)}
+        case "BooleanOptionalAction":
+            return {"true": (*words,), "false": tuple(f"--no-{word[2:]}" for word in words if word[:2] == "--")}
+    return {"true": (*words,)} if isinstance(flag, ast.Constant) and flag.value is True else {}
 
 
 def spellings(tree: ast.Module, key: str) -> tuple[str, ...]:
@@ -156,7 +213,7 @@ def options_of(tree: ast.Module, owners: dict[str, str]) -> Iterator[_ParserOpti
 
 def _option(call: ast.Call, owner: str) -> _ParserOption:
     dest = [text(keyword.value) for keyword in call.keywords if keyword.arg == "dest"]
-    names = tuple(_bare(word) for word in map(text, call.args) if word)
+    names = tuple(_bare(word.strip()) for words in map(text, call.args) if words for word in words.split("/"))
     return _ParserOption(names, owner, call, _bare(dest[0]) if dest else "")
 
 

@@ -70,8 +70,8 @@ def read_documents(
 ) -> Script:
     """`read_script` over files that may already be in memory; `by_dash`: `sh` is taken to be dash."""
     kind = _SUFFIXES.get(path.suffix.lower())
+    document = files.known(path) if files.given is not None else load(path, kind or "shell")
     if kind in (None, "python", "shell"):
-        document = files.known(path) if files.given is not None else load(path, kind or "shell")
         kind = kind_of(document) if kind is None or _SHELL.match(document.data[:200]) else kind
         kind = "yaml" if kind == "shell" and _is_mapping(document.data) else kind
         kind = "python" if kind == "shell" and _is_python(document.data) else kind
@@ -139,6 +139,7 @@ def _is_python(data: bytes) -> bool:
 
 
 def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) -> Script:
+    from advisor.bash.parses import stops_at
     from advisor.bash.words import Unterminated
     from advisor.script.fragment import read_fragment, read_pasted, unread
     from advisor.script.not_found import hinted_launch, left_variables
@@ -170,6 +171,13 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
     launches = tuple(
         replace(item.launch, cuts=(*item.launch.cuts, *shared_cards(reading, item))) for item in reading.launches
     )
+    for document in [each for each in files.documents if each.kind == "shell" and launches and files.given is None]:
+        if (stop := stops_at(document.data)) is not None:
+            where = {"file": clean_line(str(document.path)), "line": stop[0], "at": stop[1]}
+            told = mark("bash cannot parse {file} (line {at}: {problem}): from line {line} on it runs nothing.")
+            note = say(told, problem=clean_line(stop[2], 120), **where)
+            launches = tuple(_never_run(each, str(document.path), stop[0], note) for each in launches)
+            notes += [] if any(note in each.notes for each in launches) else [note]
     engine = engine_arguments(files.documents[0].data)
     if len(launches) == 1:
         launches = (replace(launches[0], settings=(*launches[0].settings, *engine)),)
@@ -199,6 +207,12 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         by_sh=reading.trace.by_sh,
         ended=clean_line(reading.trace.ended, 400),
     )
+
+
+def _never_run(launch: Launch, path: str, line: int, note: str) -> Launch:
+    """The launch, with the note where it stands behind the line from which on bash runs nothing."""
+    behind = launch.span is not None and launch.span.path == path and launch.span.line >= line
+    return replace(launch, never_run=note, notes=(note, *launch.notes)) if behind else launch
 
 
 def _embedded(document: Document) -> Launch:

@@ -106,7 +106,8 @@ class ShellReading(Struct, dict=True):
         """What else the bytes of a place decide, beside arguments `indices` of a launch (and of its other rounds)."""
         out: list[str] = []
         for use in self.uses.of(place):
-            if use.number in own.group and use.field in indices:
+            spoken = use.number < 0 and use.label[1:].encode() in own.command.spoken
+            if spoken or (use.number in own.group and use.field in indices):
                 continue
             out.append(use.label or self.label(use.number, use.field))
         return tuple(dict.fromkeys(out))

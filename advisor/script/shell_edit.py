@@ -71,7 +71,8 @@ class ShellEditor:
         elif existing:
             self.change(existing[-1], wanted, wanted.value)
         else:
-            self.add("" if key.startswith("-") else marker, key, wanted, wanted.value)
+            new = wanted.form == "additions" and key not in self.launch.launch.effective()
+            self.add("" if key.startswith("-") else marker or "++" * new, key, wanted, wanted.value)
 
     def is_swept(self, argument: Argument) -> bool:
         """Whether hydra starts a run for each of the argument's values: `--multirun n=4,8`, `n=range(1,4)`."""
@@ -234,7 +235,7 @@ class ShellEditor:
 
     def add(self, marker: str, key: str, wanted: EditRequest, value: Value, joined: bool = False) -> None:
         """Add an override behind the last argument, where it wins."""
-        text, low, high = self.argument_text(marker, key, value, joined, wanted.assigned)
+        text, low, high = self.argument_text(marker, key, value, joined, wanted.form)
         simple, source = self.launch.command.simple, self.launch.command.text
         first, last = self.launch.command.fields[0], self.launch.command.fields[-1]
         if first.text in FILLERS and not known(last.pieces) and b"{}" not in source.data[simple.start : simple.last]:
@@ -275,7 +276,7 @@ class ShellEditor:
             home = self.launch.command.fields[index].home
             if home is None or home in self.words or home.doc != self.doc or home.context not in ("plain", "nested"):
                 continue
-            text, low, high = self.argument_text(marker, key, value, False, wanted.assigned)
+            text, low, high = self.argument_text(marker, key, value, False, wanted.form)
             plain = home.context == "plain" or all(map(is_safe, text.split(" ")))
             if not plain or self.reading.shared(home, self.launch, (index,)):
                 return False
@@ -322,6 +323,12 @@ class ShellEditor:
         tail = source.place(simple.last - 1, simple.last, "nested")
         if place is not None and place.doc == self.doc and (home is None or home.start <= place.start < home.end):
             return place.end
+        own = (len(self.launch.command.fields) - 1,)
+        if place is not None and place.doc == self.doc and not self.reading.shared(place, self.launch, own):
+            return place.end
+        behind = source.place(simple.last, simple.last + 1, "nested") if simple.last < len(source.data) else None
+        if behind is not None and behind.doc == self.doc and not self.reading.shared(behind, self.launch, own):
+            return behind.start
         if home is None or home.doc != self.doc:
             return None
         if tail is not None and tail.doc == self.doc and home.start < tail.start and tail.end < home.end:
@@ -332,15 +339,16 @@ class ShellEditor:
             return None
         return home.end - 1
 
-    def argument_text(
-        self, marker: str, key: str, value: Value, joined: bool, assigned: bool = False
-    ) -> tuple[str, int, int]:
+    def argument_text(self, marker: str, key: str, value: Value, joined: bool, form: str = "") -> tuple[str, int, int]:
         """The words of a new argument, and the byte range of its value among them."""
         texts = [value] if isinstance(value, str) else list(value)
         styles = {argument.style for argument in self.launch.arguments if argument.key not in OPTIONS}
-        assigned = assigned and not styles
+        options = not (
+            form in ("assignments", "additions")
+            and not any("." in one.key for one in self.launch.arguments if one.style != "assignment")
+        )
         options = (
-            not assigned and "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
+            options and "assignment" not in styles and ("option" in styles or "joined" in styles or "." not in key)
         )
         if key.startswith("-") or options:  # an absent key becomes `--key` where the launch has no `key=value` words
             name = key if key.startswith("-") else f"--{key}"

@@ -523,6 +523,81 @@ def test_a_switch_takes_no_value_and_what_counts_no_longer_is_said(
     assert "--size no longer follows what it was given" in capsys.readouterr().err
 
 
+ARGPARSE = "import argparse\np = argparse.ArgumentParser()\np.add_argument({})\na = p.parse_args()\n"
+PAIR = ARGPARSE.format("'--gc', action=argparse.BooleanOptionalAction")
+PEFT = "from peft import LoraConfig\nimport os\n"
+CLICK = (
+    "import click\n@click.command()\n@click.option('--packing/--no-packing', default=True)\ndef main(packing): ...\n"
+)
+TYRO = "import tyro\nclass A:\n    packing: bool = True\ntyro.cli(A)\n"
+APPENDED: dict[str, tuple[dict[str, str], str, str]] = {
+    "a pair of argparse": ({"train.py": PAIR, "run.sh": "python train.py --no-gc"}, "gc=true", " --gc"),
+    "off again": ({"train.py": PAIR, "run.sh": "python -m train"}, "gc=false", " --no-gc"),
+    "a pair of click": ({"train.py": CLICK, "run.sh": "python train.py"}, "packing=false", " --no-packing"),
+    "a pair of tyro": ({"train.py": TYRO, "run.sh": "python train.py"}, "packing=false", " --no-packing"),
+    "a constant": (
+        {
+            "train.py": ARGPARSE.format("'--bf16', dest='d', action='store_const', const='b'"),
+            "run.sh": "python train.py",
+        },
+        "d=b",
+        " --bf16",
+    ),
+    "any text is true": (
+        {"train.py": ARGPARSE.format("'--gc', type=bool"), "run.sh": "python train.py"},
+        "gc=False",
+        "",
+    ),
+    "its place": ({"train.py": ARGPARSE.format("'size'"), "run.sh": "python train.py 8"}, "size=4", ""),
+    "known ones alone": (
+        {
+            "train.py": ARGPARSE.format("'--bs'").replace("a = p.parse_", "a, _ = p.parse_known_"),
+            "run.sh": "python train.py",
+        },
+        "size=4",
+        "",
+    ),
+    "an option of another name": (
+        {
+            "train.py": ARGPARSE.format("'--rank'") + PEFT + "LoraConfig(r=int(a.rank))\n",
+            "run.sh": "python train.py --x",
+        },
+        "r=4",
+        " --rank 4",
+    ),
+    "a file of hydra's alone": (
+        {
+            "run.sh": "python -m areal.launcher.local t.py --config c.yaml",
+            "c.yaml": "actor: {path: x}\ngconfig: {a: 1}\n",
+        },
+        "actor.gradient_checkpointing=true",
+        " ++actor.gradient_checkpointing=true",
+    ),
+    "its own spelling": ({"run.sh": "axolotl train x.yaml"}, "micro_batch_size=2", " --micro-batch-size 2"),
+    "no words at all": ({"run.sh": "python start_rlvr_pipeline.py --config_name c"}, "response_length=2", ""),
+    "what bash cannot parse": ({"run.sh": "if true; then\npython train.py --size 8"}, "size=4", ""),
+}
+
+
+@pytest.mark.parametrize("form", APPENDED)
+def test_an_argument_is_appended_only_as_the_program_takes_it(form: str, tmp_path: Path) -> None:
+    files, change, added = APPENDED[form]
+    file = made(tmp_path, "run.sh", "")
+    for name, text in files.items():
+        file.with_name(name).write_text(f"{text}\n")
+    main(["set", str(file), change])
+    new = file.with_name("run.fits.sh")
+    assert (new.read_text() if new.exists() else "") == (f"{files['run.sh']}{added}\n" if added else "")
+
+
+def test_the_script_of_a_kubernetes_job_is_changed_in_its_block(tmp_path: Path) -> None:
+    head = "apiVersion: batch/v1\nkind: Job\nspec:\n  command: [sh, -c]\n"
+    text = f"{head}  args:\n    - |\n      python train.py --size 8\n  n: 8\n"
+    file = made(tmp_path, "job.yaml", text)
+    assert main(["set", str(file), "size=4"]) == 0
+    assert file.with_name("job.fits.yaml").read_text() == text.replace("size 8", "size 4")
+
+
 def test_an_option_of_the_launcher_stays_before_the_program(tmp_path: Path) -> None:
     text = "accelerate launch --num_processes 8 grpo.py --num_generations 8 --max_completion_length 9 --beta 1\n"
     file = made(tmp_path, "run.sh", text)

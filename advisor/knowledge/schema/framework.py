@@ -482,8 +482,10 @@ class Framework(Strict, frozen=True):
     always_set: tuple[tuple[str, ...], ...] = ()
     """Settings that every launch states, one of each group: it does not start without. A launch that lacks one was
     quoted in part, so what it leaves out is not known to be at its default."""
-    beside_file: dict[str, Literal["options", "assignments", "nothing"]] = {}
-    """Era id ("*" for the others) → what the command takes beside a config file; {}: options."""
+    beside_file: dict[str, Literal["options", "assignments", "additions", "dashes", "nothing"]] = {}
+    """Era id ("*" for the others) → how the command takes what it does not have yet, beside a config file: as options,
+    as key=value, as ++key=value where the file lacks the key, as --kebab-case where the file cannot be changed. {}: as
+    the syntax says; "yaml" takes nothing."""
     kept_in_yaml: bool = False
     """Its documentation keeps settings in a YAML file: so are keys written for a run of which no launch was given."""
     checkout: tuple[str, ...] = ()
