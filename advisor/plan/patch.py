@@ -41,7 +41,7 @@ class Patch(Struct, frozen=True):
     """What changes with the steps, because it must agree: "deepspeed:train_micro_batch_size_per_gpu=2"."""
 
 
-Making = Callable[[Script, Sequence[EditRequest]], "tuple[tuple[Rewrite, ...], Sequence[EditRequest]]"]
+Making = Callable[[Script, Sequence[EditRequest]], "tuple[tuple[Rewrite, ...], Sequence[EditRequest], Script]"]
 """The documents with the changes, and with others that these bring along; raises EditRefused where the program would
 not get one."""
 
@@ -62,7 +62,7 @@ def make_patch(
     if not wanted:
         return Patch((), (), "", by_hand)
     try:
-        rewrites, asked = making(script, wanted) if making else (rewrite(script, launch_index, wanted), wanted)
+        rewrites, asked = making(script, wanted)[:2] if making else (rewrite(script, launch_index, wanted), wanted)
     except EditRefused as refusal:
         return Patch((), (), str(refusal), by_hand)
     checks = check(script, launch_index, asked, rewrites)
