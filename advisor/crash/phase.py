@@ -19,7 +19,7 @@ from advisor.crash.tracebacks import NO_TRACE, Trace
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import FrameRule, FrameTier, Progress
 from advisor.language import say
-from advisor.regex import regex
+from advisor.regex import compiled, regex
 from advisor.words import Phase, both
 
 _TIERS = {tier: rank for rank, tier in enumerate(get_args(FrameTier))}
@@ -145,7 +145,7 @@ def phase_of_frames(frames: Sequence[Frame], rules: Iterable[FrameRule]) -> Phas
             if place <= best:
                 break
             if _match(rule, names[depth], lower[depth]) is not None and (
-                not rule.under or any(re.search(rule.under, name) for name in names[:depth])
+                not rule.under or any(compiled(rule.under).search(name) for name in names[:depth])
             ):
                 best, answer = place, (rule.phase, frame_words(frames[depth]))
                 break
@@ -174,7 +174,7 @@ def phase_of_texts(texts: Iterable[str], rules: Iterable[FrameRule], where: str)
 
 def last_progress(lines: Sequence[LogLine], rules: PhaseRules) -> ProgressLine | None:
     """The last of `lines`, some thousands back at most, that a progress rule knows."""
-    chosen = [(re.compile(rule.pattern), rule) for rule in rules.progress]
+    chosen = [(compiled(rule.pattern), rule) for rule in rules.progress]
     evaluates = _evaluation_bar(lines[-_LOOKED_BACK:])
     for line in reversed(lines[-_LOOKED_BACK:]):
         if line is evaluates:
@@ -213,7 +213,7 @@ def over_at(last: ProgressLine | None, rules: PhaseRules) -> Phase:
     if last is None or _DONE not in last[0].printed:
         return "unknown"
     known = (rule for rule in rules.progress if rule.phase not in _GO_ON)
-    return next((rule.phase for rule in known if re.search(rule.pattern, last[0].printed)), "unknown")
+    return next((rule.phase for rule in known if compiled(rule.pattern).search(last[0].printed)), "unknown")
 
 
 def trained_before(lines: Sequence[LogLine], last: ProgressLine | None) -> int | None:
@@ -240,14 +240,14 @@ def _evaluation_bar(lines: Sequence[LogLine]) -> LogLine | None:
 def preceding(lines: Sequence[LogLine], rules: PhaseRules) -> list[ProgressLine]:
     """The marks of saves and validations among the last of `lines`, in order, and which of them each was."""
     ended = ((rule.pattern, rule.phase if rule.ended == "unknown" else rule.ended) for rule in rules.progress)
-    chosen = [(re.compile(pattern), phase) for pattern, phase in ended if phase in LEAVES_BEHIND]
+    chosen = [(compiled(pattern), phase) for pattern, phase in ended if phase in LEAVES_BEHIND]
     near = lines[-_LOOKED_BACK:]
     return [(line, phase) for line in near for pattern, phase in chosen if pattern.search(line.printed)]
 
 
 def resumed_at(lines: Sequence[LogLine], rules: PhaseRules) -> int | None:
     """The last of `lines` on which the run takes up a checkpoint; None where none does."""
-    chosen = [re.compile(rule.pattern) for rule in rules.progress if rule.resumes]
+    chosen = [compiled(rule.pattern) for rule in rules.progress if rule.resumes]
     near = reversed(lines[-_LOOKED_BACK:])
     return next((line.number for line in near if any(one.search(line.printed) for one in chosen)), None)
 
@@ -301,7 +301,7 @@ def _concerns(rule: FrameRule | Progress, frameworks: Sequence[str]) -> bool:
 def _match(rule: FrameRule, text: str, lower: str) -> re.Match[str] | None:
     """Where a rule knows the text; its regex is compiled only where the text holds what it needs."""
     possible = not rule.needs or any(literal in lower for literal in rule.needs)
-    return re.search(rule.frame, text) if possible else None
+    return compiled(rule.frame).search(text) if possible else None
 
 
 def _name(frame: Frame) -> str:
