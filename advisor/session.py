@@ -261,4 +261,4 @@ def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
         return state
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
     plan = finish(state.planned_for, steps, state.plan.not_proposed, state.plan.beyond)
-    return state.with_plan(settled(plan, state.planned_for, state.script, state.launch_index))
+    return state.with_plan(settled(plan, state.planned_for, state.script, state.launch_index, state.plan.steps))

@@ -142,12 +142,19 @@ def pip_install(library: str, version: str) -> str:
 
 
 def placed(
-    plan: Plan, script: Script | None, launch_index: int, no_place: str = "", making: Making | None = None
+    plan: Plan,
+    script: Script | None,
+    launch_index: int,
+    no_place: str = "",
+    making: Making | None = None,
+    known: Sequence[PlanStep] = (),
 ) -> Plan:
     """The plan with file and line of every change: where the new value would stand beside the other selected ones.
 
-    `no_place`: why a setting that the command does not have yet may not be added to it; "" where it may.
+    `no_place`: why a setting that the command does not have yet may not be added to it; "" where it may. `known`: steps
+    as they were placed before; one that is off as it was has its place.
     """
+    off = {step.id: step.changes for step in known if not step.selected}
     if script is None or not script.launches:
         return plan  # nothing is written, so nothing lacks a place
     plan = replace(plan, steps=tuple(replace(s, selected=s.selected and not s.no_place) for s in plan.steps))
@@ -163,7 +170,11 @@ def placed(
             step, changes=tuple(_placed_change(change, together, _is_variable(step, change)) for change in step.changes)
         )
         if step.selected and step.kind in WRITABLE and not isinstance(together, str)
-        else _placed_step(step, script, launch_index, making)
+        else (
+            step
+            if not step.selected and off.get(step.id) == step.changes
+            else _placed_step(step, script, launch_index, making)
+        )
         for step in plan.steps
     )
     return replace(plan, steps=steps)
