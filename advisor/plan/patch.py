@@ -166,15 +166,9 @@ def placed(
         script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)], making
     )
     steps = tuple(
-        replace(
-            step, changes=tuple(_placed_change(change, together, _is_variable(step, change)) for change in step.changes)
-        )
-        if step.selected and step.kind in WRITABLE and not isinstance(together, str)
-        else (
-            step
-            if not step.selected and off.get(step.id) == step.changes
-            else _placed_step(step, script, launch_index, making)
-        )
+        step
+        if not step.selected and off.get(step.id) == step.changes
+        else _placed_step(step, together, script, launch_index, making)
         for step in plan.steps
     )
     return replace(plan, steps=steps)
@@ -229,10 +223,13 @@ def _try(
         return str(refusal)
 
 
-def _placed_step(step: PlanStep, script: Script, launch_index: int, making: Making | None) -> PlanStep:
-    if step.kind not in WRITABLE or not step.changes or step.no_place:
+def _placed_step(
+    step: PlanStep, together: tuple[Rewrite, ...] | str, script: Script, launch_index: int, making: Making | None
+) -> PlanStep:
+    beside = step.selected and step.kind in WRITABLE and not isinstance(together, str)
+    if not beside and (step.kind not in WRITABLE or not step.changes or step.no_place):
         return step
-    rewrites = _try(script, launch_index, wanted_of(step), making)
+    rewrites = together if beside else _try(script, launch_index, wanted_of(step), making)
     if isinstance(rewrites, str):
         refused = _cannot_be_written(rewrites)
         return replace(step, caveats=(*(c for c in step.caveats if c != refused), refused), selected=False)

@@ -20,7 +20,7 @@ from advisor.script.document import Changes, Document, EditRefused, EditRequest,
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor, refuse_unclear
 from advisor.script.launch import Launch, Script
-from advisor.script.proof import compared, mates
+from advisor.script.proof import differences, mates
 from advisor.script.reader import FOLLOWED, in_memory
 from advisor.script.toml_edit import TomlEditor
 
@@ -83,7 +83,7 @@ def rewritten(
     except Exhausted as error:
         raise refused("The script is too long to be changed safely.") from error
     rewrites = changes.rewrites()
-    problems, again = compared(script, launch_index, wanted, rewrites, alone=alone)
+    problems, again = differences(script, launch_index, wanted, rewrites, alone)
     if script.by_sh and not override and problems:  # what decides by one shell and another
         return rewritten(script, launch_index, wanted, alone=alone, override=True)
     if alone and document.kind == "shell" and len(together(script, launch_index)) > 1:
@@ -96,7 +96,7 @@ def rewritten(
         keys = [item.key for item in wanted if item.kind == "setting"]
         if any(len({repr(one[key].value) for one in rounds if key in one}) > 1 for key in keys):
             raise _each_its_own(script, launch_index)
-        problems, again = compared(script, launch_index, wanted, rewrites, alone=False)
+        problems, again = differences(script, launch_index, wanted, rewrites)
     if problems:
         if len(together(script, launch_index)) > 1:
             raise _each_its_own(script, launch_index)
@@ -121,7 +121,7 @@ def _in_own_call(
         rewrites = changes.rewrites() if all(done) else ()
     except EditRefused:
         return None
-    problems, again = compared(script, launch_index, wanted, rewrites, alone=True)
+    problems, again = differences(script, launch_index, wanted, rewrites, True)
     return (rewrites, again) if rewrites and not problems else None
 
 

@@ -45,7 +45,7 @@ def check(
     script: Script, launch_index: int, wanted: Sequence[EditRequest], rewrites: Sequence[Rewrite]
 ) -> tuple[Check, ...]:
     """Read the new bytes and say what holds: read back equal, nothing else moved, line endings kept, syntax valid."""
-    problems = differences(script, launch_index, wanted, rewrites)
+    problems, _ = differences(script, launch_index, wanted, rewrites)
     missing = [problem.says for problem in problems if problem.wanted]
     moved = [problem.says for problem in problems if not problem.wanted]
     return (
@@ -118,21 +118,10 @@ def _parses(bash: str, data: bytes) -> bool:
 
 
 def differences(
-    script: Script,
-    launch_index: int,
-    wanted: Sequence[EditRequest],
-    rewrites: Sequence[Rewrite],
-    *,
-    alone: bool = False,
-) -> list[Difference]:
-    """What does not come out as wanted, and what else moved. Empty: the edit is exact. `alone`: for no other round."""
-    return compared(script, launch_index, wanted, rewrites, alone=alone)[0]
-
-
-def compared(
-    script: Script, launch_index: int, wanted: Sequence[EditRequest], rewrites: Sequence[Rewrite], *, alone: bool
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], rewrites: Sequence[Rewrite], alone: bool = False
 ) -> tuple[list[Difference], Script]:
-    """`differences`, and the script as it is read with the new bytes; as it was where they are not well-formed."""
+    """What does not come out as wanted, and what else moved (none: the edit is exact), and the script as it is read
+    with the new bytes; as it was where they are not well-formed. `alone`: for no other round."""
     try:
         after = read_again(script, rewrites)
     except (ScriptError, EditRefused) as error:
