@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, AnyStr, cast
 
 
@@ -24,3 +25,9 @@ class _LateRegex:
 def regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """`re.compile`, put off until the first use: for patterns of a module. A mistake in one is raised there."""
     return cast("re.Pattern[AnyStr]", _LateRegex(pattern, flags))
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern of the knowledge, compiled once: Python itself remembers 512, and a long sitting asks for more."""
+    return re.compile(pattern)

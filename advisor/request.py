@@ -240,17 +240,15 @@ def pick_launch(
     order = range(len(launches)) if asked.launch is None else [asked.launch]
     text = script.text if script is not None else ""
     text += crash.command.text if crash.command is not None and not launches else ""
-
-    project = project_in(text, knowledge.signatures.projects)
+    project = crash.project or project_in(text, knowledge.signatures.projects)
+    merged = {**crash.traced, **crash.libraries, **libraries}
+    stated = {*crash.libraries, *stated_libraries(asked, knowledge)}
+    paths = [frame.file for frame in crash.frames]
+    file = script.documents[0].path if script is not None else None
+    same = (crash.frameworks, crash.settings, merged, knowledge.frameworks, paths, file, stated, crash.dated)
 
     def told(launch: Launch | None) -> Recognised:
-        merged = {**crash.traced, **crash.libraries, **libraries}
-        stated = {*crash.libraries, *stated_libraries(asked, knowledge)}
-        paths = [frame.file for frame in crash.frames]
-        file = script.documents[0].path if script is not None else None
-        frameworks, dated = knowledge.frameworks, crash.dated
-        known = (crash.frameworks, crash.settings, merged, frameworks, paths, file, stated, dated)
-        return recognise(launch, text, *known, prose_of(launch, crash), crash.project or project)
+        return recognise(launch, text, *same, prose_of(launch, crash), project)
 
     known = [(told(launches[index]), index) for index in order] if launches else []
     known = [(recognised, index) for recognised, index in known if recognised.framework is not None]

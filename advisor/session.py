@@ -90,7 +90,8 @@ def _diagnosed(
         page = with_page(crash, script.text, knowledge.signatures)
         script = script if page.command is crash.command else replace(script, launches=())  # it is a printed command
         crash = page
-    recognised, index = pick_launch(script, crash, asked, knowledge, stated_libraries(asked, knowledge))
+    stated = stated_libraries(asked, knowledge)
+    recognised, index = pick_launch(script, crash, asked, knowledge, stated)
     module = config_module(script, index, recognised, knowledge)
     if module is not None:
         script, index = module, 0
@@ -98,8 +99,9 @@ def _diagnosed(
         tell(say("reading {file}, which {script} runs", **names))
     tell(say("looking at this machine"))
     machine = machine_for(asked, knowledge, crash, script, index, tell)
-    chosen = asked if module is None else replace(asked, launch=None)
-    recognised, index = pick_launch(script, crash, chosen, knowledge, machine.libraries)
+    if module is not None or machine.libraries != stated:
+        chosen = asked if module is None else replace(asked, launch=None)
+        recognised, index = pick_launch(script, crash, chosen, knowledge, machine.libraries)
     answers = dict(asked.answers or {})
     state = state_of(asked, knowledge, machine, script, index, recognised, crash, answers)
     return accept(state, asked.accept)
@@ -259,4 +261,4 @@ def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
         return state
     steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
     plan = finish(state.planned_for, steps, state.plan.not_proposed, state.plan.beyond)
-    return state.with_plan(settled(plan, state.planned_for, state.script, state.launch_index))
+    return state.with_plan(settled(plan, state.planned_for, state.script, state.launch_index, state.plan.steps))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 
 from msgspec import Struct
@@ -58,7 +58,7 @@ from advisor.memory.predict import Predictor
 from advisor.memory.seen_sums import assumptions, fitting, otherwise, own_engine
 from advisor.plan.by_hand import elsewhere
 from advisor.plan.patch import Making, placed
-from advisor.plan.plan import Plan
+from advisor.plan.plan import Plan, PlanStep
 from advisor.plan.situation import Situation
 from advisor.plan.solve import finish, make_plan
 from advisor.request import (
@@ -458,20 +458,23 @@ def _planned(situation: Situation, done: Diagnosed, script: Script | None, index
     return settled(plan, situation, script, index), situation
 
 
-def settled(plan: Plan, situation: Situation, script: Script | None, index: int) -> Plan:
-    """The plan with its places; computed again where a selected step has none, since it then does not count."""
+def settled(
+    plan: Plan, situation: Situation, script: Script | None, index: int, before: Sequence[PlanStep] = ()
+) -> Plan:
+    """The plan with its places; computed again where a selected step has none, since it then does not count. `before`:
+    its steps as they were placed."""
     put = _placing(situation, script, index)
-    now = put(plan)
+    now = put(plan, before)
     if [step.selected for step in now.steps] == [step.selected for step in plan.steps]:
         return now
     return put(finish(situation, list(now.steps), plan.not_proposed, plan.beyond))
 
 
-def _placing(situation: Situation, script: Script | None, index: int) -> Callable[[Plan], Plan]:
+def _placing(situation: Situation, script: Script | None, index: int) -> Callable[..., Plan]:
     """What gives a plan its places in the script."""
     inputs = situation.predictor.inputs
     because, making = no_place(inputs.recognised, inputs.launch), making_of(situation, index)
-    return lambda plan: placed(plan, script, index, because, making)
+    return lambda plan, known=(): placed(plan, script, index, because, making, known)
 
 
 def making_of(situation: Situation, index: int) -> Making:

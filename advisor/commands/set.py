@@ -158,7 +158,6 @@ def rewritten(
 
     from advisor.run.arrival import arriving, in_its_file, refuse_idle, refuse_unread
     from advisor.run.program_options import as_its_program_spells, as_switch
-    from advisor.script.reader import read_again
 
     name = clean_line(str(script.documents[0].path))
     if not script.launches:
@@ -190,9 +189,8 @@ def rewritten(
             wanted.append(in_its_file(now, each, one, found, recognised[each].framework))
         new = [one for one in wanted if not _is_so(now.launches[each], one)]
         now = replace(now, documents=(*now.documents, *_named(now, each, new)))
-        before = now
-        done, asked = arriving(each, recognised[each], knowledge.config_files, before, new, alone=not everywhere)
-        now = read_again(before, done) if done else before
+        before, files = now, knowledge.config_files
+        _, asked, now = arriving(each, recognised[each], files, before, new, alone=not everywhere)
         notes += [one.note for one in now.launches[each].not_found if one not in script.launches[each].not_found]
         keys = [one.key for one in asked if one.kind == "setting"]
         notes += refuse_idle(before, now, each, keys, recognised[each], knowledge.models)

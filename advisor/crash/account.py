@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from advisor.knowledge.schema import AccountWords
-from advisor.regex import regex
+from advisor.regex import compiled, regex
 from advisor.words import Memory
 
 SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
@@ -32,8 +32,8 @@ def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int]
     if not is_prose(text):
         return None
     told = [(memory, found.start() + at) for found in SENTENCE.finditer(text) for memory, at in _told(found[0], words)]
-    titled = re.search(words.headline, text) if not told and 0 < line <= TITLE_LINES else None
-    if titled is not None and not re.search(words.unsaid, text):
+    titled = compiled(words.headline).search(text) if not told and 0 < line <= TITLE_LINES else None
+    if titled is not None and not compiled(words.unsaid).search(text):
         told = [(_memory(text, titled.span(), words), titled.start())]
     return next((one for one in told if one[0] != "unknown"), told[0] if told else None)
 
@@ -57,14 +57,14 @@ def memory_near(told: str, page: str, words: AccountWords) -> Memory:
 
 
 def _told(sentence: str, words: AccountWords) -> Iterator[tuple[Memory, int]]:
-    for found in re.finditer(words.short, sentence):
+    for found in compiled(words.short).finditer(sentence):
         start, end = found.span()
-        breaks = [one.end() for one in re.finditer(words.breaks, sentence) if one.end() <= start]
+        breaks = [one.end() for one in compiled(words.breaks).finditer(sentence) if one.end() <= start]
         before, behind = sentence[breaks[-1] if breaks else 0 : start], sentence[end:]
-        asked = re.match(r"[^,;，。.!]*[?？]", behind) is not None and not re.search(words.factive, sentence)
-        if asked or re.search(words.unsaid, before) or re.match(words.unsaid_behind, behind):
+        asked = re.match(r"[^,;，。.!]*[?？]", behind) is not None and not compiled(words.factive).search(sentence)
+        if asked or compiled(words.unsaid).search(before) or compiled(words.unsaid_behind).match(behind):
             continue
-        if re.search(words.by_itself, found[0]) or re.search(words.happened, sentence):
+        if compiled(words.by_itself).search(found[0]) or compiled(words.happened).search(sentence):
             yield _memory(sentence, (start, end), words), start
 
 
@@ -74,10 +74,10 @@ def _memory(sentence: str, span: tuple[int, int], words: AccountWords) -> Memory
     near: list[tuple[int, Memory]] = [
         (max(begin - one.end(), one.start() - end, 0), memory)
         for memory, named in words.memories.items()
-        for one in re.finditer(named, sentence)
+        for one in compiled(named).finditer(sentence)
     ]
     return min(near)[1] if near else "unknown"
 
 
 def _named(sentences: Iterable[str], words: AccountWords) -> Iterator[Memory]:
-    return (memory for one in sentences for memory, named in words.memories.items() if re.search(named, one))
+    return (memory for one in sentences for memory, named in words.memories.items() if compiled(named).search(one))

@@ -94,7 +94,7 @@ def _by_columns(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         within = line.text[:1].isspace() or line.text.startswith("{")
         if (row := list(_row(line.text))) and (row[-1][2] is not None or len(row) > 1 or within):
             open_rows.setdefault(line.process, []).extend(row)
-        elif not line.text[:1].isspace():
+        elif open_rows and not line.text[:1].isspace():
             yield from _of_rows(open_rows.pop(line.process, ()))
     for rows in open_rows.values():
         yield from _of_rows(rows)
@@ -332,7 +332,7 @@ def listed_settings(lines: Sequence[LogLine]) -> Iterator[tuple[str, str]]:
         if row is None and line.process == process and _ITEM.match(line.text):
             continue  # an item of a list that is some key's value
         if row is None or line.process != process:
-            yield from _listed(rows)
+            yield from _listed(rows) if rows else ()
             rows, process = [], line.process
         if row is not None:
             rows.append(row)

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from advisor.crash.account import A_PAGE, SENTENCE, is_prose
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import ObservationWords, StatementWords
-from advisor.regex import regex
+from advisor.regex import compiled, regex
 from advisor.script.pasted import settings_named
 
 Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
@@ -106,7 +106,9 @@ def observations_in(text: str, words: StatementWords | None) -> tuple[Observatio
         item = _ITEM.match(line) is not None
         found |= dict.fromkeys(replace(one, line=number) for one in _of_line(line, words, tried=tried and item))
         if line.strip() and not item and words is not None and words.observed is not None:  # it may head a list
-            tried = line.rstrip("*_ \t\r").endswith((":", "：")) and re.search(words.observed.tried, line) is not None
+            tried = (
+                line.rstrip("*_ \t\r").endswith((":", "：")) and compiled(words.observed.tried).search(line) is not None
+            )
     return tuple(found)
 
 
@@ -127,14 +129,14 @@ def _of_line(line: str, words: StatementWords | None, *, tried: bool) -> Iterato
 
 def _observed(sentence: str, words: StatementWords, told: ObservationWords, *, tried: bool) -> Iterator[Observation]:
     """`tried`: an item of a list of what was tried."""
-    parts = [(one, _outcome(one, told)) for one in re.split(told.breaks, sentence) if one and one.strip()]
-    tried = tried or re.search(told.tried, sentence) is not None
+    parts = [(one, _outcome(one, told)) for one in compiled(told.breaks).split(sentence) if one and one.strip()]
+    tried = tried or compiled(told.tried).search(sentence) is not None
     if not tried and not any(outcome for _, outcome in parts):
         return
     clauses = _joined([_clause(one, outcome, words, told) for one, outcome in parts])
-    asked = re.search(told.asked, sentence) is not None
+    asked = compiled(told.asked).search(sentence) is not None
     outcomes = {one.outcome for one in clauses}
-    others = {one.outcome for one in clauses if one.named or not re.search(told.otherwise, one.text)}
+    others = {one.outcome for one in clauses if one.named or not compiled(told.otherwise).search(one.text)}
     tried = tried and "worked" not in outcomes
     said = clean_line(sentence.strip(), _QUOTED)
     before: Observation | None = None
@@ -171,29 +173,29 @@ def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWo
     moved: tuple[tuple[Moved, str], ...] = (
         ("off", told.left_out), ("down", words.lowered), ("up", told.raised), ("", ""),
     )  # fmt: skip
-    change = next(name for name, pattern in moved if re.search(pattern, text))
-    began, only, hedged = (re.search(one, text) is not None for one in (told.began, told.only, told.hedged))
+    change = next(name for name, pattern in moved if compiled(pattern).search(text))
+    began, only, hedged = (compiled(one).search(text) is not None for one in (told.began, told.only, told.hedged))
     named = _named(text, words, told, bare=bool(change))
     return _Clause(text, named, outcome, change, began, only, hedged)
 
 
 def _outcome(text: str, told: ObservationWords) -> Went:
     """The one outcome that a clause tells; "" where it tells none or several."""
-    if re.search(told.ruled_out, text):
+    if compiled(told.ruled_out).search(text):
         return "ruled_out"
-    if re.search(told.no_help, text):
+    if compiled(told.no_help).search(text):
         return "no_help"
     ways: tuple[tuple[str, Went, Went], ...] = (
         (told.worked, "worked", "failed"), (told.failed, "failed", "worked"),
     )  # fmt: skip
     found = {
-        contrary if re.search(told.denied, text[: one.start()]) else outcome
+        contrary if compiled(told.denied).search(text[: one.start()]) else outcome
         for pattern, outcome, contrary in ways
-        for one in re.finditer(pattern, text)
+        for one in compiled(pattern).finditer(text)
     }
     if len(found) != 1:
         return ""
-    return "no_help" if found == {"failed"} and re.search(told.even, text) else found.pop()
+    return "no_help" if found == {"failed"} and compiled(told.even).search(text) else found.pop()
 
 
 def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool) -> list[Observation]:
@@ -202,7 +204,7 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
     found: list[Observation] = []
     taken: list[tuple[int, int]] = []
     tables = {**words.sizes, **words.switches}
-    levers = {lever: one.span() for lever, pattern in tables.items() if (one := re.search(pattern, text))}
+    levers = {lever: one.span() for lever, pattern in tables.items() if (one := compiled(pattern).search(text))}
 
     def add(kind: Kind, name: str, start: int, end: int, value: str = "", old: str = "") -> None:
         if any(start < last and first < end for first, last in taken):
@@ -231,14 +233,14 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
         add("lever", lever, start, end + len(_NAME_GOES_ON.findall(text, end)[0]))
     if not found and len(rows := _THOUSANDS.findall(text)) == 1:  # nothing else is counted so
         found.append(Observation("lever", "length", rows[0], "", "length", rows[0]))
-    if len(cards := list(re.finditer(words.cards, text))) == 1:
+    if len(cards := list(compiled(words.cards).finditer(text))) == 1:
         add("cards", "cards", *cards[0].span(), cards[0][0].strip())
     for library, spelled in _libraries(tuple(words.libraries.items())):
         if (met := spelled.search(text)) is not None:
             add("library", library, *met.span(), met[2] or met[1] or "", (met[1] or "") if met[2] else "")
     others: tuple[tuple[Kind, Mapping[str, str]], ...] = (("part", told.parts), ("resource", told.resources))
     for kind, table in others:
-        found += [Observation(kind, name) for name, pattern in table.items() if re.search(pattern, text)]
+        found += [Observation(kind, name) for name, pattern in table.items() if compiled(pattern).search(text)]
     return found
 
 

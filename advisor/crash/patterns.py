@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from advisor.crash.lines import ByteWindow
 from advisor.knowledge.schema import Signature, Signatures
-from advisor.regex import regex
+from advisor.regex import compiled, regex
 from advisor.units import read_size
 
 _SIZE = r"\d{1,20}(?:\.\d{1,20})? ?(?:bytes|[KMGTPE]i?B)"
@@ -41,7 +41,7 @@ class Ready(Struct, frozen=True, eq=False):
 
     @property
     def regex(self) -> re.Pattern[str]:
-        return _compiled(self.pattern)
+        return compiled(self.pattern)
 
     @property
     def edges(self) -> tuple[tuple[str, int, int], ...]:
@@ -93,13 +93,8 @@ def catalogue_of(signatures: Signatures) -> Catalogue:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
-@lru_cache(maxsize=1024)
 def _edges(pattern: str, sample: str, anchors: tuple[str, ...]) -> tuple[tuple[str, int, int], ...]:
-    begin, end = _core(_compiled(pattern), sample)
+    begin, end = _core(compiled(pattern), sample)
     edges = []
     for anchor in anchors:
         at = sample.find(anchor, begin)
@@ -244,16 +239,17 @@ def _text_finder(literals: tuple[str, ...]) -> ahocorasick_rs.AhoCorasick:
 
 def first_match(pattern: str, lines: Iterator[str]) -> re.Match[str] | None:
     """The first match on any of the lines."""
-    return next((match for line in lines if (match := re.search(pattern, line))), None)
+    return next((match for line in lines if (match := compiled(pattern).search(line))), None)
 
 
-def lines_with(text: str, groups: Sequence[Sequence[str]]) -> list[Iterator[str]]:
-    """For each group of literals the lines that hold one of them, in order; for a group without any, every line."""
+def lines_with(text: str, groups: Sequence[Sequence[str]], searched: str = "") -> list[Iterator[str]]:
+    """For each group of literals the lines that hold one of them, in order; for a group without any, every line.
+    `searched`: the same text in small letters, as the literals are."""
     owners: dict[str, list[int]] = {}
     for place, group in enumerate(groups):
         for literal in group:
             owners.setdefault(literal, []).append(place)
-    spans = _spans(text, owners, len(groups))
+    spans = _spans(searched or text, owners, len(groups))
     whole = [(0, len(text))]
     return [(text[a:b] for a, b in (spans[place] if group else whole)) for place, group in enumerate(groups)]
 

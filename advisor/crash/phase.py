@@ -7,9 +7,11 @@ hints: weak frames, the largest process, the last progress line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import get_args
 
+import ahocorasick_rs
 from msgspec import Struct
 
 from advisor.crash.evidence import Frame, TopUser
@@ -19,7 +21,7 @@ from advisor.crash.tracebacks import NO_TRACE, Trace
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import FrameRule, FrameTier, Progress
 from advisor.language import say
-from advisor.regex import regex
+from advisor.regex import compiled, regex
 from advisor.words import Phase, both
 
 _TIERS = {tier: rank for rank, tier in enumerate(get_args(FrameTier))}
@@ -145,7 +147,7 @@ def phase_of_frames(frames: Sequence[Frame], rules: Iterable[FrameRule]) -> Phas
             if place <= best:
                 break
             if _match(rule, names[depth], lower[depth]) is not None and (
-                not rule.under or any(re.search(rule.under, name) for name in names[:depth])
+                not rule.under or any(compiled(rule.under).search(name) for name in names[:depth])
             ):
                 best, answer = place, (rule.phase, frame_words(frames[depth]))
                 break
@@ -174,16 +176,30 @@ def phase_of_texts(texts: Iterable[str], rules: Iterable[FrameRule], where: str)
 
 def last_progress(lines: Sequence[LogLine], rules: PhaseRules) -> ProgressLine | None:
     """The last of `lines`, some thousands back at most, that a progress rule knows."""
-    chosen = [(re.compile(rule.pattern), rule) for rule in rules.progress]
-    evaluates = _evaluation_bar(lines[-_LOOKED_BACK:])
-    for line in reversed(lines[-_LOOKED_BACK:]):
-        if line is evaluates:
-            return line, "validation"
-        for pattern, rule in chosen:
-            if pattern.search(line.printed):
-                over = _DONE in line.printed and rule.phase not in _GO_ON and not rule.after
-                return line, "unknown" if over else rule.phase
-    return None
+    near = lines[-_LOOKED_BACK:]
+    evaluates = _evaluation_bar(near)
+    behind = next((at + 1 for at, line in enumerate(near) if line is evaluates), 0)
+    for line, rule in _known(reversed(near[behind:]), rules.progress):
+        over = _DONE in line.printed and rule.phase not in _GO_ON and not rule.after
+        return line, "unknown" if over else rule.phase
+    return (evaluates, "validation") if evaluates is not None else None
+
+
+def _known(lines: Iterable[LogLine], rules: Sequence[Progress]) -> Iterator[tuple[LogLine, Progress]]:
+    """Every line with the rules that know it, in their order; a rule is tried where one of its literals stands."""
+    search, owners, anywhere = _literals(tuple(rule.needs for rule in rules))
+    for line in lines:
+        found = search.find_matches_as_indexes(line.printed.lower(), overlapping=True)
+        for place in sorted({*anywhere, *(place for literal, _, _ in found for place in owners[literal])}):
+            if compiled(rules[place].pattern).search(line.printed):
+                yield line, rules[place]
+
+
+@lru_cache(maxsize=16)
+def _literals(needs: tuple[tuple[str, ...], ...]) -> tuple[ahocorasick_rs.AhoCorasick, list[list[int]], list[int]]:
+    """What finds the literals of rules, for each literal the places of the rules, and of those without any."""
+    every = {literal: [at for at, own in enumerate(needs) if literal in own] for own in needs for literal in own}
+    return ahocorasick_rs.AhoCorasick([*every]), [*every.values()], [at for at, own in enumerate(needs) if not own]
 
 
 def at_the_end(lines: Sequence[LogLine]) -> tuple[tuple[Phase, ...], str]:
@@ -213,7 +229,7 @@ def over_at(last: ProgressLine | None, rules: PhaseRules) -> Phase:
     if last is None or _DONE not in last[0].printed:
         return "unknown"
     known = (rule for rule in rules.progress if rule.phase not in _GO_ON)
-    return next((rule.phase for rule in known if re.search(rule.pattern, last[0].printed)), "unknown")
+    return next((rule.phase for _, rule in _known([last[0]], [*known])), "unknown")
 
 
 def trained_before(lines: Sequence[LogLine], last: ProgressLine | None) -> int | None:
@@ -239,17 +255,18 @@ def _evaluation_bar(lines: Sequence[LogLine]) -> LogLine | None:
 
 def preceding(lines: Sequence[LogLine], rules: PhaseRules) -> list[ProgressLine]:
     """The marks of saves and validations among the last of `lines`, in order, and which of them each was."""
-    ended = ((rule.pattern, rule.phase if rule.ended == "unknown" else rule.ended) for rule in rules.progress)
-    chosen = [(re.compile(pattern), phase) for pattern, phase in ended if phase in LEAVES_BEHIND]
-    near = lines[-_LOOKED_BACK:]
-    return [(line, phase) for line in near for pattern, phase in chosen if pattern.search(line.printed)]
+    chosen = [rule for rule in rules.progress if _ended(rule) in LEAVES_BEHIND]
+    return [(line, _ended(rule)) for line, rule in _known(lines[-_LOOKED_BACK:], chosen)]
+
+
+def _ended(rule: Progress) -> Phase:
+    return rule.phase if rule.ended == "unknown" else rule.ended
 
 
 def resumed_at(lines: Sequence[LogLine], rules: PhaseRules) -> int | None:
     """The last of `lines` on which the run takes up a checkpoint; None where none does."""
-    chosen = [re.compile(rule.pattern) for rule in rules.progress if rule.resumes]
-    near = reversed(lines[-_LOOKED_BACK:])
-    return next((line.number for line in near if any(one.search(line.printed) for one in chosen)), None)
+    chosen = [rule for rule in rules.progress if rule.resumes]
+    return next((line.number for line, _ in _known(reversed(lines[-_LOOKED_BACK:]), chosen)), None)
 
 
 def _by_frames(cause: LogFind | None, trace: Trace, rules: Iterable[FrameRule]) -> PhaseProof:
@@ -301,7 +318,7 @@ def _concerns(rule: FrameRule | Progress, frameworks: Sequence[str]) -> bool:
 def _match(rule: FrameRule, text: str, lower: str) -> re.Match[str] | None:
     """Where a rule knows the text; its regex is compiled only where the text holds what it needs."""
     possible = not rule.needs or any(literal in lower for literal in rule.needs)
-    return re.search(rule.frame, text) if possible else None
+    return compiled(rule.frame).search(text) if possible else None
 
 
 def _name(frame: Frame) -> str:

@@ -285,9 +285,12 @@ class _CrashReader:
             [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
             for lines in (self.kept.every(), self.kept.page)
         )
-        settings, blocks, lists = settings_in(printed), settings_in_blocks(written), dict(listed_settings(printed))
+        settings, blocks = settings_in(printed), settings_in_blocks(written)
         # a list of the same names is a person's, in parts of names
-        settings = {} if settings.keys() <= blocks.keys() & lists.keys() else {**blocks, **settings}
+        theirs = not settings or (
+            settings.keys() <= blocks.keys() and settings.keys() <= {key for key, _ in listed_settings(printed)}
+        )
+        settings = {} if theirs else {**blocks, **settings}
         person, marks = list(dict.fromkeys((*self.kept.said, *lines_in_person(written)))), self.signatures
         in_person, words = "\n".join(person), marks.statements
         # what a program printed under a time or a process is nobody's account; the numbers of lines stay

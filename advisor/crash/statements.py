@@ -10,7 +10,7 @@ from advisor.crash.observations import Observation, fitted_in
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import StatementWords
 from advisor.language import say
-from advisor.regex import regex
+from advisor.regex import compiled, regex
 from advisor.words import Phase
 
 A_NOTE = 400
@@ -56,7 +56,7 @@ def holder_said(text: str, words: StatementWords | None) -> frozenset[str]:
         return frozenset()
     told: dict[str, str] = {}
     for found in SENTENCE.finditer(text):
-        said = ((holder, re.search(named, found[0])) for holder, named in words.holders.items())
+        said = ((holder, compiled(named).search(found[0])) for holder, named in words.holders.items())
         for holder, one in ((name, one) for name, one in said if one and not _DOUBTS.search(found[0])):
             told.setdefault(holder, one[0])
     return frozenset(f"{HOLDER}{name} {clean_line(quoted, _QUOTED)}" for name, quoted in told.items() if len(told) == 1)
@@ -70,7 +70,7 @@ def runs_told(text: str, words: StatementWords | None) -> dict[str, int]:
         return told
     for found in SENTENCE.finditer(text):
         filled = told_in(found[0], words.account)
-        counts = {int(next(filter(None, one.groups()))) for one in re.finditer(words.numbered, found[0])}
+        counts = {int(next(filter(None, one.groups()))) for one in compiled(words.numbered).finditer(found[0])}
         if filled and filled[0] != "unknown" and len(counts) == 1:
             told.setdefault(filled[0], counts.pop())
     return told if len(told) > 1 and len(set(told.values())) > 1 else {}
@@ -80,27 +80,27 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
     for found in SENTENCE.finditer(text):
         sentence = found[0]
         rose = _rose(sentence, words)
-        if rose or re.search(words.grows, sentence):
+        if rose or compiled(words.grows).search(sentence):
             named = words.account.memories
-            places = [place for place in ("gpu", "host") if re.search(named[place], sentence)]
+            places = [place for place in ("gpu", "host") if compiled(named[place]).search(sentence)]
             yield f"grows.{places[0]}" if len(places) == 1 else "grows"
             yield "steps"
-        if re.search(words.steps, sentence):
+        if compiled(words.steps).search(sentence):
             yield "steps"
-        if re.search(words.second, sentence) and _FAILS.search(sentence):
+        if compiled(words.second).search(sentence) and _FAILS.search(sentence):
             yield SECOND
-        if not rose and re.search(words.first, sentence) and _FAILS.search(sentence):
+        if not rose and compiled(words.first).search(sentence) and _FAILS.search(sentence):
             yield FIRST
-        yield from (f"{SHARED}{how}" for how, named in words.shared.items() if re.search(named, sentence))
-        if not re.search(words.not_in_use, sentence):
+        yield from (f"{SHARED}{how}" for how, named in words.shared.items() if compiled(named).search(sentence))
+        if not compiled(words.not_in_use).search(sentence):
             yield from (f"{ON}{knob}" for knob, what in words.switched.items()
-                        if re.search(words.in_use.replace("{what}", what), sentence))  # fmt: skip
+                        if compiled(words.in_use.replace("{what}", what)).search(sentence))  # fmt: skip
         if _FAILS.search(sentence):
-            yield from (f"{BEHIND}{phase}" for phase, named in words.behind.items() if re.search(named, sentence))
+            yield from (f"{BEHIND}{phase}" for phase, named in words.behind.items() if compiled(named).search(sentence))
         if not _DOUBTS.search(sentence):
-            told = ((name, re.search(named, sentence)) for name, named in words.host_holders.items())
+            told = ((name, compiled(named).search(sentence)) for name, named in words.host_holders.items())
             yield from (f"{HOST_HOLDER}{name} {clean_line(one[0], _QUOTED)}" for name, one in told if one)
-        told = ((name, re.search(named, sentence)) for name, named in words.facts.items())
+        told = ((name, compiled(named).search(sentence)) for name, named in words.facts.items())
         yield from (f"{FACT}{name} {clean_line(one[0], _QUOTED)}" for name, one in told if one)
 
 
@@ -117,7 +117,7 @@ def libraries_now(found: Mapping[str, str], seen: Sequence[Observation]) -> dict
 
 def _rose(sentence: str, words: StatementWords) -> bool:
     """Whether memory went from one size to a clearly larger one."""
-    found = re.search(words.rose, sentence)
+    found = compiled(words.rose).search(sentence)
     if found is None:
         return False
     sizes = (("low", "unit"), ("high", "unit_"))
@@ -142,7 +142,8 @@ def phase_said(
     told: dict[Phase, str] = {}
     for named in (words.phases, moments):
         told = told or {phase: found[0] for one in reversed(sentences) for phase, how in named.items()
-                        if (found := re.search(how, one)) and not _is_over(one, words.behind.get(phase))}  # fmt: skip
+                        if (found := compiled(how).search(one))
+                        and not _is_over(one, words.behind.get(phase))}  # fmt: skip
     if not told:
         called = ((of_function(found[1]), found[1]) for one in sentences for found in _FUNCTION.finditer(one))
         told = {phase: name for phase, name in called if phase != "unknown"}
@@ -157,5 +158,5 @@ _AFTER = regex(r"(?ai)\bafter\b|后")
 
 def _is_over(sentence: str, behind: str | None) -> bool:
     """Whether a sentence tells that a phase was over before it died."""
-    found = re.search(behind, sentence) if behind else None
+    found = compiled(behind).search(sentence) if behind else None
     return found is not None and _AFTER.search(found[0]) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import islice
 
@@ -13,7 +12,7 @@ from advisor.crash.phase import frame_words
 from advisor.diagnosis.conditions import holds
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.knowledge.schema import Allocation, Cause, CauseWords, Knowledge
-from advisor.regex import regex
+from advisor.regex import compiled, regex
 
 INNERMOST = 3
 """Frames in which the allocation is looked for; further out stands what called it."""
@@ -89,12 +88,12 @@ def _found(frames: Sequence[Frame], known: Sequence[Allocation]) -> tuple[Alloca
     near = [i for i in range(len(frames) - 1, -1, -1) if not _PLUMBING.match(frames[i].function)]
     for i in islice(near, INNERMOST):
         for one in known:
-            if re.search(one.at, names[i]) and _among(one, names[: i + 1]):
+            if compiled(one.at).search(names[i]) and _among(one, names[: i + 1]):
                 return one, frames[i]
     return None
 
 
 def _among(one: Allocation, names: Sequence[str]) -> bool:
     """Whether the callers are those that this allocation has."""
-    under = not one.under or any(re.search(one.under, name) for name in names)
-    return under and not (one.not_under and any(re.search(one.not_under, name) for name in names))
+    under = not one.under or any(compiled(one.under).search(name) for name in names)
+    return under and not (one.not_under and any(compiled(one.not_under).search(name) for name in names))

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep
 from advisor.diagnosis.fact import Facts
-from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, walk
+from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, path_of
 from advisor.knowledge.schema import Cause, Question, Remedy, Tree
 from advisor.words import PHASES, Phase
 
@@ -126,7 +126,7 @@ def _outcomes(
     causes: dict[str, Cause] = {}
     choices: dict[str, list[Choice]] = {}
     for choice in step.choices:
-        cause = walk(tree, dict(facts), {**answers, step.question: choice.id}).cause
+        _, cause = path_of(tree, dict(facts), {**answers, step.question: choice.id})
         if cause.id not in untold:
             causes[cause.id] = cause
             choices.setdefault(cause.id, []).append(choice)

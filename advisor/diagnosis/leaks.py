@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.advise import Concern, concerns
@@ -10,6 +10,7 @@ from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
 from advisor.knowledge.schema import Advisory
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger
+from advisor.rules.functions import version_in
 from advisor.run.run import Knob, Run
 
 _NO_LEDGER = Ledger(None, None, (), ())
@@ -22,9 +23,9 @@ class Faults:
     """
 
     def __init__(self, advisories: Iterable[Advisory], machine: Machine, crash: Crash, assumed: bool = False) -> None:
-        named = {*machine.libraries, *crash.libraries}
-        self.assumed = assumed
-        self._advisories = [a for a in advisories if a.sets and (assumed or a.library in named)]
+        named = (machine.libraries, crash.libraries)
+        bad = (a for a in advisories if a.sets and (assumed or any(_is_bad(a, given) for given in named)))
+        self.assumed, self._advisories = assumed, tuple(bad)
         self._machine, self._crash = machine, crash
 
     def of(self, run: Run) -> tuple[Concern, ...]:
@@ -42,3 +43,8 @@ class Faults:
             for concern in self.of(run)
             for name, value in concern.advisory.sets.items()
         }
+
+
+def _is_bad(advisory: Advisory, libraries: Mapping[str, str]) -> bool:
+    version = libraries.get(advisory.library)
+    return version is not None and version_in(advisory.versions, version)

@@ -84,7 +84,7 @@ _INSTALLED = regex(r"(?:site|dist)-packages/")
 def spoken_here(text: str, facts: Facts) -> str:
     """The text without the sentences that speak of Ray, in a run that shows no sign of it; all of it where nothing
     would be left."""
-    if "ray" not in facts or facts["ray"].value is True:
+    if "ray" not in facts or facts["ray"].value is True or not _RAY.search(text):
         return text
     return sentences(one for one in BETWEEN_SENTENCES.split(text) if not _RAY.search(one)) or text
 

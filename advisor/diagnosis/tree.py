@@ -41,6 +41,15 @@ class Walk(Struct, frozen=True):
 def walk(
     tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str], proved: Mapping[str, Fact] | None = None
 ) -> Walk:
+    """`path_of`, with what its answers led away from."""
+    steps, cause = path_of(tree, facts, answers, proved)
+    asked = {question.id: question for question in tree.questions}
+    return Walk(steps, cause, tuple(one for step in steps for one in _others(tree, asked[step.question], step)))
+
+
+def path_of(
+    tree: Tree, facts: dict[str, Fact], answers: Mapping[str, str], proved: Mapping[str, Fact] | None = None
+) -> tuple[tuple[QuestionStep, ...], Cause]:
     """Walk from `start`. A user's answer about `memory`, `phase` or `framework` becomes a fact for what follows.
 
     `proved`: the same facts before any answer; what they say stands beside an answer that says otherwise.
@@ -50,7 +59,6 @@ def walk(
     causes = {cause.id: cause for cause in tree.causes}
     check_answers(tree, answers)
     steps: list[QuestionStep] = []
-    rejected: list[RuledOut] = []
     at: str | None = tree.start
     leaf: str | None = None
     while at is not None and leaf is None and len(steps) < MOST_QUESTIONS:
@@ -61,9 +69,8 @@ def walk(
         if step.source == "user" and question.id in RETOLD:
             retell(facts, question.id, step.answer)
         taken = question.answers.get(step.answer)
-        rejected += _others(tree, question, taken, step)
         at, leaf = (taken.next, taken.leads_to) if taken else (question.unknown_next, question.unknown_leads_to)
-    return Walk(tuple(steps), causes[leaf or UNSETTLED], tuple(rejected))
+    return tuple(steps), causes[leaf or UNSETTLED]
 
 
 def check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
@@ -169,8 +176,9 @@ def retell(facts: dict[str, Fact], name: str, answer: str) -> None:
         facts[name] = Fact(answer, "user", say("you said so"))
 
 
-def _others(tree: Tree, question: Question, taken: Answer | None, step: QuestionStep) -> list[RuledOut]:
+def _others(tree: Tree, question: Question, step: QuestionStep) -> list[RuledOut]:
     """Leaves of the other answers that no path after this answer can reach any more, with the reason."""
+    taken = question.answers.get(step.answer)
     if taken is None or step.source == "unknown":
         return []
     possible = {taken.leads_to} if taken.leads_to is not None else leaves_after(tree, taken.next)

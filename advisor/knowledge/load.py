@@ -83,11 +83,12 @@ def compile_knowledge(folder: Path, language: str = ENGLISH) -> Knowledge:
 
 
 def _hinted(part: H) -> H:
-    """The same with what each frame rule needs, for its regex to be worth compiling."""
+    """The same with what each rule of frames and progress needs, for its regex to be worth compiling."""
     from advisor.knowledge.literals import needed
 
     frames = tuple(msgspec.structs.replace(rule, needs=needed(rule.frame)) for rule in part.frames)
-    return msgspec.structs.replace(part, frames=frames)
+    progress = tuple(msgspec.structs.replace(rule, needs=needed(rule.pattern)) for rule in part.progress)
+    return msgspec.structs.replace(part, frames=frames, progress=progress)
 
 
 def _typed(file: Path, words: Mapping[str, Mapping[str, str]], kind: type[T]) -> T:

@@ -41,7 +41,7 @@ class Patch(Struct, frozen=True):
     """What changes with the steps, because it must agree: "deepspeed:train_micro_batch_size_per_gpu=2"."""
 
 
-Making = Callable[[Script, Sequence[EditRequest]], "tuple[tuple[Rewrite, ...], Sequence[EditRequest]]"]
+Making = Callable[[Script, Sequence[EditRequest]], "tuple[tuple[Rewrite, ...], Sequence[EditRequest], Script]"]
 """The documents with the changes, and with others that these bring along; raises EditRefused where the program would
 not get one."""
 
@@ -62,7 +62,7 @@ def make_patch(
     if not wanted:
         return Patch((), (), "", by_hand)
     try:
-        rewrites, asked = making(script, wanted) if making else (rewrite(script, launch_index, wanted), wanted)
+        rewrites, asked = making(script, wanted)[:2] if making else (rewrite(script, launch_index, wanted), wanted)
     except EditRefused as refusal:
         return Patch((), (), str(refusal), by_hand)
     checks = check(script, launch_index, asked, rewrites)
@@ -142,12 +142,19 @@ def pip_install(library: str, version: str) -> str:
 
 
 def placed(
-    plan: Plan, script: Script | None, launch_index: int, no_place: str = "", making: Making | None = None
+    plan: Plan,
+    script: Script | None,
+    launch_index: int,
+    no_place: str = "",
+    making: Making | None = None,
+    known: Sequence[PlanStep] = (),
 ) -> Plan:
     """The plan with file and line of every change: where the new value would stand beside the other selected ones.
 
-    `no_place`: why a setting that the command does not have yet may not be added to it; "" where it may.
+    `no_place`: why a setting that the command does not have yet may not be added to it; "" where it may. `known`: steps
+    as they were placed before; one that is off as it was has its place.
     """
+    off = {step.id: step.changes for step in known if not step.selected}
     if script is None or not script.launches:
         return plan  # nothing is written, so nothing lacks a place
     plan = replace(plan, steps=tuple(replace(s, selected=s.selected and not s.no_place) for s in plan.steps))
@@ -159,11 +166,9 @@ def placed(
         script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)], making
     )
     steps = tuple(
-        replace(
-            step, changes=tuple(_placed_change(change, together, _is_variable(step, change)) for change in step.changes)
-        )
-        if step.selected and step.kind in WRITABLE and not isinstance(together, str)
-        else _placed_step(step, script, launch_index, making)
+        step
+        if not step.selected and off.get(step.id) == step.changes
+        else _placed_step(step, together, script, launch_index, making)
         for step in plan.steps
     )
     return replace(plan, steps=steps)
@@ -218,10 +223,13 @@ def _try(
         return str(refusal)
 
 
-def _placed_step(step: PlanStep, script: Script, launch_index: int, making: Making | None) -> PlanStep:
-    if step.kind not in WRITABLE or not step.changes or step.no_place:
+def _placed_step(
+    step: PlanStep, together: tuple[Rewrite, ...] | str, script: Script, launch_index: int, making: Making | None
+) -> PlanStep:
+    beside = step.selected and step.kind in WRITABLE and not isinstance(together, str)
+    if not beside and (step.kind not in WRITABLE or not step.changes or step.no_place):
         return step
-    rewrites = _try(script, launch_index, wanted_of(step), making)
+    rewrites = together if beside else _try(script, launch_index, wanted_of(step), making)
     if isinstance(rewrites, str):
         refused = _cannot_be_written(rewrites)
         return replace(step, caveats=(*(c for c in step.caveats if c != refused), refused), selected=False)

@@ -24,7 +24,7 @@ def remedies_of(situation: Situation, cause: Cause) -> list[Remedy]:
     counted = situation.place == "gpu" and cause.memory != "shm" and cause.counted and computed
     rest = [r for r in rest if r.kind == "setting"] if counted else []
     rest.sort(key=lambda r: TIERS.index(r.tier))
-    return [r for r in [*first, *rest] if _concerns(r, situation) and r.value is not None and r.kind != "version"]
+    return [r for r in [*first, *rest] if r.value is not None and r.kind != "version" and _concerns(r, situation)]
 
 
 def _ordinary(situation: Situation, cause: Cause) -> list[str]:
@@ -67,7 +67,8 @@ def told_by_hand(situation: Situation, cause: Cause) -> list[Remedy]:
         natives.framework is not None
     ):  # of supervised training also a method that the framework has no key of its own for
         ordinary = [n for n in ordinary if n in by_id and by_id[n].by_hand and not natives.rolls_out]
-        alike = [one for one in by_id.values() if one.title in {by_id[n].title for n in ordinary}]
+        titles = {by_id[n].title for n in ordinary}
+        alike = [one for one in by_id.values() if one.title in titles]
         keyed = {one.title for one in alike if isinstance(propose(one, situation, {}), Proposal)}
         ordinary = [n for n in ordinary if by_id[n].title not in keyed]
     names = dict.fromkeys((*cause.remedies, *ordinary))

@@ -161,7 +161,8 @@ def _other_version(situation: Situation) -> Remedy | None:
 
 def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanStep]:
     """Ways out of a bad version whose fault the chosen changes would trigger: the first is selected with them."""
-    remedy = _other_version(situation)
+    triggered = situation.newly_triggered(chosen)
+    remedy = _other_version(situation) if triggered else None
     if remedy is None:
         return []
     return [
@@ -170,7 +171,7 @@ def newly_triggered_steps(situation: Situation, chosen: Overrides) -> list[PlanS
             selected=number == 0,
             caveats=(say("needed only with the changes below: without them this fault sleeps"),),
         )
-        for advisory in situation.newly_triggered(chosen)
+        for advisory in triggered
         for number, specifier in enumerate(advisory.safe)
     ]
 

@@ -29,7 +29,7 @@ from advisor.run.program_options import program_of
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.script.config_files import read_config, unreadable
 from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting, refused
-from advisor.script.edit import rewrite
+from advisor.script.edit import rewritten
 from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
@@ -38,7 +38,7 @@ from advisor.script.python_file import parsed, takes_option
 from advisor.script.python_later import changed_later
 from advisor.script.python_parser import real, refuses
 from advisor.script.python_tree import every, imports
-from advisor.script.reader import FOLLOWED, read_again
+from advisor.script.reader import FOLLOWED
 
 _OPEN = ("+", "~", *FOLLOWED)
 """What a key begins with that says itself that it is new, or that belongs to another file."""
@@ -253,24 +253,22 @@ def arriving(
     wanted: Sequence[EditRequest],
     *,
     alone: bool = False,
-) -> tuple[tuple[Rewrite, ...], Sequence[EditRequest]]:
-    """The documents with the changes in one launch and in what must agree with them, and all that was changed. Raises
-    EditRefused where its program would not get one.
+) -> tuple[tuple[Rewrite, ...], Sequence[EditRequest], Script]:
+    """The documents with the changes in one launch and in what must agree with them, all that was changed, and the
+    script as it is then read. Raises EditRefused where its program would not get one.
     """
     for override in (False, True):  # a word of its own wins over files that are named behind the first
-        done, asked = rewrite(script, index, wanted, alone=alone, override=override), wanted
-        after = read_again(script, done) if done else script
+        (done, after), asked = rewritten(script, index, wanted, alone=alone, override=override), wanted
         if along := agreeing(script, after, index, wanted, recognised, files):
             asked = [*wanted, *along]
-            done = rewrite(script, index, asked, alone=alone, override=override)
-            after = read_again(script, done)
+            done, after = rewritten(script, index, asked, alone=alone, override=override)
         try:
             refuse_unlike(script, after, index, asked, recognised, files)
             break
         except EditRefused:
             if override or not script.launches[index].argv:
                 raise
-    return done, asked
+    return done, asked, after
 
 
 def _options_of(launch: Launch) -> dict[str, float]:

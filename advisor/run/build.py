@@ -27,6 +27,7 @@ from advisor.run.model_read import (
     model_in_words,
     model_name,
     model_shape,
+    named_model,
 )
 from advisor.run.natives import Natives, RunScope, gpus_of, native
 from advisor.run.recipe import UNKNOWN as NO_METHOD
@@ -143,8 +144,10 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         least = topology.model_parallel if mechanics.trainer == "megatron" else 1
         topology = replace(topology, model_parallel=max(least, ways))
     worded = hints.model or inputs.tables.once(("worded",), lambda: model_in_words(inputs.prose, inputs.models))
-    stated = model_name(natives, launch, inputs.models, inputs.printed_model, worded)
-    name = fuller_name(inputs.model_name or "", stated, inputs.models) or None
+    of_launch = partial(inputs.tables.once, ("named", era), lambda: named_model(launch, inputs.models))
+    stated = model_name(natives, of_launch, inputs.printed_model, worded)
+    said_too = (inputs.model_name or "", stated)
+    name = inputs.tables.once(("fuller", *said_too), lambda: fuller_name(*said_too, inputs.models)) or None
     whole = base_parameters(inputs.counts)
     found = partial(model_shape, name or "", inputs.models, inputs.printed_config, whole)
     shape = inputs.tables.once(("shape", name), found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -39,14 +39,13 @@ _CACHED = regex(r"models--([\w.-]+?)--([\w.-]+)")
 """The folder of a model in the Hugging Face cache."""
 
 
-def model_name(natives: Natives, launch: Launch | None, models: Sequence[ModelFact], printed: str, hinted: str) -> str:
+def model_name(natives: Natives, named: Callable[[], str], printed: str, hinted: str) -> str:
     """The model's name or path: of the launch, of a line of the log, of the names of files; "" where none tells.
-    `printed`: as a library names it in the log; `hinted`: what names of files say."""
+    `named`: by `named_model`; `printed`: as a library names it in the log; `hinted`: what names of files say."""
     path = natives.carrier("model.path")
     stated = "" if path is None or path.value is None else str(path.value)
     ending = stated or _path_ending(natives, "model.path")
-    if not ending and launch is not None:
-        ending = _named_model(launch, models)
+    ending = ending or named()
     cached = _CACHED.search(printed)  # "…/hub/models--Qwen--Qwen3-8B/snapshots/…"
     return ending or (f"{cached[1]}/{cached[2]}" if cached is not None else printed) or hinted
 
@@ -91,9 +90,10 @@ def critic_shape(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
     return None if found is None else without_head(found)
 
 
-def _named_model(launch: Launch, models: Sequence[ModelFact]) -> str:
+def named_model(launch: Launch | None, models: Sequence[ModelFact]) -> str:
     """What a launch trains whose dialect has no key for it: a known model, under a key that speaks of one."""
-    named = (s for s in launch.effective().values() if s.resolved and _OF_MODEL.search(s.key.lstrip("-")))
+    settings = launch.effective().values() if launch is not None else ()
+    named = (s for s in settings if s.resolved and _OF_MODEL.search(s.key.lstrip("-")))
     texts = [s.text for s in named if not _OF_ANOTHER.search(s.key)]
     return next((text for text in texts if len(text) < 300 and match_alias(text, models) is not None), "")
 

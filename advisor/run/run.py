@@ -264,7 +264,8 @@ _OFF = frozenset(("", "0", "false", "no", "none", "null"))
 
 def evaluates_only(run: Run) -> str:
     """The setting that makes it a run which only evaluates, as it stands; "" where it trains or nobody knows."""
-    return "" if stated(run, _TRAINS) else stated(run, _EVALUATES)
+    found = stated(run, _EVALUATES)  # which few runs have
+    return "" if not found or stated(run, _TRAINS) else found
 
 
 def stated(run: Run, names: re.Pattern[str]) -> str:

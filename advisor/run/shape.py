@@ -123,25 +123,17 @@ def without_head(shape: ModelShape) -> ModelShape:
 def match_alias(name: str, models: Sequence[ModelFact]) -> ModelFact | None:
     """The model whose most literal alias fits a component of `name`, the last component first; none of another size
     than the one that the component tells ("deepseek-v3-16b" is a small cousin of DeepSeek-V3)."""
+    known = _aliases(tuple((*fact.aliases, fact.name) for fact in models))
     for part in map(_spelled, _components(name)):
         part = _STORED_AS.sub("", part)
         size = size_in_name(part)
+        alike = [(alias, models[at]) for piece, alias, at in known if piece in part and fnmatchcase(part, alias)]
         fitting = [
-            (len(alias.strip("*")), fact)
-            for fact in models
-            for alias in _aliases(fact)
-            if _fits(part, alias) and (size is None or _is_of_size(fact, alias, size))
+            (len(alias.strip("*")), fact) for alias, fact in alike if size is None or _is_of_size(fact, alias, size)
         ]
         if fitting:
             return max(fitting, key=lambda pair: pair[0])[1]
     return None
-
-
-def _fits(part: str, alias: str) -> bool:
-    """fnmatchcase, asked only where the alias's literal pieces stand in the name: it compiles every pattern anew."""
-    return ("[" in alias or "?" in alias or all(piece in part for piece in alias.split("*"))) and fnmatchcase(
-        part, alias
-    )
 
 
 def _is_of_size(fact: ModelFact, alias: str, size: int) -> bool:
@@ -149,8 +141,12 @@ def _is_of_size(fact: ModelFact, alias: str, size: int) -> bool:
     return size_in_name(alias) is not None or 1 / _COUSIN < fact.parameters / size < _COUSIN
 
 
-def _aliases(fact: ModelFact) -> tuple[str, ...]:
-    return (*(_spelled(_plain(alias)) for alias in fact.aliases), _spelled(_plain(fact.name)))
+@lru_cache(maxsize=2)
+def _aliases(names: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, str, int], ...]:
+    """Every alias of every model, in one spelling, with its longest literal piece, which a name that fits it has, and
+    the number of its model."""
+    spelled = [(_spelled(_plain(alias)), at) for at, given in enumerate(names) for alias in given]
+    return tuple((max(re.split(r"[*?]|\[.*?\]", alias), key=len), alias, at) for alias, at in spelled)
 
 
 def _components(name: str) -> list[str]:

@@ -44,6 +44,13 @@ def rewrite(
     A literal that decides only one setting is edited in place; else an override is added at the launch. Every result
     has been read again: raises EditRefused, in one sentence, where a change would move something else too.
     """
+    return rewritten(script, launch_index, wanted, alone=alone, override=override)[0]
+
+
+def rewritten(
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], *, alone: bool = False, override: bool = False
+) -> tuple[tuple[Rewrite, ...], Script]:
+    """`rewrite`, and the script as it is read with the changes. Raises EditRefused."""
     if not 0 <= launch_index < len(script.launches):
         file = clean_line(str(script.documents[0].path))
         if script.launches:
@@ -81,13 +88,12 @@ def rewrite(
     except Exhausted as error:
         raise refused("The script is too long to be changed safely.") from error
     rewrites = changes.rewrites()
-    if script.by_sh and not override and differences(script, launch_index, wanted, rewrites, alone=alone):
-        return rewrite(
-            script, launch_index, wanted, alone=alone, override=True
-        )  # what decides by one shell and another
+    problems, again = differences(script, launch_index, wanted, rewrites, alone)
+    if script.by_sh and not override and problems:  # what decides by one shell and another
+        return rewritten(script, launch_index, wanted, alone=alone, override=True)
     if alone and document.kind == "shell" and len(together(script, launch_index)) > 1:
-        if not differences(script, launch_index, wanted, rewrites, alone=True):
-            return rewrites
+        if not problems:
+            return rewrites, again
         if done := _in_own_call(script, launch_index, wanted):
             return done
         _refuse_other_calls(script, launch_index)
@@ -95,30 +101,33 @@ def rewrite(
         keys = [item.key for item in wanted if item.kind == "setting"]
         if any(len({repr(one[key].value) for one in rounds if key in one}) > 1 for key in keys):
             raise _each_its_own(script, launch_index)
-    problems = differences(script, launch_index, wanted, rewrites)
+        problems, again = differences(script, launch_index, wanted, rewrites)
     if problems:
         if len(together(script, launch_index)) > 1:
             raise _each_its_own(script, launch_index)
         if problems[0].sentence:
             raise EditRefused(problems[0].says)
         raise refused("The change cannot be made without side effects: {what}", what=problems[0].says)
-    return rewrites
+    return rewrites, again if rewrites else script
 
 
-def _in_own_call(script: Script, launch_index: int, wanted: Sequence[EditRequest]) -> tuple[Rewrite, ...]:
-    """The changes among the words of one call of a function; none where they cannot stand there."""
+def _in_own_call(
+    script: Script, launch_index: int, wanted: Sequence[EditRequest]
+) -> tuple[tuple[Rewrite, ...], Script] | None:
+    """The changes among the words of one call of a function; None where they cannot stand there."""
     from advisor.script.shell_edit import ShellEditor
 
     if any(item.kind != "setting" or item.value is None for item in wanted):
-        return ()
+        return None
     reading, changes = _as_it_stands(script.documents, script.positional), Changes(script.documents)
     editor = ShellEditor(reading, reading.launches[launch_index], changes)
     try:
         done = [editor.in_own_call(item, item.value) for item in wanted if item.value is not None]
         rewrites = changes.rewrites() if all(done) else ()
     except EditRefused:
-        return ()
-    return rewrites if rewrites and not differences(script, launch_index, wanted, rewrites, alone=True) else ()
+        return None
+    problems, again = differences(script, launch_index, wanted, rewrites, True)
+    return (rewrites, again) if rewrites and not problems else None
 
 
 def _refuse_other_calls(script: Script, launch_index: int) -> None:

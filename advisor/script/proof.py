@@ -44,7 +44,7 @@ def check(
     script: Script, launch_index: int, wanted: Sequence[EditRequest], rewrites: Sequence[Rewrite]
 ) -> tuple[Check, ...]:
     """Read the new bytes and say what holds: read back equal, nothing else moved, line endings kept, syntax valid."""
-    problems = differences(script, launch_index, wanted, rewrites)
+    problems, _ = differences(script, launch_index, wanted, rewrites)
     missing = [problem.says for problem in problems if problem.wanted]
     moved = [problem.says for problem in problems if not problem.wanted]
     return (
@@ -103,35 +103,23 @@ def _compiles(data: bytes) -> bool:
 
 
 def differences(
-    script: Script,
-    launch_index: int,
-    wanted: Sequence[EditRequest],
-    rewrites: Sequence[Rewrite],
-    *,
-    alone: bool = False,
-) -> list[Difference]:
-    """What does not come out as wanted, and what else moved. Empty: the edit is exact. `alone`: for no other round."""
+    script: Script, launch_index: int, wanted: Sequence[EditRequest], rewrites: Sequence[Rewrite], alone: bool = False
+) -> tuple[list[Difference], Script]:
+    """What does not come out as wanted, and what else moved (none: the edit is exact), and the script as it is read
+    with the new bytes; as it was where they are not well-formed. `alone`: for no other round."""
     try:
-        again = read_again(script, rewrites)
+        after = read_again(script, rewrites)
     except (ScriptError, EditRefused) as error:
-        return [Difference(say("the result is not well-formed: {problem}", problem=error))]
-    out = _moved(script, again, launch_index, wanted, alone)
+        return [Difference(say("the result is not well-formed: {problem}", problem=error))], script
+    out = _moved(script, after, launch_index, wanted, alone)
     if out or not script.by_sh:
-        return out
-    script, again, span = (
-        read_again(script, (), by_dash=True),
-        read_again(script, rewrites, by_dash=True),
-        script.launches[launch_index].span,
-    )
-    reached = [one.index for one in script.launches if one.span == span]
+        return out, after
+    by_dash = read_again(script, (), by_dash=True)
+    reached = [one.index for one in by_dash.launches if one.span == script.launches[launch_index].span]
     if not reached:
-        return [
-            Difference(
-                script.ended or say("`sh` does not come to this command where it is dash: run it by bash."),
-                sentence=True,
-            )
-        ]
-    return _moved(script, again, reached[0], wanted, alone)
+        never = say("`sh` does not come to this command where it is dash: run it by bash.")
+        return [Difference(by_dash.ended or never, sentence=True)], after
+    return _moved(by_dash, read_again(script, rewrites, by_dash=True), reached[0], wanted, alone), after
 
 
 def _moved(

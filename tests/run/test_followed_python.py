@@ -56,7 +56,7 @@ def test_a_change_is_written_into_the_file_and_proved_beside_what_its_command_sa
     rewrites = rewrite(state.script, 0, wanted)
     assert [item.document.path.name for item in rewrites] == ["train_grpo.py"]
     assert rewrites[0].new == TRAIN.replace("=16", "=2").encode()
-    assert differences(state.script, 0, wanted, rewrites) == []
+    assert differences(state.script, 0, wanted, rewrites)[0] == []
 
 
 def test_a_program_that_is_given_settings_on_its_command_keeps_them(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_trainer_that_a_file_builds_tells_framework_and_method_of_its_comman
     wanted = [EditRequest("--per_device_train_batch_size", "2")]
     rewrites = rewrite(state.script, 0, wanted)
     assert rewrites[0].document.path.name == "run.sh"
-    assert differences(state.script, 0, wanted, rewrites) == []
+    assert differences(state.script, 0, wanted, rewrites)[0] == []
 
 
 OWN_OPTIONS = """from dataclasses import dataclass

@@ -88,9 +88,9 @@ def commands(samples: Path) -> Iterator[list[str]]:
         for script in (str(script.relative_to(samples)) for script in scripts):
             with_log = [word for log in logs[:1] for word in ("--log", log)]
             yield ["settings", script, "--format", "json"]
-            if folder.name == "hostile":  # `fix` diagnoses the others
+            if folder.name == "hostile":  # `fix` opens the same session of the others
                 yield ["diagnose", script, *with_log, "--gpus", "4xA100-80GB", "--format", "json"]
-            yield ["estimate", script, "--gpus", "4xA100-80GB", "--model", str(Path(script).parent)]
+                yield ["estimate", script, "--gpus", "4xA100-80GB", "--model", str(Path(script).parent)]
             yield ["fix", script, *with_log, "--gpus", "4xA100-80GB", "-o", f"{script}.fits.sh"]
             yield ["set", script, "data.train_batch_size=4", "-o", f"{script}.set.sh"]
 
@@ -102,7 +102,7 @@ def test_no_command_runs_what_it_reads_or_calls_anybody(samples: Path, tmp_path:
     words = [sys.executable, "-c", WATCHED, str(samples), str(asked), str(told)]
     subprocess.run(words, check=True, timeout=170, cwd=samples.parent)
     codes, found = json.loads(told.read_text())
-    assert sum(code == 0 for code in codes.values()) > 30
+    assert sum(code == 0 for code in codes.values()) > 25
     assert set(codes.values()) <= {0, 2, 3, 4}, {name: code for name, code in codes.items() if code == 1}
     started = [event for event in found if event != ["started", ["bash", "--noprofile", "--norc", "-n"]]]
     assert started == []  # `bash -n` reads the patched script on standard input and runs nothing

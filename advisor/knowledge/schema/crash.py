@@ -94,6 +94,8 @@ class Progress(Strict, frozen=True):
     """The line is the end of something, and `phase` what comes next."""
     resumes: bool = False
     """The run goes on from a checkpoint that was saved before."""
+    needs: tuple[str, ...] = ()
+    """As of FrameRule."""
 
 
 class AnswerLength(Strict, frozen=True):
