@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Frame
 from advisor.crash.phase import frame_words
-from advisor.diagnosis.conditions import holds
-from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts, holds
 from advisor.knowledge.schema import Allocation, Cause, CauseWords, Knowledge
 from advisor.regex import regex
 

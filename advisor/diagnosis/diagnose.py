@@ -12,11 +12,11 @@ from advisor.crash.verdict import TOLD as WRITTEN
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
 from advisor.diagnosis.allocation import allocation_facts, allocation_of, heads, in_order, led, narrower
 from advisor.diagnosis.cases import MatchedCase, match_cases
+from advisor.diagnosis.deciding import narrowed, walk_likeliest
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts, scored
 from advisor.diagnosis.frame_facts import ENGINES
-from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.parts import spoken_here
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.sharing_facts import unrefuted

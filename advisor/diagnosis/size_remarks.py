@@ -9,8 +9,7 @@ from advisor.diagnosis.allocation import FACT
 from advisor.diagnosis.fact import Facts
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.ledger_facts import is_loaded
-from advisor.diagnosis.model_facts import names_adapters
-from advisor.diagnosis.saved_modules import saved_remark
+from advisor.diagnosis.model_facts import names_adapters, saved_remark
 from advisor.diagnosis.state_facts import STATES_IN_FULL, most_in_full
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, say

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from advisor.diagnosis.conditions import every, holds
 from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, QuestionStep, RuledOut
-from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts, every, holds
 from advisor.diagnosis.parts import spoken_here
 from advisor.knowledge.schema import Answer, Cause, Question, Tree
 from advisor.language import clauses, listed, say

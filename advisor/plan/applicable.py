@@ -8,7 +8,7 @@ from typing import Literal
 
 from advisor.crash.observations import cures
 from advisor.crash.statements import ON
-from advisor.diagnosis.conditions import all_hold, contradicted
+from advisor.diagnosis.fact import all_hold, contradicted
 from advisor.knowledge.schema import Framework, Remedy, SettingFact
 from advisor.memory.trainer import has_engine
 from advisor.plan.candidates import at_most, candidates, printed_now

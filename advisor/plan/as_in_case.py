@@ -9,9 +9,9 @@ from advisor.knowledge.schema import Case, SettingFact
 from advisor.language import listed, say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
+from advisor.plan.candidates import reported_by
 from advisor.plan.plan import PlanStep
 from advisor.plan.propose import present
-from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
 from advisor.regex import regex

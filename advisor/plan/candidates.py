@@ -1,23 +1,34 @@
-"""Lists the values a setting may be given, best first, by the `value` of a remedy."""
+"""Lists the values a setting may be given, best first: by the `value` of a remedy, and as documented cases ran with
+them; and refuses those with which the rollout engine could not start.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.diagnosis.fact import Facts
-from advisor.knowledge.schema import NewValue
-from advisor.plan.situation import TOTAL
+from advisor.hostile import clean_line
+from advisor.knowledge.schema import Case, NewValue, Remedy
+from advisor.language import Sayings, say
+from advisor.memory.constants import BF16
+from advisor.memory.fit import cannot_start
+from advisor.memory.fit_clause import finding_clause
+from advisor.memory.inputs import SHARE
+from advisor.memory.predict import Prediction
+from advisor.plan.situation import TOTAL, Situation
 from advisor.rules.expression import Expression
 from advisor.rules.tree import Constant, Sum, as_number
 from advisor.rules.tree import walk as walk_tree
 from advisor.run.bound import default_here
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import scope_of
-from advisor.run.natives import Native, RunScope
+from advisor.run.natives import EnvironmentPrefix, Native, RunScope
 from advisor.run.run import KnobValue
+from advisor.units import show_bytes
 
 MOST = 24
 """Candidates looked at for one setting."""
@@ -146,3 +157,103 @@ def within_context(knob: str | None, values: list[KnobValue], built: BuiltRun) -
 
 def _like(old: KnobValue, value: float) -> KnobValue:
     return int(value) if isinstance(old, int) else round(value, ROUNDING)
+
+
+_GRADES: Sayings[str] = Sayings(
+    {
+        "confirmed": "confirmed",
+        "plausible": "plausible",
+        "failed": "failed",
+        "reported": "reported",
+        "folklore": "folklore",
+    }
+)
+
+
+WORKED_HERE = "worked_here"
+"""The entry of `reported` that says on which day it helped at this site."""
+
+
+def worked_here(case: Case) -> str:
+    """ "worked here on 2026-11-22": of a case of this site's own; "" of any other."""
+    day = clean_line(str(case.reported.get(WORKED_HERE, "")), 20)
+    return say("worked here on {day}", day=day) if day else ""
+
+
+def reported_by(case: Case) -> str:
+    """Which documented case, and how sure it is: "logic-rl-8 (confirmed)"."""
+    return say("{case} ({grade})", case=case.id, grade=_GRADES[case.grade])
+
+
+class Reported(Struct, frozen=True):
+    """What a documented case says of one value. `rank`: the best of its list is 0."""
+
+    text: str
+    rank: int
+    confirmed: bool
+    worked_here: str = ""
+    """The day on which it helped at this site, in words; "" where it is no case of its own."""
+
+
+def documented_values(native: Native, situation: Situation, same_version: bool = False) -> dict[str, Reported]:
+    """Value → what matching cases report of it for this key, best match first.
+
+    `same_version`: only cases whose library version is known to be the one here.
+    """
+    found: dict[str, Reported] = {}
+    for case in situation.cases:
+        versions = [name.removeprefix("version ") for name in case.situation if name.startswith("version ")]
+        if same_version and not all(f"library.{library}" in situation.facts for library in versions):
+            continue
+        for value in case.values.get(native.key.removeprefix(EnvironmentPrefix), []):
+            found.setdefault(
+                str(value), Reported(reported_by(case), len(found), case.grade == "confirmed", worked_here(case))
+            )
+    return found
+
+
+def of_framework(native: Native, situation: Situation) -> dict[str, Reported]:
+    """Value → the confirmed case of this framework that ran with it, whatever died there; the mildest first."""
+    name = situation.now.run.framework
+    cases = [c for c in situation.knowledge.cases if c.grade == "confirmed" and c.situation.get("framework") == name]
+    told = {str(value): case for case in cases for value in case.values.get(native.key, []) if is_number(str(value))}
+    ranked = sorted(told, key=float, reverse=True)
+    return {text: Reported(reported_by(told[text]), rank, False) for rank, text in enumerate(ranked)}
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+WEIGHTS_OF_SHARE = 0.85
+"""Part of an engine's share that its weights may take: start-up pass and cache need the rest (judgement)."""
+
+
+def no_room_for_engine(remedy: Remedy, value: KnobValue, before: Prediction, after: Prediction) -> str:
+    """Why the engine has no room after the remedy gave its setting the value; "" where it has, or nobody knows."""
+    if any(map(cannot_start, after.ledger.gpu)) and not any(map(cannot_start, before.ledger.gpu)):
+        stuck = next((one for one in after.fit.findings if one.reason == "engine"), None)
+        if stuck is not None:
+            return finding_clause(stuck)
+    return _filled_by_weights(value, before) if remedy.knob == SHARE and isinstance(value, float) else ""
+
+
+def _filled_by_weights(share: float, now: Prediction) -> str:
+    """That the weights leave hardly anything of a share, where it is known over how many cards they are spread."""
+    run, card, spread = now.run, now.ledger.gpu_capacity, now.run.knobs.get("rollout.tensor_parallel")
+    guessed = spread is not None and spread.value != 1 and spread.source in ("default", "assumed")
+    if run.model is None or card is None or (guessed and not run.seen_whole) or share >= (run.number(SHARE) or 1):
+        return ""  # a larger one is on its way out of it
+    counted = [cell.expected for each in now.ledger.gpu for cell in each.cells if cell.owner == "engine_weights"]
+    packed = run.number("rollout.weight_bits") or run.model.served_bits or run.number("actor.quantized_bits")
+    whole = 0 if packed else BF16 * run.model.parameters // max(1, int(run.number("rollout.tensor_parallel") or 1))
+    weights = max(counted, default=whole)
+    # no engine starts so: what spreads it was not seen, unless it has cards of its own, which it needs whole
+    spread_wider = weights > card and not run.seen_whole and run.topology.colocated
+    if weights <= WEIGHTS_OF_SHARE * share * card or spread_wider:
+        return ""
+    return say("the engine's weights alone take {weights} of each card", weights=show_bytes(weights))

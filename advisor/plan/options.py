@@ -12,10 +12,20 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import Remedy, SettingFact
 from advisor.language import Sayings, mark, say
 from advisor.memory.predict import Overrides, Prediction
-from advisor.plan.candidates import LENGTHS, at_most, candidates, least, printed_now, within_context
-from advisor.plan.engine_room import no_room_for_engine
+from advisor.plan.candidates import (
+    LENGTHS,
+    Reported,
+    at_most,
+    candidates,
+    documented_values,
+    is_number,
+    least,
+    no_room_for_engine,
+    of_framework,
+    printed_now,
+    within_context,
+)
 from advisor.plan.partners import Joined, forms
-from advisor.plan.reported import Reported, documented_values, is_number, of_framework
 from advisor.plan.situation import Situation
 from advisor.rules.expression import Expression
 from advisor.rules.tree import as_number

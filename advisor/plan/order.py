@@ -22,16 +22,15 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.plan.applicable import in_a_later_version, needs_engine
 from advisor.plan.as_in_case import HELPED
-from advisor.plan.held import holder_unknown, states_beyond, weights_beyond
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
+from advisor.plan.ran_with import turned_back
 from advisor.plan.select import acts_on, gives_hardly, lever_of
-from advisor.plan.situation import Situation
-from advisor.plan.trigger import turned_back
+from advisor.plan.situation import Situation, holder_unknown, states_beyond, weights_beyond
 from advisor.run.natives import SAMPLES
 from advisor.run.values import parse_value
 from advisor.words import Phase

@@ -1,14 +1,15 @@
-"""Writes the way back to versions with which the run fitted: the versions, and the defaults that changed since."""
+"""Writes the way back to what ran: versions, defaults that changed since, the setting with which it began to fail."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
 
 from advisor.crash.observations import Observation, cures
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import SettingFact
 from advisor.language import listed, mark, say, sentences
 from advisor.memory.ledger import difference
@@ -16,6 +17,7 @@ from advisor.plan.by_hand import advice_step
 from advisor.plan.patch import pip_install
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.propose import present
+from advisor.plan.select import lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
 from advisor.run.bound import Tables
@@ -221,3 +223,20 @@ def _version(library: str, old: str, situation: Situation, then: BuiltRun) -> Pl
         group=f"version-{library}",
         decides=phase,
     )
+
+
+def turned_back(steps: Sequence[PlanStep], situation: Situation) -> str:
+    """The step for the user's very setting, else the first of its lever; "" where they name none, or none is here."""
+    began, words = situation.facts.get("trigger"), situation.knowledge.signatures.statements
+    if began is None or words is None or began.value in situation.in_vain:
+        return ""
+    named = began.because
+    key = named.split(" ")[0].lstrip("-").rpartition(".")[2]
+    remedies = {one.id: one for one in situation.remedies}
+    alike = [step for step in steps if step.id in remedies and lever_of(remedies[step.id]) == began.value]
+
+    def rank(step: PlanStep) -> tuple[bool, bool]:
+        moves = any(change.key.lstrip("-").rpartition(".")[2] == key for change in step.changes)
+        return not moves, re.search(words.turned.get(step.id, r"(?!)"), named) is None
+
+    return min(alike, key=rank).id if alike else ""

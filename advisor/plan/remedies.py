@@ -1,14 +1,23 @@
-"""Tells which remedies concern a run, in the order in which they are tried, and which of them no file carries."""
+"""Tells which remedies concern a run, in the order in which they are tried: those that no file carries, those that the
+failing line names, and those in force already that seem to have no effect.
+"""
 
 from __future__ import annotations
 
-from advisor.knowledge.schema import Cause, Remedy
+from collections.abc import Iterator
+from typing import Literal
+
+from advisor.knowledge.schema import Cause, NewValue, Remedy
+from advisor.language import say
 from advisor.plan.applicable import applies, barred, beside_engine, in_a_later_version, may_apply, of_years_later
-from advisor.plan.held import weights_beyond
+from advisor.plan.common_names import names_of, stated_by_name
 from advisor.plan.options import by_default, unseen_number
+from advisor.plan.plan import PlanStep
 from advisor.plan.propose import Proposal, propose
 from advisor.plan.select import GUESSED, TIERS
-from advisor.plan.situation import Situation
+from advisor.plan.situation import Situation, weights_beyond
+from advisor.regex import regex
+from advisor.words import BETWEEN_SENTENCES
 
 
 def remedies_of(situation: Situation, cause: Cause) -> list[Remedy]:
@@ -97,3 +106,109 @@ def _has_no_key(remedy: Remedy, situation: Situation) -> bool:
         and not by_default(remedy, situation)
         and not isinstance(propose(remedy, situation, {}), Proposal)
     )
+
+
+REACH = 5
+"""Remedies of a cause, from the first on, that would have ended it (judgement)."""
+OF_CARD = 0.1
+"""Of a card that nothing counted explains: from here on a setting may not act (judgement)."""
+
+
+def acting_step(situation: Situation, cause: Cause) -> PlanStep | None:
+    """How to see whether the first of the cause's remedies that the run has already acts; None where the run has none
+    of them, or where the sums explain what was held. On the host, where little is counted, the cause's first alone."""
+    if situation.now.enough is False or cause.memory != situation.place:
+        return None
+    card = situation.now.ledger.gpu_capacity
+    dark = sum(one.unexplained for one in situation.predictor.measured.corrections if one.place == situation.place)
+    if situation.place == "gpu" and (card is None or dark < OF_CARD * card):
+        return None
+    by_id = {remedy.id: remedy for remedy in situation.remedies}
+    own = [by_id[name] for name in cause.remedies if name in by_id and by_id[name].value is not None][
+        : REACH if situation.place == "gpu" else 1
+    ]
+    found = next(((one, key) for one in own if one.in_force and (key := _set_by(one, situation))), None)
+    if found is None:
+        return None
+    remedy, key = found
+    return PlanStep(
+        id=f"acts-{remedy.id}",
+        rank=0,
+        title=say("{key} is set already: see whether it acts", key=key),
+        kind="manual",
+        tier="free",
+        changes=(),
+        results="unchanged",
+        basis="documented",
+        saves={},
+        place=situation.place,
+        why=" ".join(remedy.in_force.split()),
+        costs=say("nothing"),
+        sources=(remedy.source,) if remedy.source else (),
+        group=f"acts-{remedy.id}",
+        decides=situation.fullest,
+    )
+
+
+def _set_by(remedy: Remedy, situation: Situation) -> str:
+    """The user's own setting that has the value of the remedy, as it is written; "" where none has."""
+    wanted = remedy.value.to if remedy.value is not None else None
+    natives = situation.now.built.natives
+    if natives.framework is None:
+        stated = stated_by_name(remedy, situation)
+        return stated.key if stated is not None and wanted is not None and stated.value == wanted else ""
+    own = [one for one in natives.carriers(remedy.knob or "") if one.source in ("script", "environment")]
+    knob = situation.now.run.knobs.get(remedy.knob or "")
+    if wanted is None or knob is None or knob.value != wanted or not own:
+        return ""
+    return next((one.key.lstrip("-$") for one in own if one.key == knob.key), own[0].key.lstrip("-$"))
+
+
+_PROVES = ("cause", "victim", "hint")
+_NAME = regex(r"(?:--)?[a-z][a-z0-9]*(?:[_-][a-z0-9]+)+")
+_DOWN = regex(r"(?i)\b(?:lower|reduc|decreas|shorten)(?:e|ing|ed)?\b")
+_UP = regex(r"(?i)\b(?:increas|rais|enlarg)(?:e|ing)?\b")
+_CONDITION = regex(r"(?i)\s*(?:if|when|where|in case)\b")
+"""What torch prints of fragmentation under every failure holds only on a condition."""
+_Way = Literal["down", "up"]
+
+
+def named_by_message(situation: Situation) -> dict[str, str]:
+    """Remedy id → the setting's name as the message has it, in its order; {} where it names none."""
+    told = dict(_told(situation))
+    return {
+        remedy.id: name
+        for name, way in told.items()
+        for remedy in situation.remedies
+        if remedy.memory == situation.place and situation.cause not in remedy.never_for
+        if remedy.value is not None and _way_of(remedy.value) == way
+        if name.lstrip("-").replace("-", "_") in _names(remedy, situation)
+    }
+
+
+def _told(situation: Situation) -> Iterator[tuple[str, _Way]]:
+    """Names and whether they are to fall or to rise: the verb that stands before them in their sentence decides."""
+    for entry in situation.predictor.crash.evidence:
+        if entry.role not in _PROVES or entry.runs_ago:
+            continue
+        for sentence in BETWEEN_SENTENCES.split(entry.text):
+            if _CONDITION.match(sentence):
+                continue
+            verbs = [(one.start(), "down") for one in _DOWN.finditer(sentence)]
+            verbs += [(one.start(), "up") for one in _UP.finditer(sentence)]
+            for name in _NAME.finditer(sentence):
+                before = [way for start, way in sorted(verbs) if start < name.start()]
+                if before:
+                    yield name.group(), "down" if before[-1] == "down" else "up"
+
+
+def _way_of(value: NewValue) -> _Way | None:
+    if value.floor is not None or value.tries:
+        return "down"
+    return "up" if value.ceiling is not None else None
+
+
+def _names(remedy: Remedy, situation: Situation) -> set[str]:
+    """What libraries and dialects call it."""
+    keys = {one.key.lstrip("-").replace("-", "_") for one in remedy.known_as}
+    return keys | set(names_of(remedy.knob, situation) if remedy.knob is not None else ())

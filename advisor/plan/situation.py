@@ -1,4 +1,6 @@
-"""Holds what a plan is made for: the predictor of the run, what was diagnosed, and what is known of remedies."""
+"""Holds what a plan is made for: the predictor of the run, what was diagnosed, what is known of remedies and of what
+held the card.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.allocation import led
+from advisor.diagnosis.advise import Faults
+from advisor.diagnosis.allocation import OPEN, led
+from advisor.diagnosis.computing import Vendor
 from advisor.diagnosis.deciding import DUE, OpenPhase
 from advisor.diagnosis.facts import Facts
-from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.parts import spoken_here
-from advisor.diagnosis.vendor import Vendor
-from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy, RemedyWords
+from advisor.knowledge.schema import Advisory, Case, Cause, Knowledge, Remedy, RemedyWords
 from advisor.language import say, spoken
 from advisor.memory.cells import Place
 from advisor.memory.fit import died_in
@@ -23,7 +25,7 @@ from advisor.memory.predict import Overrides, Prediction, Predictor
 from advisor.units import GIB
 from advisor.words import PLATFORMS, Phase, Platform, filled
 
-TOTAL = "data.total_tokens"
+TOTAL, LOGITS = "data.total_tokens", "logits-too-big"
 AWAKE: tuple[Phase, ...] = ("rollout_init", "rollout_generate", "weight_sync", "validation", "unknown")
 """Phases in which an engine that sleeps holds its share; in "unknown" it may."""
 
@@ -242,3 +244,47 @@ def in_words(remedy: Remedy, words: RemedyWords) -> Remedy:
     return replace(
         remedy, title=words.title or remedy.title, costs=words.costs or remedy.costs, says=words.says or remedy.says
     )
+
+
+NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
+"""Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
+SHOWN = {"batch-too-big": "frame.attention", "logits-too-big": "frame.logits"}
+"""Cause → frames that show it by themselves: then nothing has to be guessed either."""
+
+
+def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
+    """Whether the weights alone take a whole card and more (`also_states`: or all that is trained, by the parameters):
+    then no pass is small enough."""
+    counted = also_states and situation.now.built.natives.framework is not None  # a script of one's own may share them
+    in_full = also_states and situation.cause == "states-too-big"  # nothing but the parameters led there
+    names = ("weights.least_share", *(("states.least_share",) if counted else ()))
+    names += ("states.if_full_share", "states.if_unshared_share") if in_full else ()
+    known = (situation.facts.get(name) for name in names)
+    return any(one is not None and isinstance(one.value, float) and one.value >= 1 for one in known)
+
+
+def states_beyond(situation: Situation) -> bool:
+    """Whether weights, gradients and optimizer alone are counted to take a whole card and more."""
+    share = situation.facts.get("ledger.states_share")
+    named = situation.cause == "states-too-big" and situation.now.ledger.gpu_capacity is not None
+    return named and share is not None and isinstance(share.value, float) and share.value >= 1
+
+
+def holder_unknown(situation: Situation, cause: Cause) -> bool:
+    """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
+    if situation.place != "gpu" or cause.memory != "gpu" or situation.led:
+        return False
+    made = situation.facts.get("frame.cause")
+    shown = (*NAMED, SHOWN.get(cause.id, ""))
+    counted = situation.facts.get("attribution.likely")
+    if counted is not None and cause.id == LOGITS and counted.value == "logits":
+        return False
+    if (made is not None and made.value == cause.id) or any(
+        name in situation.facts and situation.facts[name].value is True for name in shown
+    ):
+        return False
+    now = situation.now
+    seen = now.built.natives.framework is not None and (now.enough is not False or now.run.seen_whole)
+    if situation.phase == "unknown" and not seen:
+        return cause.counted
+    return cause.id in OPEN and now.enough is not False

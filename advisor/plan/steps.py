@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.fact import all_hold
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Framework, Remedy
 from advisor.language import say, sentences

@@ -7,15 +7,15 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import Advisory, Cause, Remedy
 from advisor.language import say, sentences
 from advisor.memory.ledger import difference
 from advisor.memory.predict import Overrides
 from advisor.plan.applicable import MOST_MONTHS, months
+from advisor.plan.candidates import reported_by
 from advisor.plan.patch import pip_install
 from advisor.plan.plan import Change, PlanStep
-from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.regex import regex
 from advisor.rules.functions import release_of, version_in

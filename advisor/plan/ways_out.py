@@ -15,7 +15,7 @@ from advisor.memory.fit_clause import finding_clause
 from advisor.memory.ledger import implausible, peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import squeeze_clause
-from advisor.plan.job_limit import needed_on_host
+from advisor.plan.by_hand import needed_on_host
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
 from advisor.plan.sizes import smallest_card
