@@ -11,16 +11,22 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Crash, Evidence
 from advisor.crash.observations import fitted_in
 from advisor.crash.statements import SHARED
-from advisor.diagnosis.card_facts import card_name, grouped, line_words, printed_facts, taken_before
+from advisor.diagnosis.card_facts import card_name, grouped, host_user_facts, line_words, printed_facts, taken_before
 from advisor.diagnosis.computing import computing_facts, process_facts, vendor_of
-from advisor.diagnosis.course_facts import course_facts, left_facts, peak_facts
+from advisor.diagnosis.course_facts import (
+    bound_facts,
+    course_facts,
+    left_facts,
+    metrics_facts,
+    peak_facts,
+    stated_facts,
+)
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.event_facts import due_facts, earlier_facts, event_facts, merge_facts, resume_facts
 from advisor.diagnosis.fact import Fact
 from advisor.diagnosis.fact import Facts as Facts
 from advisor.diagnosis.frame_facts import DATA_PARALLEL, backend_facts, frame_facts, source_facts
 from advisor.diagnosis.from_record import record_facts
-from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
 from advisor.diagnosis.model_facts import least_logits, loaded_by, model_facts, saved_facts
 from advisor.diagnosis.parts import part_facts
@@ -36,7 +42,6 @@ from advisor.diagnosis.state_facts import (
     off_card,
     state_facts,
 )
-from advisor.diagnosis.stated_facts import bound_facts, metrics_facts, stated_facts
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Project
 from advisor.language import listed, say

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from advisor.bash.batch_options import batch_options, cards_of_node, counted, gpus_of_node, started_under
+from advisor.bash.wrapped import batch_options, cards_of_node, counted, gpus_of_node, started_under
 from advisor.hostile import clean_line
 from advisor.machine.gpu_spec import KnownGpu, left_open, of_size, parse_gpus
 from advisor.machine.inventory import BatchMemory, Machine

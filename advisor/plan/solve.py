@@ -26,8 +26,17 @@ from advisor.plan.plan import NotProposed, Plan, PlanStep, in_words_of
 from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.provisional import holders_of, provisional_steps
 from advisor.plan.ran_with import back_steps, proved_steps, updated
-from advisor.plan.refused import acts_elsewhere, false_friends, folklore, saves_elsewhere, tried_in_vain
-from advisor.plan.remedies import acting_step, named_by_message, remedies_of, told_by_hand
+from advisor.plan.remedies import (
+    acting_step,
+    acts_elsewhere,
+    false_friends,
+    folklore,
+    named_by_message,
+    remedies_of,
+    saves_elsewhere,
+    told_by_hand,
+    tried_in_vain,
+)
 from advisor.plan.select import (
     Selected,
     all_that_helps,

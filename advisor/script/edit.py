@@ -15,14 +15,14 @@ from advisor.bash.words import Exhausted, Unterminated
 from advisor.hostile import clean_line
 from advisor.language import mark, say, sentences
 from advisor.regex import regex
-from advisor.script.batch_lines import edit_job_option
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value, refused
+from advisor.script.environment_edit import edit_job_option
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor, refuse_unclear
 from advisor.script.launch import Launch, Script
 from advisor.script.proof import differences, mates
 from advisor.script.reader import FOLLOWED, in_memory
-from advisor.script.toml_edit import TomlEditor
+from advisor.script.toml_file import TomlEditor
 
 if TYPE_CHECKING:
     from advisor.script.shell import ShellLaunch, ShellReading

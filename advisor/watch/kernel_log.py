@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from advisor.hostile import clean_line
-from advisor.machine.cgroup import MemoryGroup, memory_groups
+from advisor.machine.host import MemoryGroup, memory_groups
 
 _RECORD = 8192
 _MOST = 200_000

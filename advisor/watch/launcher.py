@@ -133,7 +133,7 @@ def _start(
             output.close_ends()
         return RunningCommand(pid, signals, output=output, has_errors_file=errors is not None)
     from advisor.watch.pty_relay import Wiring, start_pty_relay
-    from advisor.watch.terminal import attributes_of
+    from advisor.watch.spawn import attributes_of
 
     wiring = Wiring(log, str(folder / OUTPUT), os.isatty(0), None, 1, attributes_of(1))
     if not relayed:

@@ -30,8 +30,8 @@ from advisor.watch.record import Record
 from advisor.watch.record_files import ATTEMPT, COMMAND, ERRORS, OUTPUT, RAY_LOGS, claim, write_private
 from advisor.watch.request import Beginning
 from advisor.watch.sampler import Sampler
+from advisor.watch.spawn import Terminal
 from advisor.watch.supervisor import Supervisor
-from advisor.watch.terminal import Terminal
 
 if TYPE_CHECKING:
     from advisor.watch.request import Notify, OpenedRecord, RunningCommand, WatchRequest
