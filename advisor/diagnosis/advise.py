@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.diagnosis import Advice
-from advisor.diagnosis.fact import Fact, Facts, all_hold, contradicted
+from advisor.diagnosis.fact import Fact, Facts, all_hold, contradicted, value_of
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts
 from advisor.knowledge.schema import Advisory
 from advisor.language import Sayings, clauses, listed, say
@@ -72,17 +72,17 @@ def concerns(
     """Advisories that no fact contradicts; facts named in `ignoring` are not asked about. A run that generates nothing
     has no engine."""
     found: list[Concern] = []
-    generates = facts.get("rolls_out")
-    without = ENGINE_LIBRARIES if generates is not None and generates.value is False else frozenset()
+    generates = value_of(facts, "rolls_out")
+    without = ENGINE_LIBRARIES if generates is False else frozenset()
     for advisory in advisories:
         if advisory.library in without:
             continue
         rules = [rule for rule in advisory.when if not ignoring.intersection(rule.names())]
         if any(contradicted(rule, facts) for rule in rules):
             continue
-        fact = facts.get(f"library.{advisory.library}")
+        fact = value_of(facts, f"library.{advisory.library}")
         sure = all_hold(rules, facts) is not None
-        found.append(Concern(advisory, str(fact.value) if fact is not None else None, sure))
+        found.append(Concern(advisory, str(fact) if fact is not None else None, sure))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.diagnosis.diagnosis import CaseMatch
-from advisor.diagnosis.fact import Facts
+from advisor.diagnosis.fact import Facts, value_of
 from advisor.knowledge.schema import Case
 from advisor.language import Sayings, say
 from advisor.rules.functions import version_in
@@ -86,8 +86,7 @@ def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
     agreed: list[str] = []
     known = 0
     differs: dict[str, str] = {}
-    part = facts.get(PART.get(str(case.situation.get("phase")), ""))
-    if part is not None and part.value is False:
+    if value_of(facts, PART.get(str(case.situation.get("phase")), "")) is False:
         return None  # of a phase that this run has not
     for name, wanted in case.situation.items():
         here = _here(name, facts, run)

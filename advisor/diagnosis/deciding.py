@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Crash
 from advisor.crash.phase import LEAVES_BEHIND
 from advisor.diagnosis.diagnosis import UNKNOWN, Choice, QuestionStep, RuledOut
-from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts, value_of
 from advisor.diagnosis.tree import NO_SHORTAGE, UNSETTLED, Walk, walk
 from advisor.knowledge.schema import Cause, Question, Remedy, Tree
 from advisor.language import listed, say, sentences
@@ -88,12 +88,12 @@ def open_phase(
         return None
     question = next(one for one in tree.questions if one.id == PHASE)
     named = {choice.id: one.cause for one in _outcomes(step, question, tree, facts, answers) for choice in one.choices}
-    began, rolls, ran = (facts[name].value if name in facts else None for name in ("first_step", "rolls_out", "ran"))
+    began, rolls, ran = (value_of(facts, name) for name in ("first_step", "rolls_out", "ran"))
     stepped = ran is True or began is False
     usual = ("actor_update", *(one for one in ELSEWHERE[stepped] if rolls is True or one not in OF_ENGINES))
     order = [one for choice in step.choices for one in PHASES if one == choice.id] if step.guess else usual
     here = next((one for one in (step.answer, "actor_update", *named) if one in named and named[one].id == taken), "")
-    due = {phase for name, phase in DUE.items() if name in facts and facts[name].value is True}
+    due = {phase for name, phase in DUE.items() if value_of(facts, name) is True}
     due |= {"validation"} if stepped else set()
     order = [one for one in order if one not in DUE.values() or (one in due and (evaluates or one != "validation"))]
     other = next((one for one in order if one in named and named[one].id != taken), None)

@@ -26,6 +26,12 @@ class Fact(Struct, frozen=True):
 Facts = Mapping[str, Fact]
 
 
+def value_of(facts: Facts, name: str) -> FactValue | None:
+    """The value of a fact; None where nobody knows it."""
+    fact = facts.get(name)
+    return None if fact is None else fact.value
+
+
 class FactScope:
     """The names of a condition are facts."""
 
@@ -34,8 +40,7 @@ class FactScope:
 
     def value(self, name: str) -> RuleValue | None:
         """The fact's value; None where nobody knows it."""
-        fact = self.facts.get(name)
-        return None if fact is None else fact.value
+        return value_of(self.facts, name)
 
     given = value
 

@@ -23,7 +23,7 @@ from advisor.diagnosis.course_facts import (
 )
 from advisor.diagnosis.diagnosis import AnsweredBy
 from advisor.diagnosis.event_facts import due_facts, earlier_facts, event_facts, merge_facts, resume_facts
-from advisor.diagnosis.fact import Fact
+from advisor.diagnosis.fact import Fact, value_of
 from advisor.diagnosis.fact import Facts as Facts
 from advisor.diagnosis.frame_facts import DATA_PARALLEL, backend_facts, frame_facts, source_facts
 from advisor.diagnosis.from_record import record_facts
@@ -289,8 +289,8 @@ def _figures(crash: Crash) -> dict[str, Fact]:
         )
         for name, value in crash.engine_figures.items()
     }
-    stage = facts.get("knob.actor.zero_stage")
-    return {**facts, "zero3": Fact(stage.value == 3, "log", because)} if stage is not None else facts
+    stage = value_of(facts, "knob.actor.zero_stage")
+    return {**facts, "zero3": Fact(stage == 3, "log", because)} if stage is not None else facts
 
 
 def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:

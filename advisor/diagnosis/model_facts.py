@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.crash.evidence import Frame
 from advisor.crash.phase import frame_words
 from advisor.diagnosis.card_facts import largest_card
-from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts, value_of
 from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
@@ -164,6 +164,6 @@ def saved_facts(run: Run) -> dict[str, Fact]:
 
 def saved_remark(facts: Facts) -> Iterator[str]:
     """What they take of the card, and that a vocabulary that was extended takes more."""
-    memory, saved = facts.get("memory"), facts.get("modules.saved")
-    if saved is not None and memory is not None and memory.value == "gpu":
+    memory, saved = value_of(facts, "memory"), facts.get("modules.saved")
+    if saved is not None and memory == "gpu":
         yield say("{because}, more where the vocabulary was extended.", because=saved.because)

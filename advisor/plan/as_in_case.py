@@ -90,7 +90,6 @@ def _applied(case: Case, situation: Situation, chosen: Container[str]) -> PlanSt
     other: Place = "gpu" if situation.place == "host" else "host"
     return PlanStep(
         id=AS_IN + case.id,
-        rank=0,
         title=say("Set {keys} as a reported run did", keys=listed(overrides)),
         kind="setting",
         tier="slower",

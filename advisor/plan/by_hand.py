@@ -70,14 +70,12 @@ def advice_step(remedy: Remedy, situation: Situation, named: str = "") -> PlanSt
     in_files = remedy.kind == "setting" and bool(changes) and not any(change.how for change in changes)
     step = PlanStep(
         id=remedy.id,
-        rank=0,
         title=remedy.title if named else _title(remedy, situation, changes),
         kind="setting" if in_files else remedy.kind if remedy.kind in ("machine", "data") else "manual",
         tier=remedy.tier,
         changes=changes,
         results=remedy.results,
         basis="documented" if any(e.grade != "failed" for e in remedy.evidence) else "estimated",
-        saves={},
         place="host" if remedy.memory == "host" else "gpu" if remedy.memory == "gpu" else "none",
         why=_by_hand(remedy, known, situation),
         costs=remedy.costs,
@@ -85,7 +83,6 @@ def advice_step(remedy: Remedy, situation: Situation, named: str = "") -> PlanSt
         example=example,
         then=_then(remedy, changes),
         sources=(remedy.source,) if remedy.source else (),
-        selected=False,
         group=remedy.id,
     )
     return with_number(step, situation) if remedy.raises_limit else step
@@ -100,10 +97,10 @@ def _as_named(remedy: Remedy, name: str, situation: Situation) -> tuple[Change, 
     carrier = situation.now.built.natives.carrier(remedy.knob or "")
     own = carrier is not None and situation.now.run.topology.colocated  # an engine of another command has its own
     name = change_of(carrier, None, situation).key if own and carrier is not None else name
-    knob, printed = situation.now.run.knobs.get(remedy.knob or ""), situation.facts.get(f"knob.{remedy.knob}")
+    knob, printed = situation.now.run.knobs.get(remedy.knob or ""), situation.value(f"knob.{remedy.knob}")
     default = known.default if known is not None else None
     seen = printed is not None and (knob is None or knob.source in ("script", "log"))
-    value = printed.value if printed is not None and seen else default
+    value = printed if printed is not None and seen else default
     value = int(value) if isinstance(value, float) and value.is_integer() else value
     present = Native(name, None if value is None else str(value), value, "log" if seen else "assumed")
     by_steps = replace(remedy, value=replace(remedy.value, low=None))  # an engine that starts needs most of its share

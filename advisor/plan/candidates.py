@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.fact import Facts
+from advisor.diagnosis.fact import Facts, value_of
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Case, NewValue, Remedy
 from advisor.language import Sayings, say
@@ -119,10 +119,10 @@ def least(rule: NewValue) -> int | None:
 
 def printed_now(rule: NewValue, native: Native, facts: Facts) -> Native:
     """The native at the value that the log printed (the fact `now`), where no file sets it."""
-    fact = facts.get(rule.now)
-    if fact is None or native.setting is not None or isinstance(fact.value, bool):
+    fact = value_of(facts, rule.now)
+    if fact is None or native.setting is not None or isinstance(fact, bool):
         return native
-    return replace(native, text=str(fact.value), value=fact.value, source="log")
+    return replace(native, text=str(fact), value=fact, source="log")
 
 
 def at_most(rule: NewValue, values: list[KnobValue], facts: Facts, present: KnobValue | None = None) -> list[KnobValue]:
@@ -143,8 +143,7 @@ def at_most(rule: NewValue, values: list[KnobValue], facts: Facts, present: Knob
 
 
 def _number_of(facts: Facts, name: str) -> float | None:
-    fact = facts.get(name)
-    return None if fact is None else as_number(fact.value)
+    return as_number(value_of(facts, name))
 
 
 def within_context(knob: str | None, values: list[KnobValue], built: BuiltRun) -> list[KnobValue]:

@@ -60,18 +60,19 @@ class Change(Struct, frozen=True):
         return say("{value} (default)", value=self.old)
 
 
-class PlanStep(Struct, frozen=True):
+class PlanStep(Struct, frozen=True, kw_only=True):
     """One remedy as applied to this run."""
 
     id: str
-    rank: int
+    rank: int = 0
+    """Its number in the plan, from 1 on, which `finish` gives."""
     title: str
     kind: StepKind
-    tier: Tier
-    changes: tuple[Change, ...]
-    results: Results
+    tier: Tier = "free"
+    changes: tuple[Change, ...] = ()
+    results: Results = "unchanged"
     basis: Basis
-    saves: Mapping[Phase, int]
+    saves: Mapping[Phase, int] = {}
     """Bytes saved per phase on the GPU, or on the host where `place` is host; negative where it costs."""
     place: Literal["gpu", "host", "none"]
     why: str

@@ -57,8 +57,8 @@ def provisional_steps(situation: Situation, cause: Cause, *, decided: bool) -> l
 
 def _in_other_phase(situation: Situation, told: Cause) -> Iterator[tuple[Provision, Situation]]:
     """What acts in the next likeliest phase against the cause that it would have there, where `told` is a guess."""
-    passes, otherwise = situation.facts.get("frame.pass"), situation.open_phase
-    shown = passes is not None and passes.value is True
+    passes, otherwise = situation.value("frame.pass"), situation.open_phase
+    shown = passes is True
     if otherwise is None or shown or not (otherwise.guessed or told.id in TAKEN):
         return
     phase, cause = otherwise.other, otherwise.cause
@@ -163,19 +163,18 @@ def holders_of(steps: Sequence[PlanStep], situation: Situation, cause: Cause) ->
 
 def _states_beyond(situation: Situation) -> bool:
     """Whether all states of the model, trained in full, are more than a node's RAM, and no step had room."""
-    share, stepped = situation.facts.get("host.states_share"), situation.facts.get("ran")
-    adapters = situation.facts.get("lora")
-    trains = adapters is None or adapters.value is not True
-    return share is not None and isinstance(share.value, float) and share.value >= 1 and stepped is None and trains
+    share, stepped = situation.value("host.states_share"), situation.facts.get("ran")
+    trains = situation.value("lora") is not True
+    return isinstance(share, float) and share >= 1 and stepped is None and trains
 
 
 def _of_workers(steps: Sequence[PlanStep], situation: Situation, cause: Cause) -> HostSteps:
     """The steps with those that end an offload nobody saw, where the training workers hold most: their own lever."""
-    held, now = situation.facts.get("host.held_by"), situation.now
+    held, now = situation.value("host.held_by"), situation.now
     if situation.place == "host":
         by_id = {one.id: one for one in situation.remedies}
         steps = [_conditional(step, by_id.get(step.id), situation) for step in steps]
-    if held is None or held.value != "workers" or cause.id not in GUESSED or now.run.seen_whole:
+    if held != "workers" or cause.id not in GUESSED or now.run.seen_whole:
         return HostSteps(steps)
     listed = {step.id for step in steps}
     open_ones = [one for one in situation.remedies if one.id in cause.remedies and one.lever == "offload-off"]

@@ -89,14 +89,10 @@ def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
         title = mark("Lower {what}, with which you report that it worked")
     return PlanStep(
         id="as-reported",
-        rank=0,
         title=say(title, what=listed(one.named.replace(f"{one.name} ", f"{one.name}=") for one in cured)),
         kind="setting" if changes else "manual",
-        tier="free",
         changes=changes,
-        results="unchanged",
         basis="documented",
-        saves={},
         place=situation.place,
         why=sentences([say("So the post says: “{quoted}”.", quoted=cure.said), say("What follows is for more room.")]),
         costs=say("nothing"),
@@ -110,8 +106,7 @@ def updated(situation: Situation) -> bool:
     nobody says."""
     if situation.facts.keys() & {"updated", "ran.older"}:
         return True
-    told = situation.facts.get("answer.ever_ran")
-    return told is not None and told.value == "versions"
+    return situation.value("answer.ever_ran") == "versions"
 
 
 def _same_as_before(situation: Situation) -> bool:
@@ -160,10 +155,8 @@ def _changed_defaults(situation: Situation, then: BuiltRun) -> Iterator[PlanStep
         told = {"key": key, "old": text, "new": spell(new, here, None), "then": then.natives.era, "now": natives.era}
         yield PlanStep(
             id=f"as-before-{key.replace('.', '-').replace('_', '-')}",
-            rank=0,
             title=say("Set {key} to what it was by default", key=key),
             kind="setting",
-            tier="free",
             changes=(change_of(present(stands, now.run), text, situation),),
             results=here.results,
             basis=now.ledger.basis,
@@ -180,8 +173,8 @@ def _changed_defaults(situation: Situation, then: BuiltRun) -> Iterator[PlanStep
 
 def _version(library: str, old: str, situation: Situation, then: BuiltRun) -> PlanStep:
     """The version with which it fitted, and what the count says of the run then and now."""
-    fact = situation.facts.get(f"library.{library}")
-    now, wanted = (None if fact is None else str(fact.value)), f"=={old}"
+    fact = situation.value(f"library.{library}")
+    now, wanted = (None if fact is None else str(fact)), f"=={old}"
     before, after = situation.now.ledger, situation.predictor.ledger_of(then.run, then)
     phase, saved = situation.fullest, difference(before, after, situation.place)
     saves = {one: size for one, size in saved.items() if size} if saved.get(phase, 0) > 0 else {}
@@ -199,12 +192,10 @@ def _version(library: str, old: str, situation: Situation, then: BuiltRun) -> Pl
     bad = [one.title for one in situation.advisories if one.library == library]
     return PlanStep(
         id=f"back-to-{library}-{old}",
-        rank=0,
         title=say("Go back to {library} {version}, with which it fitted", library=library, version=old),
         kind="version",
         tier="version",
         changes=(Change(library, now, wanted),),
-        results="unchanged",
         basis="documented",
         saves=saves,
         place=situation.place,

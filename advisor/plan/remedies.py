@@ -135,14 +135,9 @@ def acting_step(situation: Situation, cause: Cause) -> PlanStep | None:
     remedy, key = found
     return PlanStep(
         id=f"acts-{remedy.id}",
-        rank=0,
         title=say("{key} is set already: see whether it acts", key=key),
         kind="manual",
-        tier="free",
-        changes=(),
-        results="unchanged",
         basis="documented",
-        saves={},
         place=situation.place,
         why=" ".join(remedy.in_force.split()),
         costs=say("nothing"),

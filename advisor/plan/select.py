@@ -170,8 +170,8 @@ def _aimed(
     Where the size that was asked for names the pass, its rows come first: they are what it is made of.
     """
     own = [p for p in proposals if p.remedy.id in cause.remedies]
-    search, made = Search(situation, base, only_same_results=True), situation.facts.get("attribution")
-    if made is not None and made.value == "logits":
+    search, made = Search(situation, base, only_same_results=True), situation.value("attribution")
+    if made == "logits":
         rows = [p for p in own if lever_of(p.remedy) == "batch" and not p.unseen]
         mine = [p for p in rows if p.is_set]  # the user's own numbers first, those of other passes beside them
         beside = [p for p in elsewhere(mine, situation, base) if lever_of(p.remedy) == "batch" and p.is_set]

@@ -14,7 +14,7 @@ from advisor.diagnosis.advise import Faults
 from advisor.diagnosis.allocation import OPEN, led
 from advisor.diagnosis.computing import Vendor
 from advisor.diagnosis.deciding import DUE, OpenPhase
-from advisor.diagnosis.facts import Facts
+from advisor.diagnosis.fact import Facts, FactValue, value_of
 from advisor.diagnosis.parts import spoken_here
 from advisor.knowledge.schema import Advisory, Case, Cause, Knowledge, Remedy, RemedyWords
 from advisor.language import say, spoken
@@ -63,6 +63,10 @@ class Situation(Struct, frozen=True):
     open_phase: OpenPhase | None = None
     """The two likeliest phases, where nothing shows in which it died."""
 
+    def value(self, fact: str) -> FactValue | None:
+        """The value of a fact; None where nobody knows it."""
+        return value_of(self.facts, fact)
+
     @property
     def now(self) -> Prediction:
         """The run as it stands."""
@@ -85,8 +89,8 @@ class Situation(Struct, frozen=True):
     def may_have_saved(self, remedy: Remedy) -> bool:
         """Whether the remedy is of a save, and one was due when the node's RAM ran out: the log of a kill ends before
         the save says a word."""
-        due, of_save = self.facts.get("save.due"), remedy.phases == ("checkpoint",)
-        return self.place == "host" and of_save and due is not None and due.value is True
+        due, of_save = self.value("save.due"), remedy.phases == ("checkpoint",)
+        return self.place == "host" and of_save and due is True
 
     @property
     def fullest(self) -> Phase:
@@ -103,19 +107,18 @@ class Situation(Struct, frozen=True):
     @property
     def refuted(self) -> bool:
         """Steps were done that by the sums could not have been."""
-        ran = self.facts.get("first_step")
-        return self.place == "gpu" and refuted(self.now.ledger, ran is not None and ran.value is False)
+        return self.place == "gpu" and refuted(self.now.ledger, self.value("first_step") is False)
 
     @property
     def in_vain(self) -> frozenset[str]:
         """Levers that the user says were tried and did not help."""
-        tried = self.facts.get("in_vain")
-        return frozenset(str(tried.value).split()) if tried is not None else frozenset()
+        tried = self.value("in_vain")
+        return frozenset(str(tried).split()) if tried is not None else frozenset()
 
     def fills_other(self, saved_there: Mapping[Phase, int]) -> bool:
         """Whether a step moves memory into the other place, which by the post another run had filled."""
-        other = self.facts.get("other.full")
-        filled = other is not None and other.value in ("gpu", "host") and other.value != self.place
+        other = self.value("other.full")
+        filled = other in ("gpu", "host") and other != self.place
         return filled and min(saved_there.values(), default=0) < 0
 
     @property
@@ -129,8 +132,8 @@ class Situation(Struct, frozen=True):
     def engine_asleep(self) -> bool:
         """The rollout engine has given its memory back where the run died, as far as its framework says and no process
         of its own is seen there."""
-        run, seen = self.now.run, self.facts.get("gpu.others_engine")
-        if seen is not None and seen.value is True:
+        run, seen = self.now.run, self.value("gpu.others_engine")
+        if seen is True:
             return False
         return run.is_on("rollout.sleeps", run.mechanics.engine_sleeps) and self.phase not in AWAKE
 
@@ -139,8 +142,7 @@ class Situation(Struct, frozen=True):
         """The launch or the log says that the engine keeps its memory while the trainer works."""
         sleeps = self.now.run.knobs.get("rollout.sleeps")
         stated = sleeps is not None and sleeps.value is False and sleeps.source in ("script", "log")
-        seen = self.facts.get("gpu.others_engine")
-        trains = self.phase not in AWAKE or (seen is not None and seen.value is True)
+        trains = self.phase not in AWAKE or self.value("gpu.others_engine") is True
         return stated and self.now.run.topology.colocated and trains
 
     @property
@@ -159,31 +161,28 @@ class Situation(Struct, frozen=True):
 
     def _worded(self) -> tuple[Remedy, ...]:
         known = tuple(self._as_here(one) for one in self.knowledge.remedies if self._has_place_for(one))
-        rolls = self.facts.get("rolls_out")
-        given = self.now.run.recipe.answers == "given" or (rolls is not None and rolls.value is False)
+        given = self.now.run.recipe.answers == "given" or self.value("rolls_out") is False
         known = tuple(map(_of_given, known)) if given else known
         known = tuple(replace(one, says=spoken_here(" ".join(one.says.split()), self.facts)) for one in known)
         model = self.now.run.model if self.now.ledger.missing else None  # else each step says what it takes here
         parameters = model.parameters if model is not None else None
-        adapters = self.facts.get("lora")
-        frozen = adapters is not None and adapters.value is True
+        frozen = self.value("lora") is True
         return tuple(replace(one, costs=costs_of(one, parameters, frozen)) if one.offloads else one for one in known)
 
     @property
     def platform(self) -> Platform:
         """What computes."""
-        found = self.facts.get("platform")
-        return next((one for one in PLATFORMS if found is not None and one == found.value), "cuda")
+        return next((one for one in PLATFORMS if one == self.value("platform")), "cuda")
 
     @property
     def processes(self) -> Literal["one", "several", "unknown"]:
         """How many processes train: what shares anything among them needs several."""
-        alone, cards = self.facts.get("one_process"), self.facts.get("gpus")
+        alone, cards = self.value("one_process"), self.value("gpus")
         if "sharded" in self.facts:
             return "several"
         if alone is not None:
-            return "one" if alone.value is True else "several"
-        return "several" if cards is not None and isinstance(cards.value, int) and cards.value > 1 else "unknown"
+            return "one" if alone is True else "several"
+        return "several" if isinstance(cards, int) and cards > 1 else "unknown"
 
     def needs_more(self, remedy: Remedy) -> bool:
         """Whether it shares something among processes, of which nobody knows whether there are several."""
@@ -265,23 +264,19 @@ def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
 
 def states_beyond(situation: Situation) -> bool:
     """Whether weights, gradients and optimizer alone are counted to take a whole card and more."""
-    share = situation.facts.get("ledger.states_share")
+    share = situation.value("ledger.states_share")
     named = situation.cause == "states-too-big" and situation.now.ledger.gpu_capacity is not None
-    return named and share is not None and isinstance(share.value, float) and share.value >= 1
+    return named and isinstance(share, float) and share >= 1
 
 
 def holder_unknown(situation: Situation, cause: Cause) -> bool:
     """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
     if situation.place != "gpu" or cause.memory != "gpu" or situation.led:
         return False
-    made = situation.facts.get("frame.cause")
     shown = (*NAMED, SHOWN.get(cause.id, ""))
-    counted = situation.facts.get("attribution.likely")
-    if counted is not None and cause.id == LOGITS and counted.value == "logits":
+    if cause.id == LOGITS and situation.value("attribution.likely") == "logits":
         return False
-    if (made is not None and made.value == cause.id) or any(
-        name in situation.facts and situation.facts[name].value is True for name in shown
-    ):
+    if situation.value("frame.cause") == cause.id or any(situation.value(name) is True for name in shown):
         return False
     now = situation.now
     seen = now.built.natives.framework is not None and (now.enough is not False or now.run.seen_whole)

@@ -229,8 +229,7 @@ def _of_cases(situation: Situation, cause: Cause, chosen: Overrides) -> list[Pla
 def _only_unexplained(situation: Situation) -> bool:
     """Whether what can be explained would fit: results are not given up for what nobody can name."""
     each, capacity = situation.now.ledger.phase(situation.place, situation.fullest), situation.now.ledger.gpu_capacity
-    made = situation.facts.get("attribution")
-    named = made is not None and made.value == "logits"  # what failed was of the pass itself: a smaller pass is sure
+    named = situation.value("attribution") == "logits"  # what failed was of the pass itself: a smaller pass is sure
     if situation.place != "gpu" or each is None or capacity is None or named:
         return False
     unexplained = sum(cell.expected for cell in each.cells if cell.owner == "unexplained")
