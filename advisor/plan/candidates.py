@@ -16,9 +16,9 @@ from advisor.knowledge.schema import Case, NewValue, Remedy
 from advisor.language import Sayings, say
 from advisor.memory.constants import BF16
 from advisor.memory.fit import cannot_start
-from advisor.memory.fit_clause import finding_clause
 from advisor.memory.inputs import SHARE
 from advisor.memory.predict import Prediction
+from advisor.memory.squeeze import finding_clause
 from advisor.plan.situation import TOTAL, Situation
 from advisor.rules.expression import Expression
 from advisor.rules.tree import Constant, Sum, as_number

@@ -14,7 +14,7 @@ from advisor.language import Sayings, clauses, listed, say, say_count
 from advisor.layouts import Layout, Layouts, suffices
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.fit import PLACES, FitVerdict, worst_of_each_place
-from advisor.memory.fit_clause import finding_clause
+from advisor.memory.squeeze import finding_clause
 from advisor.report import phrases
 from advisor.report.json_report import SCHEMA, estimate_json, step_json
 from advisor.report.layout import join, section, table, wrap, wrap_each

@@ -318,8 +318,7 @@ def _followed_file(
     script: Script, launch: ShellLaunch, wanted: Sequence[EditRequest], changes: Changes, prefix: str
 ) -> None:
     """Keys of a file that the launch names: on disk, or written by the script itself."""
-    from advisor.script.config_files import WRITTEN_BEFORE, may_be_written, named_file
-    from advisor.script.written_file import edit_written, find_written
+    from advisor.script.config_files import WRITTEN_BEFORE, edit_written, find_written, may_be_written, named_file
 
     name = named_file(launch.launch, prefix)
     if name is not None and may_be_written(launch.command, name, script.documents[0].path.parent):

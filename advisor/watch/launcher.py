@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from advisor.watch.kernel_log import KernelLog, KillCounts
 from advisor.watch.output_relay import Stream, start_output_relay, wire_to
 from advisor.watch.record_files import APPEND, ERRORS, OUTPUT, claim
 from advisor.watch.request import Beginning, Notify, OpenedRecord, RunningCommand, WatchRequest
 from advisor.watch.spawn import NotStartedError, become, catch_signals, ignored_signals, spawn
+from advisor.watch.system_logs import KernelLog, KillCounts
 
 
 class WatchResult(NamedTuple):
