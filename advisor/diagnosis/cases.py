@@ -16,7 +16,16 @@ from advisor.rules.functions import version_in
 from advisor.run.run import Run
 from advisor.words import MEMORY_TITLES, PHASE_TITLES
 
-GRADES = ("confirmed", "plausible", "failed", "reported", "folklore")
+GRADES: Sayings[str] = Sayings(
+    {
+        "confirmed": "confirmed",
+        "plausible": "plausible",
+        "failed": "failed",
+        "reported": "reported",
+        "folklore": "folklore",
+    }
+)
+"""How well a case or an advisory is proved, the surest first."""
 DECISIVE = ("framework", "memory")
 """A case of another framework, memory or library version is another case; these two alone are none."""
 COMMON = frozenset({"framework", "memory", "gpu", "gpus", "model", "algorithm", "lora", "colocated"})
@@ -79,7 +88,7 @@ def match_cases(cases: Iterable[Case], facts: Facts, run: Run, own: Sequence[str
 
 def _order(matched: MatchedCase, own: bool) -> tuple[int, bool, int, int]:
     match, case = matched.match, matched.case
-    return match.of - 2 * match.agree, not own, len(case.situation) - match.of, GRADES.index(case.grade)
+    return match.of - 2 * match.agree, not own, len(case.situation) - match.of, [*GRADES].index(case.grade)
 
 
 def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:

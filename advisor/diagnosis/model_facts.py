@@ -115,6 +115,16 @@ def names_adapters(run: Run) -> str:
     return stated(run, _ADAPTERS)
 
 
+def trains_adapters(run: Run) -> bool:
+    """Whether adapters are what is trained, as the framework reads the launch or by a setting that speaks of them."""
+    return run.trains_adapters or bool(names_adapters(run))
+
+
+def may_train_all(run: Run) -> bool:
+    """Whether nothing says that less than all weights are trained: no adapters, packed base or mere evaluation."""
+    return not (trains_adapters(run) or evaluates_only(run) or packed_by_name(run.model_name))
+
+
 def pass_tokens(run: Run) -> float | None:
     """Tokens of one pass at most: rows of full length, or the budget that bounds them; None where neither is known."""
     rows, length, budget = (run.number(f"{name}") for name in ("actor.micro_batch", "data.total_tokens", BUDGET))

@@ -10,10 +10,11 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.diagnosis.cases import GRADES
 from advisor.diagnosis.fact import Facts, value_of
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Case, NewValue, Remedy
-from advisor.language import Sayings, say
+from advisor.language import say
 from advisor.memory.constants import BF16
 from advisor.memory.fit import cannot_start
 from advisor.memory.inputs import SHARE
@@ -158,17 +159,6 @@ def _like(old: KnobValue, value: float) -> KnobValue:
     return int(value) if isinstance(old, int) else round(value, ROUNDING)
 
 
-_GRADES: Sayings[str] = Sayings(
-    {
-        "confirmed": "confirmed",
-        "plausible": "plausible",
-        "failed": "failed",
-        "reported": "reported",
-        "folklore": "folklore",
-    }
-)
-
-
 WORKED_HERE = "worked_here"
 """The entry of `reported` that says on which day it helped at this site."""
 
@@ -181,7 +171,7 @@ def worked_here(case: Case) -> str:
 
 def reported_by(case: Case) -> str:
     """Which documented case, and how sure it is: "logic-rl-8 (confirmed)"."""
-    return say("{case} ({grade})", case=case.id, grade=_GRADES[case.grade])
+    return say("{case} ({grade})", case=case.id, grade=GRADES[case.grade])
 
 
 class Reported(Struct, frozen=True):
