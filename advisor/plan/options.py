@@ -14,10 +14,12 @@ from advisor.language import Sayings, mark, say
 from advisor.memory.predict import Overrides, Prediction
 from advisor.plan.candidates import (
     LENGTHS,
+    Joined,
     Reported,
     at_most,
     candidates,
     documented_values,
+    forms,
     is_number,
     least,
     no_room_for_engine,
@@ -25,7 +27,6 @@ from advisor.plan.candidates import (
     printed_now,
     within_context,
 )
-from advisor.plan.partners import Joined, forms
 from advisor.plan.situation import Situation
 from advisor.rules.expression import Expression
 from advisor.rules.tree import as_number

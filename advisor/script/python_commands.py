@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from advisor.regex import regex
 from advisor.script.launcher import find_launcher
 from advisor.script.python_calls import once_set
-from advisor.script.python_names import NameValues
 from advisor.script.python_tree import called, calls, every, is_one, parameters, text
+from advisor.script.python_value import NameValues
 
 _STARTS = regex(
     r"(?:subprocess\.|sp\.)?(?:run|call|check_call|check_output|Popen)\Z|os\.(?:system|popen|exec\w+|spawn\w+)\Z"

@@ -29,7 +29,6 @@ from advisor.script.python_calls import (
     spell_out,
 )
 from advisor.script.python_commands import command_settings, handed_on, overrides
-from advisor.script.python_names import NameValues, assignments
 from advisor.script.python_options import (
     given_options,
     is_filled,
@@ -40,7 +39,7 @@ from advisor.script.python_options import (
 )
 from advisor.script.python_spread import Entry, FileTable, Spread, entries
 from advisor.script.python_tree import called, calls, every
-from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
+from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment, NameValues, assignments
 
 _NEWLINE = regex(rb"\r\n|\n|\r")
 _CONFIG_NAME = regex(r"(Config|Arguments|Args)$")

@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from advisor.regex import regex
 from advisor.script.python_calls import once_set
-from advisor.script.python_names import NameValues
 from advisor.script.python_tree import called, every, parents
-from advisor.script.python_value import Evaluator
+from advisor.script.python_value import Evaluator, NameValues
 
 Entry = tuple[str, ast.keyword | ast.expr, ast.expr]
 """Key, node and expression of one entry of a dictionary."""
