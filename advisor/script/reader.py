@@ -29,7 +29,7 @@ from advisor.script.python_calls import TRAINER
 from advisor.script.shell import read_shell
 
 if TYPE_CHECKING:
-    from advisor.script.python_spread import FileTable
+    from advisor.script.python_commands import FileTable
 
 _SUFFIXES: dict[str, DocumentKind] = {
     ".sh": "shell", ".bash": "shell", ".slurm": "shell", ".sbatch": "shell",
