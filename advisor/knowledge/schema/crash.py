@@ -34,7 +34,7 @@ class Signature(Strict, frozen=True):
     worded: bool = False
     """People retell this message in their own words: sizes are read by the words beside them, too."""
     account: bool = False
-    """Only a sentence in which a person tells that this memory ran out (crash/statements.py)."""
+    """Only a sentence in which a person tells that this memory ran out (crash/observations.py)."""
     says: str = ""
     """One sentence for the user."""
     look_alikes: tuple[str, ...] = ()
@@ -242,7 +242,7 @@ class ObservationWords(Strict, frozen=True):
 
 class StatementWords(Strict, frozen=True):
     """How people write about a run that died; each a regex over one sentence, which the file gives as a list of
-    alternatives and with words that it names once (`words`, advisor/knowledge/yaml_file.py)."""
+    alternatives and with words that it names once (`words`, advisor/knowledge/spelled.py)."""
 
     account: AccountWords
     grows: Worded
