@@ -211,6 +211,24 @@ def of_framework(native: Native, situation: Situation) -> dict[str, Reported]:
     return {text: Reported(reported_by(told[text]), rank, False) for rank, text in enumerate(ranked)}
 
 
+def with_documented(values: list[KnobValue], documented: Mapping[str, Reported], native: Native) -> list[KnobValue]:
+    """Candidates with the documented values sorted in among them, in the same direction."""
+    old = native.value
+    if not values or isinstance(values[0], (bool, str)) or isinstance(old, bool) or not isinstance(old, (int, float)):
+        return values
+    lower = float(values[0]) < float(old)
+    extra = [float(text) for text in documented if is_number(text)]
+    extra = [v for v in extra if (v < old) == lower and v != old]
+    if not extra:
+        return values
+    merged = {
+        float(v): v
+        for v in [*(int(e) if isinstance(old, int) else e for e in extra), *values]
+        if not isinstance(v, (bool, str))
+    }
+    return [merged[v] for v in sorted(merged, reverse=lower)]
+
+
 def is_number(text: str) -> bool:
     try:
         float(text)
