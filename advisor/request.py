@@ -35,10 +35,9 @@ from advisor.run.shape import is_name
 from advisor.run.topology import cards_of, visible_cards
 from advisor.script.document import Setting
 from advisor.script.launch import Launch, Script
-from advisor.script.printed import printed_launch
-from advisor.script.reader import follow_module, read_script, with_trainers
+from advisor.script.reader import follow_module, printed_launch, read_script, with_trainers
 from advisor.units import show_bytes
-from advisor.watch.ray_logs import ends_in, of_workers, raylets_on, worker_ids
+from advisor.watch.system_logs import ends_in, of_workers, raylets_on, worker_ids
 
 _LONG = 32 << 20
 """Bytes of a log from which on it is told how far its reading is."""

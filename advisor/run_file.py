@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from advisor.bounded_yaml import UnboundedYamlError, check_bounds
 from advisor.crash.evidence import NOTHING
-from advisor.diagnosis.vendor import speak_of_cards, vendor_of
+from advisor.diagnosis.computing import speak_of_cards, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say

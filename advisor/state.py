@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Crash
 from advisor.crash.observations import fitted_in, observations_in
 from advisor.crash.statements import statements_in
-from advisor.diagnosis.advise import suspects
+from advisor.diagnosis.advise import Faults, suspects
 from advisor.diagnosis.answered import (
     died_all_the_same,
     end_settled,
@@ -20,13 +20,12 @@ from advisor.diagnosis.answered import (
     where_due,
     with_answered_phase,
 )
-from advisor.diagnosis.computing import platform_of
+from advisor.diagnosis.computing import dialect_of, platform_of, speak_of_cards, tree_of, vendor_of
 from advisor.diagnosis.deciding import DecidingQuestion, open_phase, telling_questions
 from advisor.diagnosis.diagnose import Diagnosed, diagnose
 from advisor.diagnosis.diagnosis import Diagnosis, QuestionStep
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.from_record import peaks_in
-from advisor.diagnosis.leaks import Faults
 from advisor.diagnosis.model_facts import adapters_shown
 from advisor.diagnosis.open_questions import (
     SHARDING,
@@ -42,7 +41,6 @@ from advisor.diagnosis.open_questions import (
 from advisor.diagnosis.parts import OF_ROLLOUTS_ALONE
 from advisor.diagnosis.sharing_facts import states_told
 from advisor.diagnosis.state_facts import engine_weights, least_weights
-from advisor.diagnosis.vendor import dialect_of, speak_of_cards, tree_of, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge
 from advisor.language import listed, say, sentences

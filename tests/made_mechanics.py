@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from advisor.knowledge.schema import Mechanics
-from advisor.run.mechanics import USUAL
+from advisor.run.recipe import USUAL
 
 _BASE = {**USUAL["fsdp"], "logits_update_bytes": 8, "logits_forward_bytes": 4, "engine_sleeps": True}
 

@@ -36,7 +36,7 @@ TRICKS_ALLOWED = {
     "machine/cluster/probe.py": {"sys.modules["},
     "tui/app.py": {"os._exit("},
     "watch/output_relay.py": {"os._exit(", "os.fork("},
-    "watch/phase_patterns.py": {"os._exit(", "os.fork("},
+    "watch/progress.py": {"os._exit(", "os.fork("},
     "watch/pty_relay.py": {"os._exit(", "os.fork("},
     "watch/spawn.py": {"os._exit(", "os.fork("},
 }

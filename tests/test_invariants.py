@@ -226,7 +226,7 @@ def test_a_size_is_what_the_ledger_holds(name: str) -> None:
 
 def _with(name: str, key: str, value: int) -> dict[str, str | None]:
     """The key at that value, with the partners that move along."""
-    from advisor.plan.partners import forms
+    from advisor.plan.candidates import forms
 
     natives = situation(name).now.built.natives
     return dict(forms(natives.values[key], {key: str(value)}, natives)[0].overrides)

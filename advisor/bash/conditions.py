@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from advisor.bash.arithmetic import Undecided, evaluate
 from advisor.bash.expand import Expander
-from advisor.bash.patterns import matches
+from advisor.bash.parameters import matches
 from advisor.bash.text import NotGiven, NotSet, ShellValue, Text, joined, known, line_at, line_starts, sources
 from advisor.bash.words import Unterminated, Word, scan_word, skip_blanks
 from advisor.language import say

@@ -10,12 +10,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.bash import dash
-from advisor.bash.batch_options import batch_variables
 from advisor.bash.conditions import Condition
 from advisor.bash.expand import Expander
 from advisor.bash.output import WRITES, asks_for_ascend, command_output, may_write, write
-from advisor.bash.parameters import is_empty_default
-from advisor.bash.patterns import change_case
+from advisor.bash.parameters import change_case, is_empty_default
 from advisor.bash.state import (
     CommandWord,
     FindCommand,
@@ -47,7 +45,7 @@ from advisor.bash.text import (
 )
 from advisor.bash.tree import parse, read_statements
 from advisor.bash.words import Exhausted, Word
-from advisor.bash.wrapped import filled_later, of_the_job, wrapped_environment
+from advisor.bash.wrapped import batch_variables, filled_later, of_the_job, wrapped_environment
 from advisor.language import mark, say
 from advisor.regex import regex
 

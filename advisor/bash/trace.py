@@ -11,7 +11,7 @@ from advisor.bash.builtins import BUILTINS
 from advisor.bash.conditions import Condition, read_double, undecided
 from advisor.bash.expand import MOST_FIELDS, Expander
 from advisor.bash.output import filtered
-from advisor.bash.patterns import matches
+from advisor.bash.parameters import matches
 from advisor.bash.run import MAX_DEPTH, Shell
 from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, ShellTrace, Variable, merge
 from advisor.bash.syntax import Simple, Statement, Statements, is_test, set_in_rounds, shell_word

@@ -69,8 +69,8 @@ def _without_script(parsed: argparse.Namespace) -> int:
     from advisor.commands.requests import asked_from
     from advisor.commands.streams import emit, usable
     from advisor.layouts import find_layouts
+    from advisor.report.estimates_report import layouts_json, layouts_report
     from advisor.report.json_report import encode
-    from advisor.report.layouts_report import layouts_json, layouts_report
 
     if parsed.files or parsed.demo or parsed.run is not None:
         raise Refusal(say("--framework and --method are for a run without a script; give one or the other"))

@@ -42,9 +42,9 @@ from advisor.units import show_bytes
 from advisor.watch.end_of_run_log import write_lost_end
 from advisor.watch.events import Notifier
 from advisor.watch.launcher import WatchResult, watch
-from advisor.watch.leftovers import adopt_orphans, others_on_cards, wait_for_leftovers
 from advisor.watch.listing import ListedRecord, add_told, attempts_of, list_records, settings_of, written_at
 from advisor.watch.measured import measured_in
+from advisor.watch.process_tree import adopt_orphans, others_on_cards, wait_for_leftovers
 from advisor.watch.record_files import CASE, COMMAND, SAMPLES, rank, write_private
 from advisor.watch.recording import RecordError, Recording, read_record
 from advisor.watch.request import Beginning, WatchRequest

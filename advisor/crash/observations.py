@@ -1,5 +1,5 @@
-"""Reads what a person observed: what worked, failed or was no help (a setting, lever, version, number of cards, part of
-a run), and what there is no more of.
+"""Reads what a person tells: that memory ran out, and which; what worked, failed or was no help (a setting, lever,
+version, number of cards, part of a run), and what there is no more of.
 
 A clause that tells one outcome tells it of what it names; one that tells an outcome alone tells it of what the clauses
 before it name, and of a number alone where one of these gives a setting another. Where it is not clear which outcome
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Literal
@@ -18,11 +18,11 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.account import A_PAGE, SENTENCE, is_prose
 from advisor.hostile import clean_line
-from advisor.knowledge.schema import ObservationWords, StatementWords
+from advisor.knowledge.schema import AccountWords, ObservationWords, StatementWords
 from advisor.regex import compiled, regex
 from advisor.script.pasted import settings_named
+from advisor.words import Memory
 
 Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
 Kind = Literal["setting", "lever", "library", "cards", "part", "resource"]
@@ -327,3 +327,81 @@ def resumes_only(seen: Sequence[Observation]) -> str:
         if one.name == "resume" and shown:
             return one.said
     return ""
+
+
+SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
+A_PAGE = 32_000
+"""Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
+_NEAR = 3
+"""Sentences before and behind an account that may name the memory it speaks of (judgement)."""
+TITLE_LINES = 3
+"""Lines of a text among which its title stands."""
+_NOT_PROSE = regex(
+    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:[a-z]+ ){2})"
+    r"|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
+    r"|[EWIF]\d{4} )"
+)
+"""A comment, somebody else's words, a row of a table, an assignment, a logger's line."""
+_LONGEST_PAGE = 4_000
+"""Characters of a line beyond which nobody wrote it by hand (judgement)."""
+
+
+def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int] | None:
+    """The memory that a line says ran out, "unknown" where it names none, and where that stands in it; None where it
+    tells of no shortage. `line`: its number, by which a title is known."""
+    if not is_prose(text):
+        return None
+    told = [
+        (memory, found.start() + at)
+        for found in SENTENCE.finditer(text)
+        for memory, at in _accounts_in(found[0], words)
+    ]
+    titled = compiled(words.headline).search(text) if not told and 0 < line <= TITLE_LINES else None
+    if titled is not None and not compiled(words.unsaid).search(text):
+        told = [(_memory_of(text, titled.span(), words), titled.start())]
+    return next((one for one in told if one[0] != "unknown"), told[0] if told else None)
+
+
+def is_prose(line: str) -> bool:
+    """Whether a person may have written the line."""
+    return len(line) <= _LONGEST_PAGE and _NOT_PROSE.match(line) is None
+
+
+def memory_near(told: str, page: str, words: AccountWords) -> Memory:
+    """The memory that the sentences around an account name, else those of the whole page; "unknown" where they name
+    none or several."""
+    sentences = [found[0] for found in SENTENCE.finditer(page)]
+    at = [number for number, one in enumerate(sentences) if one.strip() and one.strip() in told]
+    near = sentences[max(0, at[0] - _NEAR) : at[-1] + 1 + _NEAR] if at else []
+    for among in (near, sentences):
+        named = set(_memories_named(among, words))
+        if len(named) == 1:
+            return named.pop()
+    return "unknown"
+
+
+def _accounts_in(sentence: str, words: AccountWords) -> Iterator[tuple[Memory, int]]:
+    for found in compiled(words.short).finditer(sentence):
+        start, end = found.span()
+        breaks = [one.end() for one in compiled(words.breaks).finditer(sentence) if one.end() <= start]
+        before, behind = sentence[breaks[-1] if breaks else 0 : start], sentence[end:]
+        asked = re.match(r"[^,;，。.!]*[?？]", behind) is not None and not compiled(words.factive).search(sentence)
+        if asked or compiled(words.unsaid).search(before) or compiled(words.unsaid_behind).match(behind):
+            continue
+        if compiled(words.by_itself).search(found[0]) or compiled(words.happened).search(sentence):
+            yield _memory_of(sentence, (start, end), words), start
+
+
+def _memory_of(sentence: str, span: tuple[int, int], words: AccountWords) -> Memory:
+    """The memory whose name stands nearest to the words of a shortage."""
+    begin, end = span
+    near: list[tuple[int, Memory]] = [
+        (max(begin - one.end(), one.start() - end, 0), memory)
+        for memory, named in words.memories.items()
+        for one in compiled(named).finditer(sentence)
+    ]
+    return min(near)[1] if near else "unknown"
+
+
+def _memories_named(sentences: Iterable[str], words: AccountWords) -> Iterator[Memory]:
+    return (memory for one in sentences for memory, named in words.memories.items() if compiled(named).search(one))

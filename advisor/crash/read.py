@@ -12,7 +12,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.crash import log_facts
-from advisor.crash.account import A_PAGE, memory_near
 from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import (
     described_in,
@@ -24,12 +23,12 @@ from advisor.crash.config_dump import (
 )
 from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, parts_in, stopped_without_a_word
 from advisor.crash.finds import FAILURES, LogFind, as_evidence, deduplicated, victims
-from advisor.crash.holders import with_holders
+from advisor.crash.holders import with_holders, with_worded
 from advisor.crash.kept import SAID_IN, KeptLines, LinesOfRun
 from advisor.crash.lines import LogLine
 from advisor.crash.log_reader import unwrapped
 from advisor.crash.logged_runs import StepCount, newest_crash, runs_in, training_bar
-from advisor.crash.observations import observations_in, of_the_run
+from advisor.crash.observations import A_PAGE, memory_near, observations_in, of_the_run
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
     PhaseProof,
@@ -62,7 +61,6 @@ from advisor.crash.verdict import (
     memory_by_frames,
     why_unclear,
 )
-from advisor.crash.worded_sizes import with_worded
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
 from advisor.language import clauses, listed, mark, say
 from advisor.machine.ram_words import ram_of_page

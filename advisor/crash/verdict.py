@@ -8,11 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.finds import FAILURES, WRAPPER, LogFind
-from advisor.crash.holders import contradicts
+from advisor.crash.holders import contradicts, with_worded
 from advisor.crash.lines import LogLine
 from advisor.crash.phase import PhaseRules, ProgressLine, over_at
 from advisor.crash.tracebacks import TRACEBACK, Trace
-from advisor.crash.worded_sizes import with_worded
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Signature
 from advisor.language import mark, say

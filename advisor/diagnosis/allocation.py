@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, Frame
 from advisor.crash.phase import frame_words
-from advisor.diagnosis.conditions import holds
-from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts, holds, value_of
 from advisor.knowledge.schema import Allocation, Cause, CauseWords, Knowledge
 from advisor.regex import compiled, regex
 
@@ -50,8 +49,7 @@ def _by_size(made: Fact | None, known: Sequence[Allocation]) -> dict[str, Fact]:
 
 def allocation_of(facts: Facts, knowledge: Knowledge) -> Allocation | None:
     """The allocation that a fact names."""
-    fact = facts.get(FACT)
-    return None if fact is None else next((one for one in knowledge.allocations if one.id == fact.value), None)
+    return next((one for one in knowledge.allocations if one.id == value_of(facts, FACT)), None)
 
 
 def heads(cause: str, made: Allocation | None) -> bool:

@@ -10,7 +10,7 @@ from advisor.crash.evidence import Crash, stopped_without_a_word
 from advisor.crash.phase import LEAVES_BEHIND
 from advisor.diagnosis.course_facts import rising_course, said_facts
 from advisor.diagnosis.diagnosis import UNKNOWN
-from advisor.diagnosis.due_facts import due_facts
+from advisor.diagnosis.event_facts import due_facts
 from advisor.diagnosis.facts import NEARLY_ALL
 from advisor.language import clauses, say
 from advisor.memory.attribution import BySize

@@ -9,14 +9,23 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.diagnosis.diagnosis import CaseMatch
-from advisor.diagnosis.fact import Facts
+from advisor.diagnosis.fact import Facts, value_of
 from advisor.knowledge.schema import Case
 from advisor.language import Sayings, say
 from advisor.rules.functions import version_in
 from advisor.run.run import Run
 from advisor.words import MEMORY_TITLES, PHASE_TITLES
 
-GRADES = ("confirmed", "plausible", "failed", "reported", "folklore")
+GRADES: Sayings[str] = Sayings(
+    {
+        "confirmed": "confirmed",
+        "plausible": "plausible",
+        "failed": "failed",
+        "reported": "reported",
+        "folklore": "folklore",
+    }
+)
+"""How well a case or an advisory is proved, the surest first."""
 DECISIVE = ("framework", "memory")
 """A case of another framework, memory or library version is another case; these two alone are none."""
 COMMON = frozenset({"framework", "memory", "gpu", "gpus", "model", "algorithm", "lora", "colocated"})
@@ -79,15 +88,14 @@ def match_cases(cases: Iterable[Case], facts: Facts, run: Run, own: Sequence[str
 
 def _order(matched: MatchedCase, own: bool) -> tuple[int, bool, int, int]:
     match, case = matched.match, matched.case
-    return match.of - 2 * match.agree, not own, len(case.situation) - match.of, GRADES.index(case.grade)
+    return match.of - 2 * match.agree, not own, len(case.situation) - match.of, [*GRADES].index(case.grade)
 
 
 def _match(case: Case, facts: Facts, run: Run) -> MatchedCase | None:
     agreed: list[str] = []
     known = 0
     differs: dict[str, str] = {}
-    part = facts.get(PART.get(str(case.situation.get("phase")), ""))
-    if part is not None and part.value is False:
+    if value_of(facts, PART.get(str(case.situation.get("phase")), "")) is False:
         return None  # of a phase that this run has not
     for name, wanted in case.situation.items():
         here = _here(name, facts, run)

@@ -12,11 +12,11 @@ from advisor.crash.verdict import TOLD as WRITTEN
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
 from advisor.diagnosis.allocation import allocation_facts, allocation_of, heads, in_order, led, narrower
 from advisor.diagnosis.cases import MatchedCase, match_cases
+from advisor.diagnosis.deciding import narrowed, walk_likeliest
 from advisor.diagnosis.diagnosis import UNKNOWN, Diagnosis, QuestionStep
-from advisor.diagnosis.fact import Fact
+from advisor.diagnosis.fact import Fact, value_of
 from advisor.diagnosis.facts import DiagnosisInputs, gather_facts, scored
 from advisor.diagnosis.frame_facts import ENGINES
-from advisor.diagnosis.likely_phase import narrowed, walk_likeliest
 from advisor.diagnosis.parts import spoken_here
 from advisor.diagnosis.remarks import remarks
 from advisor.diagnosis.sharing_facts import unrefuted
@@ -144,7 +144,7 @@ def words_of(cause: Cause, facts: Mapping[str, Fact]) -> tuple[str, str]:
 def _suspecting(step: QuestionStep, worries: tuple[Concern, ...], facts: Mapping[str, Fact]) -> QuestionStep:
     """An open question that a library version would answer, with the versions that are suspects."""
     suspected = [one for one in suspects(worries) if one.advisory.cause == SUSPECTED.get(step.question)]
-    told = [facts[name].value for name in ("has_engine", "rolls_out") if name in facts]
+    told = [value_of(facts, name) for name in ("has_engine", "rolls_out")]
     suspected = [one for one in suspected if False not in told or one.advisory.library not in ENGINES]
     if step.answer != UNKNOWN or not suspected:
         return step
@@ -189,12 +189,11 @@ def _basis(walked: Walk, ledger: Ledger, crash: Crash, memory: Memory, phase: Ph
 
 def _memory(facts: Mapping[str, Fact], walked: Walk, crash: Crash) -> Memory:
     """Which memory ran out; unknown where a log proves that one did, but not which, and the user says nothing."""
-    fact = facts.get("memory")
-    if fact is None and crash.verdict == "oom" and not any(step.source == "user" for step in walked.steps):
+    named = value_of(facts, "memory")
+    if named is None and crash.verdict == "oom" and not any(step.source == "user" for step in walked.steps):
         return "unknown"
-    return next((word for word in MEMORIES if fact is not None and fact.value == word), walked.cause.memory)
+    return next((word for word in MEMORIES if named == word), walked.cause.memory)
 
 
 def _phase(facts: Mapping[str, Fact]) -> Phase:
-    fact = facts.get("phase")
-    return next((word for word in PHASES if fact is not None and fact.value == word), "unknown")
+    return next((word for word in PHASES if value_of(facts, "phase") == word), "unknown")

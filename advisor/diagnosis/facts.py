@@ -11,26 +11,26 @@ from msgspec.structs import replace
 from advisor.crash.evidence import Crash, Evidence
 from advisor.crash.observations import fitted_in
 from advisor.crash.statements import SHARED
-from advisor.diagnosis.attention_facts import attention_facts
-from advisor.diagnosis.backend_facts import backend_facts
-from advisor.diagnosis.card_facts import card_name, grouped, line_words, printed_facts, taken_before
-from advisor.diagnosis.computing import computing_facts, process_facts
-from advisor.diagnosis.course_facts import course_facts, left_facts, peak_facts
+from advisor.diagnosis.card_facts import card_name, grouped, host_user_facts, line_words, printed_facts, taken_before
+from advisor.diagnosis.computing import computing_facts, process_facts, vendor_of
+from advisor.diagnosis.course_facts import (
+    bound_facts,
+    course_facts,
+    left_facts,
+    metrics_facts,
+    peak_facts,
+    stated_facts,
+)
 from advisor.diagnosis.diagnosis import AnsweredBy
-from advisor.diagnosis.due_facts import due_facts, event_facts
-from advisor.diagnosis.fact import Fact
+from advisor.diagnosis.event_facts import due_facts, earlier_facts, event_facts, merge_facts, resume_facts
+from advisor.diagnosis.fact import Fact, value_of
 from advisor.diagnosis.fact import Facts as Facts
-from advisor.diagnosis.frame_facts import DATA_PARALLEL, frame_facts, source_facts
+from advisor.diagnosis.frame_facts import DATA_PARALLEL, backend_facts, frame_facts, source_facts
 from advisor.diagnosis.from_record import record_facts
-from advisor.diagnosis.host_users import host_user_facts
 from advisor.diagnosis.ledger_facts import ledger_facts
-from advisor.diagnosis.merge_facts import merge_facts
-from advisor.diagnosis.model_facts import least_logits, loaded_by, model_facts
+from advisor.diagnosis.model_facts import least_logits, loaded_by, model_facts, saved_facts
 from advisor.diagnosis.parts import part_facts
-from advisor.diagnosis.resume_facts import earlier_facts, resume_facts
-from advisor.diagnosis.row_facts import row_facts
-from advisor.diagnosis.run_facts import idle_cards, run_facts, tells_of_training
-from advisor.diagnosis.saved_modules import saved_facts
+from advisor.diagnosis.run_facts import attention_facts, idle_cards, row_facts, run_facts, tells_of_training
 from advisor.diagnosis.sharing_facts import sharing_facts, with_words
 from advisor.diagnosis.state_facts import (
     copies_fill,
@@ -42,8 +42,6 @@ from advisor.diagnosis.state_facts import (
     off_card,
     state_facts,
 )
-from advisor.diagnosis.stated_facts import bound_facts, metrics_facts, stated_facts
-from advisor.diagnosis.vendor import vendor_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Project
 from advisor.language import listed, say
@@ -291,8 +289,8 @@ def _figures(crash: Crash) -> dict[str, Fact]:
         )
         for name, value in crash.engine_figures.items()
     }
-    stage = facts.get("knob.actor.zero_stage")
-    return {**facts, "zero3": Fact(stage.value == 3, "log", because)} if stage is not None else facts
+    stage = value_of(facts, "knob.actor.zero_stage")
+    return {**facts, "zero3": Fact(stage == 3, "log", because)} if stage is not None else facts
 
 
 def _shared_memory(evidence: Sequence[Evidence]) -> dict[str, Fact]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.crash.evidence import Crash
-from advisor.diagnosis.fact import Facts
+from advisor.diagnosis.fact import Facts, value_of
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.state_facts import MASTERS_AND_MOMENTS
 from advisor.language import listed, say, sentences
@@ -42,8 +42,7 @@ def host_remarks(known: DiagnosisInputs, facts: Facts, found: tuple[Correction, 
 
 
 def _victim(crash: Crash, facts: Facts) -> Iterator[str]:
-    fact = facts.get("host.victim")
-    if fact is None or fact.value is not True or not crash.evidence:
+    if value_of(facts, "host.victim") is not True or not crash.evidence:
         return
     fields = crash.evidence[0].fields
     name, held, used = fields.get("task"), fields.get("task_bytes"), fields.get("node_used_bytes")
@@ -93,8 +92,8 @@ def _explained(ledger: Ledger, found: tuple[Correction, ...]) -> Iterator[str]:
 def _whole_copies(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
     """What copies of the whole model take of a node's RAM, where no table of users and no sum says what lay there: by
     them a user tells loading from saving, offload and data."""
-    run, machine, memory = known.run, known.machine, facts.get("memory")
-    if memory is None or memory.value != "host" or run.model is None or "host.top_user" in facts:
+    run, machine, memory = known.run, known.machine, value_of(facts, "memory")
+    if memory != "host" or run.model is None or "host.top_user" in facts:
         return
     if known.ledger.host and known.ledger.host_limit is not None:
         return

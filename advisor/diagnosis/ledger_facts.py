@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.crash.holders import is_empty
-from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.fact import Fact
-from advisor.diagnosis.saved_modules import saved_facts
+from advisor.diagnosis.frame_facts import backend_facts
+from advisor.diagnosis.model_facts import saved_facts
 from advisor.diagnosis.state_facts import flat_buffer
 from advisor.language import Sayings, clauses, say
 from advisor.memory.allocator import can_mean

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.crash.evidence import Frame
 from advisor.crash.phase import frame_words
 from advisor.diagnosis.card_facts import largest_card
-from advisor.diagnosis.fact import Fact
+from advisor.diagnosis.fact import Fact, Facts, value_of
 from advisor.language import mark, say
 from advisor.machine.inventory import Machine
 from advisor.memory.constants import BF16, FP32
@@ -18,7 +19,7 @@ from advisor.run.natives import last_part
 from advisor.run.run import Knob, Run, evaluates_only, stated
 from advisor.run.shape import packed_by_name, sees_by_name
 from advisor.script.launch import Launch
-from advisor.units import show_bytes
+from advisor.units import show_bytes, show_params
 
 _PICTURES = regex(r"(?:^|_)(?:images?|pixels?|videos?|vit|mm_projector|vision)(?:_|$)")
 """Words in the names of settings that only runs with pictures have."""
@@ -114,6 +115,16 @@ def names_adapters(run: Run) -> str:
     return stated(run, _ADAPTERS)
 
 
+def trains_adapters(run: Run) -> bool:
+    """Whether adapters are what is trained, as the framework reads the launch or by a setting that speaks of them."""
+    return run.trains_adapters or bool(names_adapters(run))
+
+
+def may_train_all(run: Run) -> bool:
+    """Whether nothing says that less than all weights are trained: no adapters, packed base or mere evaluation."""
+    return not (trains_adapters(run) or evaluates_only(run) or packed_by_name(run.model_name))
+
+
 def pass_tokens(run: Run) -> float | None:
     """Tokens of one pass at most: rows of full length, or the budget that bounds them; None where neither is known."""
     rows, length, budget = (run.number(f"{name}") for name in ("actor.micro_batch", "data.total_tokens", BUDGET))
@@ -139,3 +150,30 @@ def least_logits(run: Run, machine: Machine) -> dict[str, Fact]:
     of_least = mark("{tokens} tokens of a pass × {words} words of the smallest vocabularies: {size} of {card}")
     because = say(of_known if run.model is not None else of_least, **told)
     return {"logits.least_share": Fact(round(least / card, 3), "script", because)}
+
+
+_KEY = regex(r"(?:lora_)?modules_to_save|additional_trainable_modules?")
+"""peft's LoraConfig, LLaMA-Factory's older name, and the options of scripts that pass it on."""
+_TABLES = regex(r"embed\w*|wte|lm_head|output_layer", re.IGNORECASE)
+WHOLE = 8 * BF16
+"""Bytes of a parameter that is trained whole in mixed precision."""
+
+
+def saved_facts(run: Run) -> dict[str, Fact]:
+    """modules.saved: bytes that the tables of the vocabulary take, where a setting names them to be trained whole."""
+    shape = run.model
+    for one in run.settings:
+        tables = len({name.lower() for name in _TABLES.findall(one.text)}) if _KEY.fullmatch(last_part(one.key)) else 0
+        if tables and shape is not None:
+            count = tables * shape.vocab * shape.hidden
+            told = {"key": one.key, "names": one.text, "count": show_params(count), "size": show_bytes(WHOLE * count)}
+            because = say("{key} {names} are trained whole: {count} parameters × 16 bytes are {size}", **told)
+            return {"modules.saved": Fact(WHOLE * count, "script", because)}
+    return {}
+
+
+def saved_remark(facts: Facts) -> Iterator[str]:
+    """What they take of the card, and that a vocabulary that was extended takes more."""
+    memory, saved = value_of(facts, "memory"), facts.get("modules.saved")
+    if saved is not None and memory == "gpu":
+        yield say("{because}, more where the vocabulary was extended.", because=saved.because)

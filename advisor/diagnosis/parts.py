@@ -5,7 +5,7 @@ there: no step, no question and no sentence is of it.
 from __future__ import annotations
 
 from advisor.crash.evidence import Crash, Part, parts_in
-from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts, value_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import say, sentences
@@ -67,12 +67,11 @@ def _own_loop(crash: Crash, spoken: frozenset[Part], dialect: Framework | None, 
     them, or rollouts of a framework that nobody knows."""
     if dialect is not None or "hf" in spoken:
         return {}
-    rolls = facts.get("rolls_out")
     own = [one for one in crash.frames if not _INSTALLED.search(one.file)]
     through = bool(own) and bool(_INSTALLED.search(crash.frames[-1].file)) and crash.frames[0] in own
     lightning = "lightning" in spoken
     jax = any(one.signature == "xla-oom" for one in crash.evidence) and "torch_xla" not in " ".join(crash.libraries)
-    if not through and not jax and not lightning and not (rolls is not None and rolls.value is True):
+    if not through and not jax and not lightning and value_of(facts, "rolls_out") is not True:
         return {}
     because = say("no word and no frame of transformers' Trainer")
     return {"own_loop": Fact(True, "log", because)}
@@ -126,8 +125,8 @@ def _engine(
 
 def _ray(crash: Crash, spoken: frozenset[Part], dialect: Framework | None, facts: Facts) -> dict[str, Fact]:
     """Whether the run is a job of Ray: by its words, else where the framework starts every run that rolls out there."""
-    rolls = facts.get("rolls_out")
-    usual = dialect is not None and dialect.on_ray and (rolls is None or rolls.value is not False)
+    rolls = value_of(facts, "rolls_out")
+    usual = dialect is not None and dialect.on_ray and rolls is not False
     shown = usual or "ray" in spoken or _ray_died(crash)
     because = say("the launch, the log or the framework has Ray") if shown else say("no word of Ray")
     return {"ray": Fact(shown, "script", because)}

@@ -8,7 +8,7 @@ from math import ceil
 from advisor.crash.evidence import Crash, Evidence, ReadingKind
 from advisor.diagnosis.allocation import FACT, OPEN, heads
 from advisor.diagnosis.course_facts import rising_course
-from advisor.diagnosis.fact import Facts
+from advisor.diagnosis.fact import Facts, value_of
 from advisor.diagnosis.facts import NEARLY_ALL, DiagnosisInputs
 from advisor.diagnosis.host_remarks import LOADING, host_remarks
 from advisor.diagnosis.size_remarks import as_scores, size_remarks, state_remarks
@@ -51,8 +51,7 @@ def remarks(
     """All remarks, the most important first. `made`: what the failing line was making."""
     crash, run, ledger = known.crash, known.run, known.ledger
     host = tuple(host_remarks(known, facts, found, cause))
-    ran_out = facts.get("memory")
-    leads = cause == LOADING or (ran_out is not None and ran_out.value == "host")
+    leads = cause == LOADING or value_of(facts, "memory") == "host"
     return (
         *_nearly_full(crash),
         *_alone(run, facts),
@@ -112,8 +111,7 @@ def _counted(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     if any(cell.owner == "unexplained" for cell in phase.cells):
         return
     told = {"size": show_bytes(phase.expected), "total": show_bytes(room), "when": when(phase.phase)}
-    first = facts.get("first_step")
-    ways = known.otherwise(first is not None and first.value is False) if place == "gpu" and known.otherwise else ()
+    ways = known.otherwise(value_of(facts, "first_step") is False) if place == "gpu" and known.otherwise else ()
     if elsewhere:
         if ways:
             yield say(
@@ -204,8 +202,8 @@ def _nearly_full(crash: Crash) -> Iterator[str]:
 
 def _alone(run: Run, facts: Facts) -> Iterator[str]:
     """That what shares states out among processes has one process here, on one of several cards or on the only one."""
-    memory, alone, idle = facts.get("memory"), facts.get("one_process"), facts.get("idle_cards")
-    if memory is None or memory.value != "gpu" or alone is None or alone.value is not True:
+    memory, alone, idle = value_of(facts, "memory"), facts.get("one_process"), facts.get("idle_cards")
+    if memory != "gpu" or alone is None or alone.value is not True:
         return
     shares = run.knobs.get("actor.zero_stage")
     key = shares.key or (run.unread.file if run.unread is not None else "") if shares is not None else ""
@@ -244,8 +242,8 @@ def _engine_there(facts: Facts, cause: str) -> Iterator[str]:
 
 def _resumes(facts: Facts, cause: str) -> Iterator[str]:
     """That it goes on from a checkpoint: the optimizer's state then lies there from the first moment."""
-    memory = facts.get("memory")
-    if memory is not None and memory.value == "gpu" and "resumes" in facts and cause != RESUMING:
+    memory = value_of(facts, "memory")
+    if memory == "gpu" and "resumes" in facts and cause != RESUMING:
         yield say(
             "It resumes from a checkpoint: the optimizer's state, and what loading it left, lie on the card before the "
             "first step; a fresh start has them only after it."
@@ -254,8 +252,8 @@ def _resumes(facts: Facts, cause: str) -> Iterator[str]:
 
 def _pictures(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
     """What the sums count for a picture, where nothing limits its pixels and the card ran out."""
-    memory = facts.get("memory")
-    if known.run.unlimited_pictures and memory is not None and memory.value == "gpu":
+    memory = value_of(facts, "memory")
+    if known.run.unlimited_pictures and memory == "gpu":
         yield pixels_unlimited()
 
 
@@ -277,8 +275,7 @@ def _cache_that_fits(crash: Crash) -> Iterator[str]:
 
 
 def _contradiction(crash: Crash, facts: Facts) -> Iterator[str]:
-    fact = facts.get("gpu.free_exceeds_request")
-    if fact is None or fact.value is not True:
+    if value_of(facts, "gpu.free_exceeds_request") is not True:
         return
     fields = crash.evidence[0].fields
     free, tried = fields.get("free_bytes"), fields.get("tried_bytes")
@@ -297,14 +294,14 @@ def _algebra(run: Run, facts: Facts) -> Iterator[str]:
     held, micro = run.knobs.get("actor.sequences_per_gpu"), run.knobs.get("actor.micro_batch")
     if held is None or micro is None or not micro.times_samples or not isinstance(held.value, (int, float)):
         return
-    binds, count = facts.get("batch.binds"), min(float(held.value), float(micro.value or 0))
+    binds, count = value_of(facts, "batch.binds"), min(float(held.value), float(micro.value or 0))
     told = {"held": held.note, "framework": run.title, "key": micro.key, "how": micro.note, "count": count}
     turned = say("{framework} turns {key} into sequences by (value // data-parallel ranks) * samples: {how}.", **told)
     if not count:
         then = say(
             "So no GPU gets a sequence: the value is not valid here, and is to be at least as many as there are ranks."
         )
-    elif binds is not None and binds.value is True:
+    elif binds is True:
         then = say(
             "So a pass holds {count:g} sequences, and of the micro-batch one can say: it is not what binds.", **told
         )

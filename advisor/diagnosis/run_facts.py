@@ -1,13 +1,22 @@
-"""Turns what a run is, by its launch and its framework, into facts."""
+"""Turns what a run is, by its launch and its framework, into facts: its parts, its batches, the length of its rows, its
+attention.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from advisor.diagnosis.fact import Fact, Facts
 from advisor.diagnosis.sharing_facts import by_fsdp_of
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.schema import Framework
 from advisor.language import say
 from advisor.memory.seen_sums import stands_apart
-from advisor.run.natives import adapters_by_default, default_bits
+from advisor.regex import regex
+from advisor.rules.functions import version_in
+from advisor.run.natives import adapters_by_default, default_bits, last_part
 from advisor.run.run import Knob, Run
+from advisor.run.values import parse_value
 from advisor.script.pasted import ENGINE_CALL
 
 
@@ -140,3 +149,94 @@ def _divisor_fact(run: Run) -> dict[str, Fact]:
 def tells_of_training(run: Run) -> bool:
     """Whether a setting is seen that is not of the rollout engine alone."""
     return any(not one.key.startswith(f"{ENGINE_CALL}.") for one in run.settings)
+
+
+_FILLS = regex(r"pad_to_(?:sequence_len|max_len(?:gth)?|maximum|fixed_length|longest_allowed)|padding_to_max_length")
+"""Switches that pad every row to the longest length (axolotl, AReaL, older scripts of transformers)."""
+
+
+_WHOLE_ROW = regex(
+    r"(?:model_)?max_(?:seq(?:uence)?_)?len(?:gth)?|cutoff_len|block_size|(?:max_)?seq(?:uence)?_len(?:gth)?"
+)
+"""Keys of the longest row, prompt and answer together."""
+SHORT_ROW = 512
+"""Tokens: a row of so many holds about 0.3 GiB of logits and as much of activations (judgement)."""
+
+
+def row_facts(run: Run) -> dict[str, Fact]:
+    """rows.equal, rows.short; only where the launch says it."""
+    equal = next(_equal(run), "")
+    facts = {"rows.equal": Fact(True, "script", equal)} if equal else {}
+    caps = {one.key: number for one in run.settings if _WHOLE_ROW.fullmatch(last_part(one.key))
+            and isinstance(number := parse_value(one.text, "int"), int) and number > 0}  # fmt: skip
+    if caps and max(caps.values()) <= SHORT_ROW:
+        key = max(caps, key=lambda name: caps[name])
+        because = say("{key} {value}: no row is long", key=key, value=caps[key])
+        facts["rows.short"] = Fact(True, "script", because)
+    return facts
+
+
+def _equal(run: Run) -> Iterator[str]:
+    """Why the passes of the update are of one size whatever the data brings."""
+    for name in ("data.packs", "data.pack_tokens", "actor.dynamic_batch"):
+        knob = run.knobs.get(name)
+        if knob is not None and knob.value not in (None, False) and knob.key and knob.source in ("script", "log"):
+            written = next((one.text for one in run.settings if one.key == knob.key and one.effective), knob.value)
+            yield say("{key} {value} fills every pass to one size", key=knob.key, value=written)
+    for one in run.settings:
+        filled = _FILLS.fullmatch(last_part(one.key)) and parse_value(one.text, "bool") is True
+        if filled or (last_part(one.key) == "padding" and one.text == "max_length"):
+            yield say("{key} {value} pads every row to one length", key=one.key, value=one.text)
+    padding = run.knobs.get("actor.remove_padding")
+    off = padding is not None and padding.value is False and (run.seen_whole or padding.source == "script")
+    if off and padding is not None and run.recipe.answers == "generated" and run.mechanics.trainer == "fsdp":
+        told = {"framework": run.title, "key": padding.key}
+        yield say("{framework} pads every row to the longest length without {key}", **told)
+
+
+ATTENTION, ROW_TOKENS = "actor.flash_attention", "data.total_tokens"
+LONG_ROW = 2048
+"""Tokens from which the scores of plain attention count: heads × length² values in every layer (judgement)."""
+SDPA_SINCE = ">=4.36"
+"""transformers takes torch's fused attention by itself from this version on, where the model has it."""
+ATTENTION_KEYS = frozenset(("attn_implementation", "_attn_implementation", "attn_impl", "flash_attn", "use_flash_attn"))
+PLAIN = frozenset(("eager", "disabled", "off"))
+OF_EAGER = frozenset(("eager_attention", "use_eager_attention", "force_eager_attention"))
+
+
+def attention_facts(run: Run, libraries: Mapping[str, str]) -> dict[str, Fact]:
+    """attention.eager and attention.unsure, each only where it holds."""
+    plain = {*((name, word) for name in ATTENTION_KEYS for word in PLAIN), *((name, "true") for name in OF_EAGER)}
+    stated = next((one for one in run.settings if (_plain_key(one.key), one.text.lower()) in plain), None)
+    if stated is not None:
+        return {"attention.eager": Fact(True, "script", f"{stated.key} {stated.text}")}
+    dialect = next((one for one in load_knowledge().frameworks if one.framework == run.framework), None)
+    length, knob = run.number(ROW_TOKENS), run.knobs.get(ATTENTION)
+    if dialect is None or length is None or length < LONG_ROW or not _carried(dialect):
+        return {}
+    if knob is not None and knob.value is False:
+        return {"attention.eager": Fact(True, "script", knob.note or say("{key} is not set", key=knob.key))}
+    known = knob is not None and knob.value is True
+    version = libraries.get("transformers")
+    by_default = knob is not None and knob.source in ("default", "assumed")
+    if known and not (run.era_assumed and by_default and _was_plain(dialect)):
+        return {}
+    if not known and version is not None and version_in(SDPA_SINCE, version):
+        return {}
+    told = say("nothing tells which attention computes rows of {length:g} tokens", length=length)
+    return {"attention.unsure": Fact(True, "script", told)}
+
+
+def _plain_key(key: str) -> str:
+    return key.lstrip("-+").replace("-", "_").rpartition(".")[2]
+
+
+def _carried(dialect: Framework) -> bool:
+    return any(fact.knob == ATTENTION for fact in dialect.settings.values())
+
+
+def _was_plain(dialect: Framework) -> bool:
+    """Whether attention was the plain one by default in some version of the framework."""
+    defaults = (fact.default for fact in dialect.settings.values() if fact.knob == ATTENTION)
+    texts = (str(each).lower() for one in defaults for each in (one.values() if isinstance(one, Mapping) else (one,)))
+    return any(text in {*PLAIN, "false"} for text in texts)

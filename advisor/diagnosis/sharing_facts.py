@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
 from advisor.crash.statements import ON, SHARED
-from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.frame_facts import backend_facts
 from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.run.natives import last_part

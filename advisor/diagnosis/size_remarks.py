@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from math import isqrt, prod
 
 from advisor.diagnosis.allocation import FACT
-from advisor.diagnosis.fact import Facts
+from advisor.diagnosis.fact import Facts, value_of
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.ledger_facts import is_loaded
-from advisor.diagnosis.model_facts import names_adapters
-from advisor.diagnosis.saved_modules import saved_remark
+from advisor.diagnosis.model_facts import names_adapters, saved_remark
 from advisor.diagnosis.state_facts import STATES_IN_FULL, most_in_full
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, say
@@ -109,23 +108,22 @@ def scores_of(tried: int, heads: int, width: int) -> tuple[int, int]:
 
 def _may_be_scores(facts: Facts) -> bool:
     """Whether the failing line makes attention scores, or something beyond the card that nothing else explains."""
-    made, beyond, exact = facts.get(FACT), facts.get("gpu.beyond_card"), facts.get("attribution")
-    if exact is not None and exact.value == "scores":
+    made, beyond, exact = value_of(facts, FACT), value_of(facts, "gpu.beyond_card"), value_of(facts, "attribution")
+    if exact == "scores":
         return False  # by heads and length of this very run
     if made is not None:
-        return made.value in SCORES
-    likely = facts.get("attribution.likely")
+        return made in SCORES
     named = any(name in facts for name in ("frame.logits", "attribution", "frame.engine"))
-    named = named or (likely is not None and likely.value == "logits")
-    return beyond is not None and beyond.value is True and not named
+    named = named or value_of(facts, "attribution.likely") == "logits"
+    return beyond is True and not named
 
 
 def _may_be_logits(facts: Facts) -> bool:
     """Whether what was asked for may be logits, by the failing line; beyond a card they are not without its word."""
-    named, beyond = facts.get("frame.cause"), facts.get("gpu.beyond_card")
-    if "frame.attention" in facts or (beyond is not None and beyond.value is True and "frame.logits" not in facts):
+    named, beyond = value_of(facts, "frame.cause"), value_of(facts, "gpu.beyond_card")
+    if "frame.attention" in facts or (beyond is True and "frame.logits" not in facts):
         return False
-    return named is None or named.value == LOGITS
+    return named is None or named == LOGITS
 
 
 def _as_printed(known: DiagnosisInputs) -> str:
@@ -208,8 +206,8 @@ def _as_weights(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[st
     if may_be is not None:
         told = {"tried": show_bytes(may_be.bytes), "formula": may_be.formula, "tensor": may_be.tensor}
         yield say("The {tried} asked for is also the size of the {tensor}: {formula}.", **told)
-    empty, said = facts.get("gpu.empty"), cause == STATES and "weights.fp32" in facts  # by the cause's own words
-    if each and not said and not (empty is not None and empty.value is True):  # most of the card is free: nothing fills
+    empty, said = value_of(facts, "gpu.empty"), cause == STATES and "weights.fp32" in facts  # by the cause's own words
+    if each and not said and empty is not True:  # most of the card is free: nothing fills
         fields = crash.evidence[0].fields
         sizes = {"tried": show_bytes(tried_bytes(crash) or 0), "allocated": show_bytes(int(fields["allocated_bytes"]))}
         yield say(
@@ -264,9 +262,9 @@ def _packed_and_full(run: Run) -> Iterator[str]:
 def _states_there(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     """What the states take of a card at the least, where nothing decides between them and the pass; of a model whose
     size nobody knows, how large one may be."""
-    run, adapters = known.run, facts.get("lora")
+    run, adapters = known.run, value_of(facts, "lora")
     undecided = cause in (*UNDECIDED, *_OF_OTHERS) or "nothing_given" in facts
-    if not undecided or (adapters is not None and adapters.value is True):
+    if not undecided or adapters is True:
         return
     if (least := facts.get("states.least_share")) is not None:
         yield sentence(least.because)
@@ -304,7 +302,7 @@ def _weights_there(run: Run, facts: Facts, cause: str) -> Iterator[str]:
     whole, engine = facts.get("gathered_weights.share"), facts.get("engine.weights_share")
     if cause not in UNDECIDED or whole is None or (as_number(whole.value) or 0) < MUCH_OF_CARD:
         return
-    if any(name in facts and facts[name].value is True for name in ("sharded", "zero3")) or default_bits(run):
+    if any(value_of(facts, name) is True for name in ("sharded", "zero3")) or default_bits(run):
         return
     yield say("Unless something shards them, each card holds the weights whole: {because}.", because=whole.because)
     if engine is not None:
@@ -348,12 +346,12 @@ def _unsharded(run: Run) -> Iterator[str]:
 
 def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator[str]:
     """What the weights take of a card that loads them whole, and of each that shares them: one number decides."""
-    run, phase, card = known.run, facts.get("phase"), known.ledger.gpu_capacity or known.machine.gpu_bytes
-    bits, packed = run.number("actor.quantized_bits") or default_bits(run), facts.get("prequantised")
-    loading = phase is not None and phase.value == "model_load"
+    run, phase, card = known.run, value_of(facts, "phase"), known.ledger.gpu_capacity or known.machine.gpu_bytes
+    bits, packed = run.number("actor.quantized_bits") or default_bits(run), value_of(facts, "prequantised")
+    loading = phase == "model_load"
     if cause != STATES or not loading or run.model is None or not card:
         return
-    if (bits is not None and bits < 8 * BF16) or (packed is not None and packed.value is True):
+    if (bits is not None and bits < 8 * BF16) or packed is True:
         least = facts.get("weights.least_share")
         if least is not None and (as_number(least.value) or 0) >= MUCH_OF_CARD:
             yield say(

@@ -10,7 +10,7 @@ from msgspec import Struct
 from advisor.crash.evidence import Crash
 from advisor.diagnosis.card_facts import largest_card
 from advisor.diagnosis.fact import Fact
-from advisor.diagnosis.model_facts import names_adapters
+from advisor.diagnosis.model_facts import may_train_all, names_adapters, trains_adapters
 from advisor.diagnosis.sharing_facts import stage_in_words
 from advisor.language import say
 from advisor.machine.inventory import Machine
@@ -21,7 +21,7 @@ from advisor.memory.trainer import trainer_of
 from advisor.regex import regex
 from advisor.run.natives import default_bits
 from advisor.run.run import Run, Unread, evaluates_only
-from advisor.run.shape import bits_in_name, packed_by_name, served_bits
+from advisor.run.shape import bits_in_name, served_bits
 from advisor.units import GIB, show_bytes, show_params
 
 MASTERS_AND_MOMENTS = 3 * FP32
@@ -108,8 +108,7 @@ def state_facts(
     if run.model is None:
         return {}
     whole = seen and trains_all(run, shared)
-    perhaps = not (run.trains_adapters or evaluates_only(run) or names_adapters(run) or packed_by_name(run.model_name))
-    on_card = _on_card(run, machine, shared, whole, replicated) if whole or perhaps else {}
+    on_card = _on_card(run, machine, shared, whole, replicated) if whole or may_train_all(run) else {}
     return {**on_card, **(_on_host(run, machine, shared) if whole else {})}
 
 
@@ -281,8 +280,7 @@ def host_states(run: Run, machine: Machine) -> dict[str, Fact]:
     """host.states_large and, where a node's RAM is told, host.states_share: what all states take of a node, should all
     weights be trained and lie there."""
     ram = machine.host.ceiling_bytes
-    adapters = run.trains_adapters or names_adapters(run) or packed_by_name(run.model_name)
-    if run.model is None or adapters or evaluates_only(run):
+    if run.model is None or not may_train_all(run):
         return {}
     size = STATES_IN_FULL * run.model.parameters // (machine.nodes or run.topology.nodes or 1)
     told = {"parameters": show_params(run.model.parameters), "bytes": STATES_IN_FULL, "size": show_bytes(size)}
@@ -348,7 +346,7 @@ def cpu_adam_facts(run: Run, machine: Machine, line: Fact | None) -> dict[str, F
     if line is None:
         return {}
     model, ram = run.model, machine.host.ceiling_bytes
-    if model is None or run.trains_adapters or names_adapters(run):  # their states are small
+    if model is None or trains_adapters(run):  # their states are small
         because = say("{line} makes an optimizer on the CPU, whose states lie in host RAM", line=line.because)
         return {"host.cpu_adam": Fact(True, "log", because, line.evidence)}
     told: dict[str, object] = {
@@ -370,7 +368,7 @@ def cpu_adam_facts(run: Run, machine: Machine, line: Fact | None) -> dict[str, F
 def off_card(run: Run, crash: Crash, machine: Machine) -> dict[str, Fact]:
     """host.off_card: while the states are made the card holds next to nothing of the weights, so they lie in RAM."""
     reading = next((one for one in reversed(crash.readings) if one.kind == "allocated"), None)
-    if reading is None or run.model is None or run.trains_adapters or names_adapters(run):
+    if reading is None or run.model is None or trains_adapters(run):
         return {}
     count, ram = run.model.parameters, machine.host.ceiling_bytes
     if reading.bytes > LEFT_ON_CARD * BF16 * count / max(1, len(machine.usable)):

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from advisor.diagnosis.conditions import every, holds
 from advisor.diagnosis.diagnosis import UNKNOWN, AnsweredBy, Choice, QuestionStep, RuledOut
-from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts, every, holds, value_of
 from advisor.diagnosis.parts import spoken_here
 from advisor.knowledge.schema import Answer, Cause, Question, Tree
 from advisor.language import clauses, listed, say
@@ -107,7 +106,7 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Questi
         choices=tuple(Choice(key, option.title) for key, option in offered.items()),
         answer=answer,
         source=source,
-        because=_because(question, answer, given, fact),
+        because=_because(given, fact),
         evidence=fact.evidence if fact is not None and given is None else (),
         if_unknown=_how(question, facts),
         suggested=suggested if against else "",
@@ -117,7 +116,7 @@ def _ask(question: Question, facts: Facts, answers: Mapping[str, str]) -> Questi
 
 def _how(question: Question, facts: Facts) -> str:
     """How to find the answer, in the words for a run of this kind."""
-    alone = any((fact := facts.get(name)) is not None and fact.value is False for name in ("rolls_out", "has_engine"))
+    alone = any(value_of(facts, name) is False for name in ("rolls_out", "has_engine"))
     given = question.if_unknown_of_given if alone else ""
     return spoken_here(given or question.if_unknown, facts)
 
@@ -141,7 +140,7 @@ def _is_asked(question: Question, facts: Facts) -> bool:
     return question.asked_when is None or any(holds(rule, facts) is not None for rule in question.asked_when)
 
 
-def _because(question: Question, answer: str, given: str | None, fact: Fact | None) -> str:
+def _because(given: str | None, fact: Fact | None) -> str:
     if given is not None:
         return say("you said so")
     return fact.because if fact is not None else ""

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from advisor.knowledge.checks.dialects import check_dialects, check_patterns
 from advisor.knowledge.checks.expressions import check_expressions
-from advisor.knowledge.checks.references import check_references, check_remedies_applied, check_sources
+from advisor.knowledge.checks.references import check_references, check_remedies_applied, check_sources, check_tree
 from advisor.knowledge.checks.shelf import Shelf
-from advisor.knowledge.checks.tree import check_tree
 from advisor.knowledge.checks.versions import check_versions
 from advisor.knowledge.entries import Finding, KnowledgeEntry, entries_in
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from advisor.bash.batch_options import batch_options, cards_of_node, counted, gpus_of_node, started_under
 from advisor.bash.visible_devices import visible_ids
+from advisor.bash.wrapped import batch_options, cards_of_node, counted, gpus_of_node, started_under
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.machine.gpu_spec import KnownGpu, left_open, of_size, parse_gpus

@@ -21,7 +21,7 @@ from advisor.machine.inventory import Gpu, Machine, known_fields
 from advisor.machine.libraries import read_libraries, training_environment
 from advisor.machine.nvml import NvmlReader, Refused, Trouble
 from advisor.machine.processes import leftovers, unseen_bytes, with_details
-from advisor.machine.timeouts import call_with_timeout
+from advisor.machine.tool import call_with_timeout
 from advisor.regex import regex
 from advisor.units import GIB, in_ranges, show_bytes
 

@@ -88,7 +88,7 @@ def update_cells(inputs: Inputs, step: Pass, role: TrainedRole = "actor", gradie
         size = (c.LOST_OF_INPUTS - c.FRAGMENTATION) * kept.amount.called("of layer inputs")
         words = mark("torch's segments that layer inputs were cut from")
         lost = [cell("fragmentation", size.within(low=0, high=size.value * c.LOST_HIGH), words)]
-    several = _several_passes(inputs, step, role)
+    several = _several_passes(inputs, step)
     piled = (_whole_gradients(inputs, role) if several else []) or list(gradients)
     sure = piled if several else []
     begun = piled if several or inputs.trainer != "ddp" else head_gradient(inputs)
@@ -205,7 +205,7 @@ def _whole_gradients(inputs: Inputs, role: TrainedRole) -> list[Cell]:
     return [cell("gradients" if role == "actor" else "critic", size, mark("of the whole model, until the last pass"))]
 
 
-def _several_passes(inputs: Inputs, step: Pass, role: TrainedRole) -> bool:
+def _several_passes(inputs: Inputs, step: Pass) -> bool:
     """Whether gradients of an earlier pass are there at the loss; DeepSpeed keeps its own all the time."""
     if inputs.trainer not in ("fsdp", "ddp"):
         return True

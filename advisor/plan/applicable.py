@@ -8,7 +8,7 @@ from typing import Literal
 
 from advisor.crash.observations import cures
 from advisor.crash.statements import ON
-from advisor.diagnosis.conditions import all_hold, contradicted
+from advisor.diagnosis.fact import all_hold, contradicted
 from advisor.knowledge.schema import Framework, Remedy, SettingFact
 from advisor.memory.trainer import has_engine
 from advisor.plan.candidates import at_most, candidates, printed_now
@@ -57,12 +57,12 @@ def barred(remedy: Remedy, situation: Situation) -> Barred | None:
 
 def stands(remedy: Remedy, situation: Situation) -> bool:
     """Whether launch, printed config, frames or words have the setting where the remedy would bring it."""
-    fact, knob = situation.facts.get(f"knob.{remedy.knob}"), situation.now.run.knobs.get(remedy.knob or "")
+    fact, knob = situation.value(f"knob.{remedy.knob}"), situation.now.run.knobs.get(remedy.knob or "")
     wanted = remedy.value.to if remedy.value is not None else None
     shown = knob is not None and knob.source in _SHOWN
     if wanted is True and not shown and f"{ON}{remedy.knob}" in situation.predictor.crash.statements:
         return True  # the words say more than a default
-    return wanted is not None and fact is not None and fact.value == wanted and (knob is None or shown)
+    return wanted is not None and fact == wanted and (knob is None or shown)
 
 
 def applies(remedy: Remedy, situation: Situation) -> bool:
@@ -173,13 +173,13 @@ def usual(remedy: Remedy, situation: Situation) -> bool:
     trained.
     """
     of_base = remedy.id == QUANTIZE or (remedy.kind == "manual" and remedy.phases == ("model_load",))
-    if remedy.relieves == "states" and not of_base and _true("lora", situation):
+    if remedy.relieves == "states" and not of_base and situation.value("lora") is True:
         return False  # what they train is small, and so are its moments
     role, _, name = (remedy.knob or "").partition(".")
     launch = situation.predictor.inputs.launch
     off = remedy.value is not None and remedy.value.to is False and remedy.lever != "train-less"
     off = off and (remedy.memory == "gpu" if launch is None else not launch.missing)
-    of_rollouts = remedy.lever in ("padding", "samples", "split") and not _true("rolls_out", situation)
+    of_rollouts = remedy.lever in ("padding", "samples", "split") and situation.value("rolls_out") is not True
     rare = role in ROLES or name in _SELDOM or off or of_rollouts
     return not rare or stated_by_name(remedy, situation) is not None
 
@@ -196,15 +196,14 @@ def needs_engine(remedy: Remedy, situation: Situation) -> EngineSeen:
     A launch of no known dialect may be any training: "unseen" where nothing tells whether it rolls out; so is an engine
     that its framework starts only where a launch says so, and no launch is here.
     """
-    facts = situation.facts
     if remedy.relieves != "engine" and not (remedy.knob or "").startswith(OF_ROLLOUTS):
         return "seen"
     generates = remedy.relieves == "rows" and situation.now.run.framework != "unknown"  # the trainer itself may
     asked = ("rolls_out",) if generates else ("rolls_out", "has_engine")
-    told = [facts[name].value for name in asked if name in facts]
+    told = [situation.value(name) for name in asked]
     if False in told or (situation.cause == GATHERED and remedy.relieves != "rows"):
         return "missing"
-    shown = any(name in facts and facts[name].value is not False for name in _SIGNS_OF_ENGINE)
+    shown = any(situation.value(name) not in (None, False) for name in _SIGNS_OF_ENGINE)
     shown = shown or situation.phase in ("rollout_init", "weight_sync")  # nothing else starts or wakes
     if (run := situation.now.run).framework != "unknown":
         sure = remedy.relieves != "engine" or run.seen_whole or has_engine(run)
@@ -220,18 +219,13 @@ def beside_engine(remedy: Remedy, situation: Situation) -> bool:
     if situation.phase not in ("rollout_init", "rollout_generate") or not of_trainer:
         return True
     run = situation.now.run
-    apart = _true("engine.apart", situation) or (
+    apart = situation.value("engine.apart") is True or (
         run.framework != "unknown" and has_engine(run) and not run.topology.colocated
     )
     if situation.phase == "rollout_generate":
         return not apart
-    made = remedy.lever not in ("optimizer", "") or _true("by_deepspeed", situation)
+    made = remedy.lever not in ("optimizer", "") or situation.value("by_deepspeed") is True
     return remedy.relieves == "states" and made and not apart
-
-
-def _true(name: str, situation: Situation) -> bool:
-    fact = situation.facts.get(name)
-    return fact is not None and fact.value is True
 
 
 def settled(remedy: Remedy, situation: Situation) -> bool:

@@ -9,9 +9,9 @@ from advisor.knowledge.schema import Case, SettingFact
 from advisor.language import listed, say
 from advisor.memory.cells import Place
 from advisor.memory.ledger import difference
+from advisor.plan.candidates import reported_by
 from advisor.plan.plan import PlanStep
 from advisor.plan.propose import present
-from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
 from advisor.regex import regex
@@ -90,7 +90,6 @@ def _applied(case: Case, situation: Situation, chosen: Container[str]) -> PlanSt
     other: Place = "gpu" if situation.place == "host" else "host"
     return PlanStep(
         id=AS_IN + case.id,
-        rank=0,
         title=say("Set {keys} as a reported run did", keys=listed(overrides)),
         kind="setting",
         tier="slower",

@@ -1,29 +1,34 @@
-"""Writes remedies that no file carries as steps: machines, work by hand, settings of a launch without a dialect."""
+"""Writes remedies that no file carries as steps: machines, work by hand, settings of a launch without a dialect, and
+the memory limit of a job with the number that the run needs by the count.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import ceil
 
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import Framework, KnownAs, Remedy
-from advisor.language import ENGLISH, listed, say, sentences, spoken
+from advisor.language import ENGLISH, listed, mark, say, sentences, spoken
+from advisor.machine.inventory import BatchMemory
+from advisor.memory.fit import counted
+from advisor.memory.predict import Prediction, Predictor
 from advisor.plan.applicable import in_a_later_version, keys_of, needs_engine, next_value
 from advisor.plan.candidates import least
 from advisor.plan.common_names import MOST_NAMES, names_of, stated_by_name, word_of
-from advisor.plan.job_limit import with_number
 from advisor.plan.options import unseen_number
 from advisor.plan.patch import not_written
-from advisor.plan.plan import Change, PlanStep
+from advisor.plan.plan import Change, PlanStep, in_words_of
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of, example_of, since
 from advisor.plan.trial import trial_of
-from advisor.plan.vendor import in_words_of
 from advisor.run.natives import Native
 from advisor.run.resume import keys_to_resume
 from advisor.run.run import KnobValue
 from advisor.run.values import spell
+from advisor.units import GIB, show_bytes
 from advisor.words import BETWEEN_SENTENCES
 
 BATCH, PASSES = "actor.micro_batch", "actor.accumulation"
@@ -65,14 +70,12 @@ def advice_step(remedy: Remedy, situation: Situation, named: str = "") -> PlanSt
     in_files = remedy.kind == "setting" and bool(changes) and not any(change.how for change in changes)
     step = PlanStep(
         id=remedy.id,
-        rank=0,
         title=remedy.title if named else _title(remedy, situation, changes),
         kind="setting" if in_files else remedy.kind if remedy.kind in ("machine", "data") else "manual",
         tier=remedy.tier,
         changes=changes,
         results=remedy.results,
         basis="documented" if any(e.grade != "failed" for e in remedy.evidence) else "estimated",
-        saves={},
         place="host" if remedy.memory == "host" else "gpu" if remedy.memory == "gpu" else "none",
         why=_by_hand(remedy, known, situation),
         costs=remedy.costs,
@@ -80,7 +83,6 @@ def advice_step(remedy: Remedy, situation: Situation, named: str = "") -> PlanSt
         example=example,
         then=_then(remedy, changes),
         sources=(remedy.source,) if remedy.source else (),
-        selected=False,
         group=remedy.id,
     )
     return with_number(step, situation) if remedy.raises_limit else step
@@ -95,10 +97,10 @@ def _as_named(remedy: Remedy, name: str, situation: Situation) -> tuple[Change, 
     carrier = situation.now.built.natives.carrier(remedy.knob or "")
     own = carrier is not None and situation.now.run.topology.colocated  # an engine of another command has its own
     name = change_of(carrier, None, situation).key if own and carrier is not None else name
-    knob, printed = situation.now.run.knobs.get(remedy.knob or ""), situation.facts.get(f"knob.{remedy.knob}")
+    knob, printed = situation.now.run.knobs.get(remedy.knob or ""), situation.value(f"knob.{remedy.knob}")
     default = known.default if known is not None else None
     seen = printed is not None and (knob is None or knob.source in ("script", "log"))
-    value = printed.value if printed is not None and seen else default
+    value = printed if printed is not None and seen else default
     value = int(value) if isinstance(value, float) and value.is_integer() else value
     present = Native(name, None if value is None else str(value), value, "log" if seen else "assumed")
     by_steps = replace(remedy, value=replace(remedy.value, low=None))  # an engine that starts needs most of its share
@@ -262,3 +264,91 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
         "`set` it can then be changed in the script.",
         knob=carries,
     )
+
+
+def needed_on_host(now: Prediction, predictor: Predictor) -> float:
+    """Bytes of RAM that each node has to give by the count, the margin kept free; 0 where none is counted.
+
+    Also of a phase that the run passed: a limit is raised once, and for all of it.
+    """
+    peak = max((counted(each, predictor.walls) for each in now.ledger.sums("host")), default=0)
+    return peak / (1 - predictor.margin)
+
+
+def with_number(step: PlanStep, situation: Situation) -> PlanStep:
+    """The step with the limit that the run needs; as it is where no count is above the limit, or the node has less.
+
+    A run that was killed at its limit needs more than that: where most of it is explained by nothing, nobody knows how
+    much more, and no number is given.
+    """
+    predictor, host = situation.predictor, situation.predictor.machine.host
+    asked = predictor.machine.asked_memory
+    step = replace(step, why=_why_raised(asked, situation) or step.why)
+    if any(one.place == "host" and one.unexplained and not one.is_level for one in predictor.measured.corrections):
+        if asked is None:
+            return step
+        place = f"{asked.file}:{asked.line}"
+        title = say("Raise {option}={old} ({place})", option=asked.option, old=asked.text, place=place)
+        told = say("It was killed at this limit, so it needs more; how much more, the count does not say.")
+        return replace(step, title=title, caveats=(*step.caveats, told))
+    each = ceil(needed_on_host(situation.now, predictor) / GIB)
+    if situation.uncounted or host.limit_bytes is None or each * GIB <= host.limit_bytes:
+        return step
+    if host.total_bytes is not None and each * GIB > host.total_bytes:
+        told = say("by the count the run needs {size} GiB on each node, and a node has less", size=each)
+        return replace(step, caveats=(*step.caveats, told))
+    if asked is None:
+        title = say("{title}: to at least {size} GiB by the count", title=step.title, size=each)
+        return replace(step, title=title, host_limit=each * GIB)
+    new = ceil(each / asked.times)
+    title = say(
+        "Raise {option}={old} to at least {new}G by the count ({place})",
+        option=asked.option,
+        old=asked.text,
+        new=new,
+        place=f"{asked.file}:{asked.line}",
+    )
+    launch = predictor.inputs.launch
+    written = asked.is_editable and launch is not None and bool(launch.argv)  # a Python file is started under no limit
+    change = Change(asked.option, asked.text, f"{new}G", asked.file, asked.line, not_written())
+    step = replace(step, title=title, changes=(change,), host_limit=new * asked.times * GIB)
+    return replace(step, kind="job") if written else step
+
+
+def _why_raised(asked: BatchMemory | None, situation: Situation) -> str:
+    """Whose limit it is and how it is raised; "" where nobody knows."""
+    if asked is not None and not asked.of_slurm:
+        told = mark("The kernel kills at {option}, however much more the machine has. Raise it, to no more than that.")
+        return say(told, option=asked.option)
+    if asked is None and not situation.predictor.crash.signature.startswith("slurm"):
+        return ""
+    option = asked.option if asked is not None else "--mem"
+    told = mark(
+        "Slurm ends a job that uses more than it asked for, however much more the node has. Ask for more with "
+        "{option}, but for no more than a node has: `sinfo -N -o '%N %m'` lists the MB of each."
+    )
+    return say(told, option=option)
+
+
+def at_limit(step: PlanStep, text: str, situation: Situation) -> PlanStep:
+    """The step with a limit that the user wrote, in GiB. Raises ValueError, one sentence."""
+    asked, change = situation.predictor.machine.asked_memory, step.changes[0]
+    if asked is None or not text.isascii() or not text.isdecimal() or int(text) == 0:
+        raise ValueError(say("{key} takes a number above 0", key=change.key))
+    limit, total = int(text) * asked.times * GIB, situation.predictor.machine.host.total_bytes
+    if total is not None and limit > total:
+        raise ValueError(say("a node has {size}", size=show_bytes(total)))
+    if limit == asked.limit_bytes:
+        raise ValueError(say("{value} is what it is now; space switches the change off", value=text))
+    return replace(step, changes=(replace(change, new=f"{int(text)}G"),), host_limit=limit, own=text)
+
+
+def limits_around(step: PlanStep, situation: Situation) -> Iterator[tuple[str, int]]:
+    """Limits to be tried around the step's own: the text of each, and the bytes of a node that it stands for."""
+    asked, own = situation.predictor.machine.asked_memory, int(step.number)
+    if asked is None:
+        return
+    total = situation.predictor.machine.host.total_bytes
+    for text in sorted({own, *(max(1, ceil(own * eighths / 8)) for eighths in range(4, 17))}):
+        if total is None or text * asked.times * GIB <= total:
+            yield str(text), text * asked.times * GIB

@@ -1,23 +1,36 @@
-"""Lists the values a setting may be given, best first, by the `value` of a remedy."""
+"""Lists the values a setting may be given, best first: by the `value` of a remedy, and as documented cases ran with
+them; and refuses those with which the rollout engine could not start.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.fact import Facts
-from advisor.knowledge.schema import NewValue
-from advisor.plan.situation import TOTAL
+from advisor.diagnosis.cases import GRADES
+from advisor.diagnosis.fact import Facts, value_of
+from advisor.hostile import clean_line
+from advisor.knowledge.schema import Case, NewValue, Partners, Remedy
+from advisor.language import say
+from advisor.memory.constants import BF16
+from advisor.memory.fit import cannot_start
+from advisor.memory.inputs import SHARE
+from advisor.memory.predict import Prediction
+from advisor.memory.squeeze import finding_clause
+from advisor.plan.situation import TOTAL, Situation
 from advisor.rules.expression import Expression
-from advisor.rules.tree import Constant, Sum, as_number
+from advisor.rules.tree import Constant, RuleValue, Sum, as_number
 from advisor.rules.tree import walk as walk_tree
 from advisor.run.bound import default_here
 from advisor.run.build import BuiltRun
 from advisor.run.constraints import scope_of
-from advisor.run.natives import Native, RunScope
-from advisor.run.run import KnobValue
+from advisor.run.natives import ChosenScope, EnvironmentPrefix, Native, Natives, RunScope
+from advisor.run.run import Knob, KnobValue
+from advisor.run.values import parse_value
+from advisor.units import show_bytes
 
 MOST = 24
 """Candidates looked at for one setting."""
@@ -108,10 +121,10 @@ def least(rule: NewValue) -> int | None:
 
 def printed_now(rule: NewValue, native: Native, facts: Facts) -> Native:
     """The native at the value that the log printed (the fact `now`), where no file sets it."""
-    fact = facts.get(rule.now)
-    if fact is None or native.setting is not None or isinstance(fact.value, bool):
+    fact = value_of(facts, rule.now)
+    if fact is None or native.setting is not None or isinstance(fact, bool):
         return native
-    return replace(native, text=str(fact.value), value=fact.value, source="log")
+    return replace(native, text=str(fact), value=fact, source="log")
 
 
 def at_most(rule: NewValue, values: list[KnobValue], facts: Facts, present: KnobValue | None = None) -> list[KnobValue]:
@@ -132,8 +145,7 @@ def at_most(rule: NewValue, values: list[KnobValue], facts: Facts, present: Knob
 
 
 def _number_of(facts: Facts, name: str) -> float | None:
-    fact = facts.get(name)
-    return None if fact is None else as_number(fact.value)
+    return as_number(value_of(facts, name))
 
 
 def within_context(knob: str | None, values: list[KnobValue], built: BuiltRun) -> list[KnobValue]:
@@ -146,3 +158,184 @@ def within_context(knob: str | None, values: list[KnobValue], built: BuiltRun) -
 
 def _like(old: KnobValue, value: float) -> KnobValue:
     return int(value) if isinstance(old, int) else round(value, ROUNDING)
+
+
+WORKED_HERE = "worked_here"
+"""The entry of `reported` that says on which day it helped at this site."""
+
+
+def worked_here(case: Case) -> str:
+    """ "worked here on 2026-11-22": of a case of this site's own; "" of any other."""
+    day = clean_line(str(case.reported.get(WORKED_HERE, "")), 20)
+    return say("worked here on {day}", day=day) if day else ""
+
+
+def reported_by(case: Case) -> str:
+    """Which documented case, and how sure it is: "logic-rl-8 (confirmed)"."""
+    return say("{case} ({grade})", case=case.id, grade=GRADES[case.grade])
+
+
+class Reported(Struct, frozen=True):
+    """What a documented case says of one value. `rank`: the best of its list is 0."""
+
+    text: str
+    rank: int
+    confirmed: bool
+    worked_here: str = ""
+    """The day on which it helped at this site, in words; "" where it is no case of its own."""
+
+
+def documented_values(native: Native, situation: Situation, same_version: bool = False) -> dict[str, Reported]:
+    """Value → what matching cases report of it for this key, best match first.
+
+    `same_version`: only cases whose library version is known to be the one here.
+    """
+    found: dict[str, Reported] = {}
+    for case in situation.cases:
+        versions = [name.removeprefix("version ") for name in case.situation if name.startswith("version ")]
+        if same_version and not all(f"library.{library}" in situation.facts for library in versions):
+            continue
+        for value in case.values.get(native.key.removeprefix(EnvironmentPrefix), []):
+            found.setdefault(
+                str(value), Reported(reported_by(case), len(found), case.grade == "confirmed", worked_here(case))
+            )
+    return found
+
+
+def of_framework(native: Native, situation: Situation) -> dict[str, Reported]:
+    """Value → the confirmed case of this framework that ran with it, whatever died there; the mildest first."""
+    name = situation.now.run.framework
+    cases = [c for c in situation.knowledge.cases if c.grade == "confirmed" and c.situation.get("framework") == name]
+    told = {str(value): case for case in cases for value in case.values.get(native.key, []) if is_number(str(value))}
+    ranked = sorted(told, key=float, reverse=True)
+    return {text: Reported(reported_by(told[text]), rank, False) for rank, text in enumerate(ranked)}
+
+
+def with_documented(values: list[KnobValue], documented: Mapping[str, Reported], native: Native) -> list[KnobValue]:
+    """Candidates with the documented values sorted in among them, in the same direction."""
+    old = native.value
+    if not values or isinstance(values[0], (bool, str)) or isinstance(old, bool) or not isinstance(old, (int, float)):
+        return values
+    lower = float(values[0]) < float(old)
+    extra = [float(text) for text in documented if is_number(text)]
+    extra = [v for v in extra if (v < old) == lower and v != old]
+    if not extra:
+        return values
+    merged = {
+        float(v): v
+        for v in [*(int(e) if isinstance(old, int) else e for e in extra), *values]
+        if not isinstance(v, (bool, str))
+    }
+    return [merged[v] for v in sorted(merged, reverse=lower)]
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+WEIGHTS_OF_SHARE = 0.85
+"""Part of an engine's share that its weights may take: start-up pass and cache need the rest (judgement)."""
+
+
+def no_room_for_engine(remedy: Remedy, value: KnobValue, before: Prediction, after: Prediction) -> str:
+    """Why the engine has no room after the remedy gave its setting the value; "" where it has, or nobody knows."""
+    if any(map(cannot_start, after.ledger.gpu)) and not any(map(cannot_start, before.ledger.gpu)):
+        stuck = next((one for one in after.fit.findings if one.reason == "engine"), None)
+        if stuck is not None:
+            return finding_clause(stuck)
+    return _filled_by_weights(value, before) if remedy.knob == SHARE and isinstance(value, float) else ""
+
+
+def _filled_by_weights(share: float, now: Prediction) -> str:
+    """That the weights leave hardly anything of a share, where it is known over how many cards they are spread."""
+    run, card, spread = now.run, now.ledger.gpu_capacity, now.run.knobs.get("rollout.tensor_parallel")
+    guessed = spread is not None and spread.value != 1 and spread.source in ("default", "assumed")
+    if run.model is None or card is None or (guessed and not run.seen_whole) or share >= (run.number(SHARE) or 1):
+        return ""  # a larger one is on its way out of it
+    counted = [cell.expected for each in now.ledger.gpu for cell in each.cells if cell.owner == "engine_weights"]
+    packed = run.number("rollout.weight_bits") or run.model.served_bits or run.number("actor.quantized_bits")
+    whole = 0 if packed else BF16 * run.model.parameters // max(1, int(run.number("rollout.tensor_parallel") or 1))
+    weights = max(counted, default=whole)
+    # no engine starts so: what spreads it was not seen, unless it has cards of its own, which it needs whole
+    spread_wider = weights > card and not run.seen_whole and run.topology.colocated
+    if weights <= WEIGHTS_OF_SHARE * share * card or spread_wider:
+        return ""
+    return say("the engine's weights alone take {weights} of each card", weights=show_bytes(weights))
+
+
+NO_KNOBS: Mapping[str, Knob] = {}
+
+
+class Joined(Struct, frozen=True):
+    """The overrides with the partners' own, in one of the forms that the dialect allows."""
+
+    overrides: Mapping[str, str | None]
+    kept: bool = False
+    """A product is kept (batch times accumulation): what the key alone would change in the results stays."""
+    caveats: tuple[str, ...] = ()
+
+
+def forms(
+    native: Native, overrides: Mapping[str, str | None], natives: Natives, knobs: Mapping[str, Knob] = NO_KNOBS
+) -> list[Joined]:
+    """The ways to make this change, best first; [] where the dialect demands a partner that cannot follow."""
+    found = [Joined(overrides)]
+    if native.fact is None or not native.fact.with_it:
+        return found
+    text = overrides.get(native.key)
+    new = None if text is None else parse_value(text, native.fact.type)
+    scope = ChosenScope(natives, knobs=knobs, own={"old": native.value, "new": new})
+    for rule in native.fact.with_it:
+        if not rule.eras or natives.era in rule.eras:
+            found = [form for joined in found for form in _with(rule, joined, scope)]
+    return found
+
+
+def _with(rule: Partners, joined: Joined, scope: RunScope) -> list[Joined]:
+    """The change with these partners, and without them where they need not follow."""
+    old, new = scope.value("old"), scope.value("new")
+    counts = as_number(old) and as_number(new) and old != new
+    if (rule.keeps_product and not counts) or (rule.when is not None and rule.when.holds(scope) is not True):
+        return [joined]
+    alone = [] if rule.required else [joined]
+    moved = {key: _moved(value, scope) for key, value in rule.sets.items()}
+    for key, value in rule.given.items():
+        if not rule.keeps_product:
+            if (text := _moved(value, scope)) is not None:
+                moved[key] = text
+        elif scope.given(key) is not None:
+            moved[key] = _moved(value, scope)
+    if None in moved.values():
+        return alone
+    caveats = (*joined.caveats, *([rule.says] if rule.says else []))
+    moved = {key: text for key, text in moved.items() if not _stands(key, text, scope.natives)}
+    with_them = Joined({**joined.overrides, **moved}, joined.kept or rule.keeps_product, caveats)
+    return [with_them, *(alone if rule.keeps_product else [])]
+
+
+def _stands(key: str, text: str | None, natives: Natives) -> bool:
+    """Whether the partner has that value already, by the launch or by the framework's default."""
+    known = natives.values.get(key)
+    if known is None or known.fact is None or text is None:
+        return False
+    now = known.text
+    if now is None and not known.given and (default := default_here(known.fact, natives)) is not None:
+        now = str(default)
+    return now is not None and parse_value(now, known.fact.type) == parse_value(text, known.fact.type)
+
+
+def _moved(rule: Expression, scope: RunScope) -> str | None:
+    """A partner's new value as text; None where it is neither a word nor a whole number from 1 on."""
+    value: RuleValue | None = rule.of(scope)
+    if isinstance(value, bool):
+        return str(value).lower()
+    number = as_number(value)
+    if number is None:
+        return value if isinstance(value, str) else None
+    if number < 1 or number != int(number):
+        return None
+    return str(number) if isinstance(number, int) else str(int(number))

@@ -37,8 +37,7 @@ MOST_NAMES = 2
 def names_of(knob: str, situation: Situation) -> list[str]:
     """What the dialects call a knob, the commonest first; only names of several words, which are not used for else."""
     names = _called(situation.knowledge.frameworks).get(_trained(knob), [])
-    own = situation.facts.get("own_loop")
-    if own is None or own.value is not True:
+    if situation.value("own_loop") is not True:
         return names
     return [name for name in names if not name.startswith(_OF_HF)] or names
 

@@ -12,10 +12,21 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import Remedy, SettingFact
 from advisor.language import Sayings, mark, say
 from advisor.memory.predict import Overrides, Prediction
-from advisor.plan.candidates import LENGTHS, at_most, candidates, least, printed_now, within_context
-from advisor.plan.engine_room import no_room_for_engine
-from advisor.plan.partners import Joined, forms
-from advisor.plan.reported import Reported, documented_values, is_number, of_framework
+from advisor.plan.candidates import (
+    LENGTHS,
+    Joined,
+    Reported,
+    at_most,
+    candidates,
+    documented_values,
+    forms,
+    least,
+    no_room_for_engine,
+    of_framework,
+    printed_now,
+    with_documented,
+    within_context,
+)
 from advisor.plan.situation import Situation
 from advisor.rules.expression import Expression
 from advisor.rules.tree import as_number
@@ -227,7 +238,7 @@ def options(remedy: Remedy, situation: Situation, base: Overrides) -> tuple[list
     broken = ""
     found_values = candidates(remedy.value, native, before.built) or _least(remedy, native, situation)
     present = native.value if situation.uncounted or before.enough is None else None
-    found_values = at_most(remedy.value, _with_documented(found_values, documented, native), situation.facts, present)
+    found_values = at_most(remedy.value, with_documented(found_values, documented, native), situation.facts, present)
     for value in within_context(remedy.knob, found_values, before.built):
         made = _tried(value, native, remedy, situation, base, documented)
         if isinstance(made, str):
@@ -365,24 +376,6 @@ def _with_divisor(joined: Joined, native: Native, situation: Situation, base: Ov
             if value < other.value and not violations(tried, list(both), before):
                 return both
     return overrides
-
-
-def _with_documented(values: list[KnobValue], documented: Mapping[str, Reported], native: Native) -> list[KnobValue]:
-    """Candidates with the documented values sorted in among them, in the same direction."""
-    old = native.value
-    if not values or isinstance(values[0], (bool, str)) or isinstance(old, bool) or not isinstance(old, (int, float)):
-        return values
-    lower = float(values[0]) < float(old)
-    extra = [float(text) for text in documented if is_number(text)]
-    extra = [v for v in extra if (v < old) == lower and v != old]
-    if not extra:
-        return values
-    merged = {
-        float(v): v
-        for v in [*(int(e) if isinstance(old, int) else e for e in extra), *values]
-        if not isinstance(v, (bool, str))
-    }
-    return [merged[v] for v in sorted(merged, reverse=lower)]
 
 
 def _overrides(remedy: Remedy, native: Native, value: KnobValue, before: BuiltRun) -> dict[str, str | None] | None:

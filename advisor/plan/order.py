@@ -22,16 +22,15 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.plan.applicable import in_a_later_version, needs_engine
 from advisor.plan.as_in_case import HELPED
-from advisor.plan.held import holder_unknown, states_beyond, weights_beyond
 from advisor.plan.options import unseen_number
 from advisor.plan.plan import PlanStep
+from advisor.plan.ran_with import turned_back
 from advisor.plan.select import acts_on, gives_hardly, lever_of
-from advisor.plan.situation import Situation
-from advisor.plan.trigger import turned_back
+from advisor.plan.situation import Situation, holder_unknown, states_beyond, weights_beyond
 from advisor.run.natives import SAMPLES
 from advisor.run.values import parse_value
 from advisor.words import Phase
@@ -188,8 +187,7 @@ class Grounds(Struct, frozen=True):
     def of_rollouts(self, remedy: Remedy) -> bool:
         """Whether it cuts what code of the user's own generates: rollouts and new tokens are as much its levers there
         as the batch."""
-        rolls = self.situation.facts.get("rolls_out")
-        generates = rolls is not None and rolls.value is True and self.situation.now.run.framework == "unknown"
+        generates = self.situation.value("rolls_out") is True and self.situation.now.run.framework == "unknown"
         return generates and remedy.knob in (SAMPLES, "data.response_tokens")
 
     def keys(self, step: PlanStep) -> dict[str, str | None]:
@@ -247,8 +245,7 @@ class Grounds(Struct, frozen=True):
             return Behind.LITTLE
         if self.of_states and step.kind == "version" and not step.documented:
             return Behind.LITTLE  # what the count shows needs no fault of a library
-        small = self.situation.facts.get("pass.small")
-        short = small is not None and small.value is True and not self.missing
+        short = self.situation.value("pass.small") is True and not self.missing
         counted = (self.missing > 0 or short or self.of_states) and not self.situation.rows_unknown
         sure = counted or not _is_of_pass(remedy)  # rows may be any length
         if short and remedy is not None and remedy.relieves == "rows":
@@ -301,8 +298,8 @@ class Grounds(Struct, frozen=True):
     def _mild(self, step: PlanStep) -> bool:
         """Whether the results that it changes hold nobody back: more passes make them up, the cause itself is that they
         were too much, or what code of the user's own generates is as long as they like."""
-        remedy, rolls = self.remedies.get(step.id), self.situation.facts.get("rolls_out")
-        of_own = rolls is not None and rolls.value is True and self.situation.now.run.framework == "unknown"
+        remedy, rolls = self.remedies.get(step.id), self.situation.value("rolls_out")
+        of_own = rolls is True and self.situation.now.run.framework == "unknown"
         own = of_own and self.lever(step) == "length" and stated(step)
         own = own or (remedy is not None and self.of_rollouts(remedy))
         return own or self.lever(step) == "batch" or step.id in self.cause.leads
@@ -336,8 +333,7 @@ def grounds(
     worth = decisive if phase_told else most_saved
     largest = max((worth(step) for step in steps if step.results == "unchanged"), default=0)
     little = {step.id for step in steps if not step.documented and gives_little(step, remedies.get(step.id), situation)}
-    seen = situation.facts.get("images")
-    of_text = cause.id == LONG_ROW and not (seen is not None and seen.value is True)
+    of_text = cause.id == LONG_ROW and situation.value("images") is not True
     shown = [one.id for one in usual if one.relieves != "rows" or of_text or _endless(one, situation)]
     anywhere = not (held and phase_told)
     near = {one.id for one in usual if anywhere or one.id in cause.leads or acts_on(one, held, cause, situation)}
@@ -482,8 +478,6 @@ def gives_little(step: PlanStep, remedy: Remedy | None, situation: Situation) ->
     old, new = (parse_value(text or "", "float") for text in (change.old, change.new)) if change else (None, None)
     if low is None or not isinstance(old, float) or not isinstance(new, float):
         return False
-    missing = situation.facts.get("gpu.missing_share")
+    missing = situation.value("gpu.missing_share")
     kept = situation.engine_kept and situation.cause == "engine-beside-trainer"  # however low, it is what lies there
-    return (old <= low and stated(step) and not kept) or (
-        missing is not None and isinstance(missing.value, float) and old - new < missing.value
-    )
+    return (old <= low and stated(step) and not kept) or (isinstance(missing, float) and old - new < missing)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.knowledge.schema import Remedy
 from advisor.language import say
-from advisor.plan.job_limit import at_limit, limits_around
+from advisor.plan.by_hand import at_limit, limits_around
 from advisor.plan.options import Option, option_with
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.propose import taking

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from advisor.diagnosis.computing import Vendor, in_names_of
 from advisor.language import say
 from advisor.memory.cells import Ledger, PhaseSum
 from advisor.memory.fit import Fit, capacity_of
@@ -58,18 +60,19 @@ class Change(Struct, frozen=True):
         return say("{value} (default)", value=self.old)
 
 
-class PlanStep(Struct, frozen=True):
+class PlanStep(Struct, frozen=True, kw_only=True):
     """One remedy as applied to this run."""
 
     id: str
-    rank: int
+    rank: int = 0
+    """Its number in the plan, from 1 on, which `finish` gives."""
     title: str
     kind: StepKind
-    tier: Tier
-    changes: tuple[Change, ...]
-    results: Results
+    tier: Tier = "free"
+    changes: tuple[Change, ...] = ()
+    results: Results = "unchanged"
     basis: Basis
-    saves: Mapping[Phase, int]
+    saves: Mapping[Phase, int] = {}
     """Bytes saved per phase on the GPU, or on the host where `place` is host; negative where it costs."""
     place: Literal["gpu", "host", "none"]
     why: str
@@ -187,3 +190,22 @@ class Plan(Struct, frozen=True):
     def selected(self) -> tuple[PlanStep, ...]:
         """The steps that are switched on."""
         return tuple(step for step in self.steps if step.selected)
+
+
+def in_words_of(vendor: Vendor, step: PlanStep) -> PlanStep:
+    """The step with the names that this vendor's software has for variables and tools."""
+    if vendor == "nvidia":
+        return step
+
+    def renamed(text: str) -> str:
+        return in_names_of(vendor, text)
+
+    environment = step.kind == "environment"
+    changes = tuple(replace(c, key=renamed(c.key)) if environment else c for c in step.changes)
+    caveats = [*map(renamed, step.caveats)]
+    if vendor == "amd" and any(c.new == "expandable_segments:True" for c in changes):
+        caveats.append(
+            say("torch for AMD may lack it: the log then says that expandable_segments are not supported here")
+        )
+    words = {"title": renamed(step.title), "why": renamed(step.why), "costs": renamed(step.costs)}
+    return replace(step, changes=changes, caveats=tuple(caveats), **words)

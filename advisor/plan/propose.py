@@ -8,7 +8,7 @@ from math import exp
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold, contradicted
+from advisor.diagnosis.fact import all_hold, contradicted
 from advisor.knowledge.schema import Case, NewValue, Remedy, SettingFact
 from advisor.language import say, spoken
 from advisor.memory.cells import Place

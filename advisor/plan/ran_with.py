@@ -1,14 +1,15 @@
-"""Writes the way back to versions with which the run fitted: the versions, and the defaults that changed since."""
+"""Writes the way back to what ran: versions, defaults that changed since, the setting with which it began to fail."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
 
 from advisor.crash.observations import Observation, cures
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import SettingFact
 from advisor.language import listed, mark, say, sentences
 from advisor.memory.ledger import difference
@@ -16,6 +17,7 @@ from advisor.plan.by_hand import advice_step
 from advisor.plan.patch import not_written, pip_install
 from advisor.plan.plan import Change, PlanStep
 from advisor.plan.propose import present
+from advisor.plan.select import lever_of
 from advisor.plan.situation import Situation
 from advisor.plan.steps import change_of
 from advisor.run.bound import Tables
@@ -97,14 +99,10 @@ def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
         title = mark("Lower {what}, with which you report that it worked")
     return PlanStep(
         id=AS_REPORTED,
-        rank=0,
         title=say(title, what=listed(one.named.replace(f"{one.name} ", f"{one.name}=") for one in cured)),
         kind="setting" if changes and not any(one.how for one in changes) else "manual",
-        tier="free",
         changes=changes,
-        results="unchanged",
         basis="documented",
-        saves={},
         place=situation.place,
         why=sentences([say("So the post says: “{quoted}”.", quoted=cure.said), say("What follows is for more room.")]),
         costs=say("nothing"),
@@ -118,8 +116,7 @@ def updated(situation: Situation) -> bool:
     nobody says."""
     if situation.facts.keys() & {"updated", "ran.older"}:
         return True
-    told = situation.facts.get("answer.ever_ran")
-    return told is not None and told.value == "versions"
+    return situation.value("answer.ever_ran") == "versions"
 
 
 def _same_as_before(situation: Situation) -> bool:
@@ -168,10 +165,8 @@ def _changed_defaults(situation: Situation, then: BuiltRun) -> Iterator[PlanStep
         told = {"key": key, "old": text, "new": spell(new, here, None), "then": then.natives.era, "now": natives.era}
         yield PlanStep(
             id=f"as-before-{key.replace('.', '-').replace('_', '-')}",
-            rank=0,
             title=say("Set {key} to what it was by default", key=key),
             kind="setting",
-            tier="free",
             changes=(change_of(present(stands, now.run), text, situation),),
             results=here.results,
             basis=now.ledger.basis,
@@ -188,8 +183,8 @@ def _changed_defaults(situation: Situation, then: BuiltRun) -> Iterator[PlanStep
 
 def _version(library: str, old: str, situation: Situation, then: BuiltRun) -> PlanStep:
     """The version with which it fitted, and what the count says of the run then and now."""
-    fact = situation.facts.get(f"library.{library}")
-    now, wanted = (None if fact is None else str(fact.value)), f"=={old}"
+    fact = situation.value(f"library.{library}")
+    now, wanted = (None if fact is None else str(fact)), f"=={old}"
     before, after = situation.now.ledger, situation.predictor.ledger_of(then.run, then)
     phase, saved = situation.fullest, difference(before, after, situation.place)
     saves = {one: size for one, size in saved.items() if size} if saved.get(phase, 0) > 0 else {}
@@ -207,12 +202,10 @@ def _version(library: str, old: str, situation: Situation, then: BuiltRun) -> Pl
     bad = [one.title for one in situation.advisories if one.library == library]
     return PlanStep(
         id=f"back-to-{library}-{old}",
-        rank=0,
         title=say("Go back to {library} {version}, with which it fitted", library=library, version=old),
         kind="version",
         tier="version",
         changes=(Change(library, now, wanted),),
-        results="unchanged",
         basis="documented",
         saves=saves,
         place=situation.place,
@@ -231,3 +224,20 @@ def _version(library: str, old: str, situation: Situation, then: BuiltRun) -> Pl
         group=f"version-{library}",
         decides=phase,
     )
+
+
+def turned_back(steps: Sequence[PlanStep], situation: Situation) -> str:
+    """The step for the user's very setting, else the first of its lever; "" where they name none, or none is here."""
+    began, words = situation.facts.get("trigger"), situation.knowledge.signatures.statements
+    if began is None or words is None or began.value in situation.in_vain:
+        return ""
+    named = began.because
+    key = named.split(" ")[0].lstrip("-").rpartition(".")[2]
+    remedies = {one.id: one for one in situation.remedies}
+    alike = [step for step in steps if step.id in remedies and lever_of(remedies[step.id]) == began.value]
+
+    def rank(step: PlanStep) -> tuple[bool, bool]:
+        moves = any(change.key.lstrip("-").rpartition(".")[2] == key for change in step.changes)
+        return not moves, re.search(words.turned.get(step.id, r"(?!)"), named) is None
+
+    return min(alike, key=rank).id if alike else ""

@@ -8,14 +8,14 @@ from itertools import combinations, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
 from advisor.memory.predict import Overrides
 from advisor.plan.cheapest import Corner, PricedOption, Search
 from advisor.plan.propose import Proposal, beyond_a_card, propose, taking
-from advisor.plan.situation import Situation
+from advisor.plan.situation import LOGITS, Situation
 from advisor.run.constraints import newly_broken
 from advisor.run.natives import default_of
 from advisor.run.values import parse_value
@@ -31,7 +31,7 @@ LEADERS = 2
 """Changes around which a set is looked for where the cheapest search found none."""
 GUESSED = ("batch-or-states", "batch-too-big", "host-too-small")
 """Causes that are taken where nothing tells another."""
-LOGITS, LIMIT = "logits-too-big", "host-limit"
+LIMIT = "host-limit"
 FAR_MORE = 2
 """Times what a set saves: then one change that saves so much stands in its place."""
 TIERS = ("free", "slower", "host_ram", "changes_results", "version", "hardware")
@@ -170,8 +170,8 @@ def _aimed(
     Where the size that was asked for names the pass, its rows come first: they are what it is made of.
     """
     own = [p for p in proposals if p.remedy.id in cause.remedies]
-    search, made = Search(situation, base, only_same_results=True), situation.facts.get("attribution")
-    if made is not None and made.value == "logits":
+    search, made = Search(situation, base, only_same_results=True), situation.value("attribution")
+    if made == "logits":
         rows = [p for p in own if lever_of(p.remedy) == "batch" and not p.unseen]
         mine = [p for p in rows if p.is_set]  # the user's own numbers first, those of other passes beside them
         beside = [p for p in elsewhere(mine, situation, base) if lever_of(p.remedy) == "batch" and p.is_set]

@@ -1,4 +1,6 @@
-"""Holds what a plan is made for: the predictor of the run, what was diagnosed, and what is known of remedies."""
+"""Holds what a plan is made for: the predictor of the run, what was diagnosed, what is known of remedies and of what
+held the card.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.allocation import led
+from advisor.diagnosis.advise import Faults
+from advisor.diagnosis.allocation import OPEN, led
+from advisor.diagnosis.computing import Vendor
 from advisor.diagnosis.deciding import DUE, OpenPhase
-from advisor.diagnosis.facts import Facts
-from advisor.diagnosis.leaks import Faults
+from advisor.diagnosis.fact import Facts, FactValue, value_of
 from advisor.diagnosis.parts import spoken_here
-from advisor.diagnosis.vendor import Vendor
-from advisor.knowledge.schema import Advisory, Case, Knowledge, Remedy, RemedyWords
+from advisor.knowledge.schema import Advisory, Case, Cause, Knowledge, Remedy, RemedyWords
 from advisor.language import say, spoken
 from advisor.memory.cells import Place
 from advisor.memory.fit import died_in
@@ -23,7 +25,7 @@ from advisor.memory.predict import Overrides, Prediction, Predictor
 from advisor.units import GIB
 from advisor.words import PLATFORMS, Phase, Platform, filled
 
-TOTAL = "data.total_tokens"
+TOTAL, LOGITS = "data.total_tokens", "logits-too-big"
 AWAKE: tuple[Phase, ...] = ("rollout_init", "rollout_generate", "weight_sync", "validation", "unknown")
 """Phases in which an engine that sleeps holds its share; in "unknown" it may."""
 
@@ -61,6 +63,10 @@ class Situation(Struct, frozen=True):
     open_phase: OpenPhase | None = None
     """The two likeliest phases, where nothing shows in which it died."""
 
+    def value(self, fact: str) -> FactValue | None:
+        """The value of a fact; None where nobody knows it."""
+        return value_of(self.facts, fact)
+
     @property
     def now(self) -> Prediction:
         """The run as it stands."""
@@ -83,8 +89,8 @@ class Situation(Struct, frozen=True):
     def may_have_saved(self, remedy: Remedy) -> bool:
         """Whether the remedy is of a save, and one was due when the node's RAM ran out: the log of a kill ends before
         the save says a word."""
-        due, of_save = self.facts.get("save.due"), remedy.phases == ("checkpoint",)
-        return self.place == "host" and of_save and due is not None and due.value is True
+        due, of_save = self.value("save.due"), remedy.phases == ("checkpoint",)
+        return self.place == "host" and of_save and due is True
 
     @property
     def fullest(self) -> Phase:
@@ -101,19 +107,18 @@ class Situation(Struct, frozen=True):
     @property
     def refuted(self) -> bool:
         """Steps were done that by the sums could not have been."""
-        ran = self.facts.get("first_step")
-        return self.place == "gpu" and refuted(self.now.ledger, ran is not None and ran.value is False)
+        return self.place == "gpu" and refuted(self.now.ledger, self.value("first_step") is False)
 
     @property
     def in_vain(self) -> frozenset[str]:
         """Levers that the user says were tried and did not help."""
-        tried = self.facts.get("in_vain")
-        return frozenset(str(tried.value).split()) if tried is not None else frozenset()
+        tried = self.value("in_vain")
+        return frozenset(str(tried).split()) if tried is not None else frozenset()
 
     def fills_other(self, saved_there: Mapping[Phase, int]) -> bool:
         """Whether a step moves memory into the other place, which by the post another run had filled."""
-        other = self.facts.get("other.full")
-        filled = other is not None and other.value in ("gpu", "host") and other.value != self.place
+        other = self.value("other.full")
+        filled = other in ("gpu", "host") and other != self.place
         return filled and min(saved_there.values(), default=0) < 0
 
     @property
@@ -127,8 +132,8 @@ class Situation(Struct, frozen=True):
     def engine_asleep(self) -> bool:
         """The rollout engine has given its memory back where the run died, as far as its framework says and no process
         of its own is seen there."""
-        run, seen = self.now.run, self.facts.get("gpu.others_engine")
-        if seen is not None and seen.value is True:
+        run, seen = self.now.run, self.value("gpu.others_engine")
+        if seen is True:
             return False
         return run.is_on("rollout.sleeps", run.mechanics.engine_sleeps) and self.phase not in AWAKE
 
@@ -137,8 +142,7 @@ class Situation(Struct, frozen=True):
         """The launch or the log says that the engine keeps its memory while the trainer works."""
         sleeps = self.now.run.knobs.get("rollout.sleeps")
         stated = sleeps is not None and sleeps.value is False and sleeps.source in ("script", "log")
-        seen = self.facts.get("gpu.others_engine")
-        trains = self.phase not in AWAKE or (seen is not None and seen.value is True)
+        trains = self.phase not in AWAKE or self.value("gpu.others_engine") is True
         return stated and self.now.run.topology.colocated and trains
 
     @property
@@ -157,31 +161,28 @@ class Situation(Struct, frozen=True):
 
     def _worded(self) -> tuple[Remedy, ...]:
         known = tuple(self._as_here(one) for one in self.knowledge.remedies if self._has_place_for(one))
-        rolls = self.facts.get("rolls_out")
-        given = self.now.run.recipe.answers == "given" or (rolls is not None and rolls.value is False)
+        given = self.now.run.recipe.answers == "given" or self.value("rolls_out") is False
         known = tuple(map(_of_given, known)) if given else known
         known = tuple(replace(one, says=spoken_here(" ".join(one.says.split()), self.facts)) for one in known)
         model = self.now.run.model if self.now.ledger.missing else None  # else each step says what it takes here
         parameters = model.parameters if model is not None else None
-        adapters = self.facts.get("lora")
-        frozen = adapters is not None and adapters.value is True
+        frozen = self.value("lora") is True
         return tuple(replace(one, costs=costs_of(one, parameters, frozen)) if one.offloads else one for one in known)
 
     @property
     def platform(self) -> Platform:
         """What computes."""
-        found = self.facts.get("platform")
-        return next((one for one in PLATFORMS if found is not None and one == found.value), "cuda")
+        return next((one for one in PLATFORMS if one == self.value("platform")), "cuda")
 
     @property
     def processes(self) -> Literal["one", "several", "unknown"]:
         """How many processes train: what shares anything among them needs several."""
-        alone, cards = self.facts.get("one_process"), self.facts.get("gpus")
+        alone, cards = self.value("one_process"), self.value("gpus")
         if "sharded" in self.facts:
             return "several"
         if alone is not None:
-            return "one" if alone.value is True else "several"
-        return "several" if cards is not None and isinstance(cards.value, int) and cards.value > 1 else "unknown"
+            return "one" if alone is True else "several"
+        return "several" if isinstance(cards, int) and cards > 1 else "unknown"
 
     def needs_more(self, remedy: Remedy) -> bool:
         """Whether it shares something among processes, of which nobody knows whether there are several."""
@@ -242,3 +243,43 @@ def in_words(remedy: Remedy, words: RemedyWords) -> Remedy:
     return replace(
         remedy, title=words.title or remedy.title, costs=words.costs or remedy.costs, says=words.says or remedy.says
     )
+
+
+NAMED = ("frame.gather", "frame.gathers_all", "frame.bucket", "frame.collects")
+"""Frames that name what was being allocated: then nothing has to be guessed, whatever the phase."""
+SHOWN = {"batch-too-big": "frame.attention", "logits-too-big": "frame.logits"}
+"""Cause → frames that show it by themselves: then nothing has to be guessed either."""
+
+
+def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
+    """Whether the weights alone take a whole card and more (`also_states`: or all that is trained, by the parameters):
+    then no pass is small enough."""
+    counted = also_states and situation.now.built.natives.framework is not None  # a script of one's own may share them
+    in_full = also_states and situation.cause == "states-too-big"  # nothing but the parameters led there
+    names = ("weights.least_share", *(("states.least_share",) if counted else ()))
+    names += ("states.if_full_share", "states.if_unshared_share") if in_full else ()
+    known = (situation.facts.get(name) for name in names)
+    return any(one is not None and isinstance(one.value, float) and one.value >= 1 for one in known)
+
+
+def states_beyond(situation: Situation) -> bool:
+    """Whether weights, gradients and optimizer alone are counted to take a whole card and more."""
+    share = situation.value("ledger.states_share")
+    named = situation.cause == "states-too-big" and situation.now.ledger.gpu_capacity is not None
+    return named and isinstance(share, float) and share >= 1
+
+
+def holder_unknown(situation: Situation, cause: Cause) -> bool:
+    """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
+    if situation.place != "gpu" or cause.memory != "gpu" or situation.led:
+        return False
+    shown = (*NAMED, SHOWN.get(cause.id, ""))
+    if cause.id == LOGITS and situation.value("attribution.likely") == "logits":
+        return False
+    if situation.value("frame.cause") == cause.id or any(situation.value(name) is True for name in shown):
+        return False
+    now = situation.now
+    seen = now.built.natives.framework is not None and (now.enough is not False or now.run.seen_whole)
+    if situation.phase == "unknown" and not seen:
+        return cause.counted
+    return cause.id in OPEN and now.enough is not False

@@ -13,7 +13,7 @@ from advisor.knowledge.schema import GpuFact
 from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, FitFinding, counted
 from advisor.memory.predict import Overrides, Predictor
-from advisor.plan.partners import forms
+from advisor.plan.candidates import forms
 from advisor.run.constraints import newly_broken
 from advisor.run.natives import Native
 from advisor.run.values import spell

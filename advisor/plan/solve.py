@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold
 from advisor.diagnosis.deciding import acts_in
+from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import listed, mark, say, sentences
 from advisor.memory.predict import Overrides
@@ -20,18 +20,23 @@ from advisor.plan.applicable import (
 )
 from advisor.plan.as_in_case import beside, case_steps
 from advisor.plan.by_hand import advice_step, of_the_line, where_shared
-from advisor.plan.held import holder_unknown, states_beyond, weights_beyond
-from advisor.plan.host_holders import holders_of
-from advisor.plan.in_force import acting_step
-from advisor.plan.named_by_message import named_by_message
 from advisor.plan.options import options
 from advisor.plan.order import arranged, clash, documented_alike, grounds
-from advisor.plan.plan import NotProposed, Plan, PlanStep
+from advisor.plan.plan import NotProposed, Plan, PlanStep, in_words_of
 from advisor.plan.propose import Proposal, propose, taking
-from advisor.plan.provisional import provisional_steps
+from advisor.plan.provisional import holders_of, provisional_steps
 from advisor.plan.ran_with import back_steps, proved_steps, updated
-from advisor.plan.refused import acts_elsewhere, false_friends, folklore, saves_elsewhere, tried_in_vain
-from advisor.plan.remedies import remedies_of, told_by_hand
+from advisor.plan.remedies import (
+    acting_step,
+    acts_elsewhere,
+    false_friends,
+    folklore,
+    named_by_message,
+    remedies_of,
+    saves_elsewhere,
+    told_by_hand,
+    tried_in_vain,
+)
 from advisor.plan.select import (
     Selected,
     all_that_helps,
@@ -40,9 +45,8 @@ from advisor.plan.select import (
     select,
     together,
 )
-from advisor.plan.situation import Situation
+from advisor.plan.situation import Situation, holder_unknown, states_beyond, weights_beyond
 from advisor.plan.steps import mending_step, step_of
-from advisor.plan.vendor import in_words_of
 from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import shortfall, squeezed, ways_out
 from advisor.run.natives import native
@@ -225,8 +229,7 @@ def _of_cases(situation: Situation, cause: Cause, chosen: Overrides) -> list[Pla
 def _only_unexplained(situation: Situation) -> bool:
     """Whether what can be explained would fit: results are not given up for what nobody can name."""
     each, capacity = situation.now.ledger.phase(situation.place, situation.fullest), situation.now.ledger.gpu_capacity
-    made = situation.facts.get("attribution")
-    named = made is not None and made.value == "logits"  # what failed was of the pass itself: a smaller pass is sure
+    named = situation.value("attribution") == "logits"  # what failed was of the pass itself: a smaller pass is sure
     if situation.place != "gpu" or each is None or capacity is None or named:
         return False
     unexplained = sum(cell.expected for cell in each.cells if cell.owner == "unexplained")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.fact import all_hold
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Framework, Remedy
 from advisor.language import say, sentences
@@ -34,7 +34,6 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
     unnamed = elsewhere and not any(change.left_to_user for change in changes)
     return PlanStep(
         id=remedy.id,
-        rank=0,
         title=remedy.title_alone if remedy.title_alone and len(changes) == 1 and changes[0].old else remedy.title,
         kind=kind,
         tier=remedy.tier,
@@ -88,14 +87,10 @@ def mending_step(situation: Situation) -> PlanStep | None:
     costs = say("the settings below it come into force: look at each")
     return PlanStep(
         id="mend-command",
-        rank=0,
         title=title,
         kind="manual",
-        tier="free",
-        changes=(),
         results="changed",
         basis="computed",
-        saves={},
         place=situation.place,
         why=sentences(lost),
         costs=costs,

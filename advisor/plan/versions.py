@@ -7,15 +7,15 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from advisor.diagnosis.conditions import all_hold
+from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import Advisory, Cause, Remedy
 from advisor.language import say, sentences
 from advisor.memory.ledger import difference
 from advisor.memory.predict import Overrides
 from advisor.plan.applicable import MOST_MONTHS, months
+from advisor.plan.candidates import reported_by
 from advisor.plan.patch import pip_install
 from advisor.plan.plan import Change, PlanStep
-from advisor.plan.reported import reported_by
 from advisor.plan.situation import Situation
 from advisor.regex import regex
 from advisor.rules.functions import release_of, version_in
@@ -186,14 +186,11 @@ def newer_step(situation: Situation) -> PlanStep | None:
     package = framework.package
     return PlanStep(
         id=f"newer-{package}",
-        rank=0,
         title=say("Try a newer version of {library}", library=package),
         kind="version",
         tier="version",
         changes=(Change(package, known or None, f">={read.version}"),),
-        results="unchanged",
         basis="estimated",
-        saves={},
         place=situation.place,
         why=say(
             "Few settings act here, and what a framework holds changes by version. To change it: {command}",
@@ -235,8 +232,8 @@ def _version_step(
     first: bool,
     chosen: Overrides | None = None,
 ) -> PlanStep:
-    fact = situation.facts.get(f"library.{advisory.library}")
-    old = str(fact.value) if fact is not None else None
+    fact = situation.value(f"library.{advisory.library}")
+    old = str(fact) if fact is not None else None
     new = specifier.removeprefix("==")
     proven = advisory.cause == situation.cause and (old is not None or situation.leak_assumed)
     documented = next(
@@ -261,12 +258,10 @@ def _version_step(
     how = say("To change it: {command}", command=f"`{pip_install(advisory.library, new)}`")
     return PlanStep(
         id=f"use-{advisory.library}-{new.lstrip('<>=~ ')}",
-        rank=0,
         title=_title(advisory, new, old),
         kind="version",
         tier="version",
         changes=(Change(advisory.library, old, new),),
-        results="unchanged",
         basis=basis,
         saves={phase: size for phase, size in healed.items() if size},
         place=situation.place,

@@ -11,11 +11,10 @@ from math import ceil
 from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, Fit, FitFinding, worst_of_each_place
-from advisor.memory.fit_clause import finding_clause
 from advisor.memory.ledger import implausible, peak_rises
 from advisor.memory.predict import Overrides, Prediction
-from advisor.memory.squeeze import squeeze_clause
-from advisor.plan.job_limit import needed_on_host
+from advisor.memory.squeeze import finding_clause, squeeze_clause
+from advisor.plan.by_hand import needed_on_host
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
 from advisor.plan.sizes import smallest_card

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.diagnosis.cases import situation_words
+from advisor.diagnosis.cases import GRADES, situation_words
 from advisor.knowledge import schema
 from advisor.language import Sayings, clauses, listed, say
 from advisor.plan.situation import costs_of
@@ -25,16 +25,6 @@ KINDS: Sayings[str] = Sayings(
     }
 )
 """What a remedy changes."""
-GRADES: Sayings[str] = Sayings(
-    {
-        "confirmed": "confirmed",
-        "plausible": "plausible",
-        "reported": "reported",
-        "failed": "failed",
-        "folklore": "folklore",
-    }
-)
-"""How well a case or an advisory is proved."""
 _EFFECTS: Sayings[str] = Sayings(
     {
         "none": "does not move memory in {phases}",

@@ -16,9 +16,9 @@ from advisor.knowledge.schema import Case, Scalar
 from advisor.knowledge.yaml_file import BadFile, read_yaml, typed
 from advisor.language import ENGLISH, listed, speaking
 from advisor.memory.cells import Place
+from advisor.plan.candidates import WORKED_HERE
 from advisor.plan.patch import bare
 from advisor.plan.plan import Change, PlanStep
-from advisor.plan.reported import WORKED_HERE
 from advisor.redact import redact
 from advisor.regex import regex
 from advisor.report.sharing import anonymous

@@ -21,7 +21,7 @@ from advisor.memory.fit import (
     room_of,
     worst_of_each_place,
 )
-from advisor.memory.fit_clause import finding_clause
+from advisor.memory.squeeze import finding_clause
 from advisor.plan.as_in_case import AS_IN
 from advisor.plan.plan import NotProposed, Plan
 from advisor.report.step_words import *  # noqa: F403 - the words of a step go by this module

@@ -9,8 +9,7 @@ from typing import TextIO
 
 from advisor.language import say
 from advisor.units import show_bytes, show_clock, show_gib
-from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
-from advisor.watch.recording import Recording
+from advisor.watch.recording import Band, Curve, Recording, axis_top, downsampled, phase_bands, plotted_series
 from advisor.words import PHASE_TITLES, Phase
 
 WIDTH, LEFT, RIGHT, PANEL, GAP, TOP = 960, 64, 34, 220, 62, 72

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from advisor.crash.evidence import Evidence
 from advisor.crash.holders import held_by_others
-from advisor.diagnosis.backend_facts import backend_facts
 from advisor.diagnosis.deciding import DecidingQuestion, Outcome
 from advisor.diagnosis.diagnose import WAKING
 from advisor.diagnosis.diagnosis import UNKNOWN
+from advisor.diagnosis.frame_facts import backend_facts
 from advisor.diagnosis.open_questions import SHARDING, VERSION, WAS
 from advisor.diagnosis.tree import EITHER, UNSETTLED
 from advisor.hostile import clean_line

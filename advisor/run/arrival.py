@@ -33,9 +33,9 @@ from advisor.script.edit import rewritten
 from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
-from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import parsed, takes_option
 from advisor.script.python_later import changed_later
+from advisor.script.python_options import stopped_by
 from advisor.script.python_parser import real, refuses
 from advisor.script.python_tree import every, imports
 from advisor.script.reader import FOLLOWED

@@ -18,7 +18,6 @@ from advisor.run.bound import Tables, bind_natives, with_defaults_of_method
 from advisor.run.dialect import ASSUMED_BY, Recognised, elsewhere
 from advisor.run.filled_knobs import TAKEN_AT_DEFAULT, by_hint, derive_knobs, engine_size, fill_knobs, quantised
 from advisor.run.implied import algorithm_of, stated_topology
-from advisor.run.mechanics import UNKNOWN, FilledMechanics, assumed_mechanics, mechanics_of, usual_trainer
 from advisor.run.model_read import (
     another_model,
     critic_shape,
@@ -30,8 +29,8 @@ from advisor.run.model_read import (
     named_model,
 )
 from advisor.run.natives import Natives, RunScope, gpus_of, native
+from advisor.run.recipe import UNDESCRIBED, FilledMechanics, assumed_mechanics, mechanics_of, recipe_of, usual_trainer
 from advisor.run.recipe import UNKNOWN as NO_METHOD
-from advisor.run.recipe import recipe_of
 from advisor.run.run import Knob, ModelShape, Run, Topology, Unread
 from advisor.run.seen_launch import base_parameters, idle_cards, launcher_counts, see_launch, started, trained_part
 from advisor.run.shape import without_head
@@ -297,7 +296,7 @@ def _mechanics(
 ) -> FilledMechanics:
     """How the run holds memory; without a dialect as the knobs of a run file imply."""
     if framework is None:
-        return FilledMechanics(assumed_mechanics(usual_trainer(inputs.knobs)) if inputs.sized else UNKNOWN)
+        return FilledMechanics(assumed_mechanics(usual_trainer(inputs.knobs)) if inputs.sized else UNDESCRIBED)
     changed: dict[str, Any] = dict(framework.per_era.get(era) or {})
     for one in chosen:
         changed.update(one.set)

@@ -1,4 +1,5 @@
-"""Reads the config files that a launch names, each with all that its `defaults:` name.
+"""Reads the config files that a launch names, each with all that its `defaults:` name, and reads and edits those that
+the script writes itself, from a heredoc or `echo`.
 
 Sources: hydra@2c03d1b hydra/_internal/defaults_list.py:272 (`_self_` counts as last where it is not named);
 NVIDIA-NeMo/RL@v0.7.0 nemo_rl/utils/config.py:51 (`defaults: ../base.yaml` names files, relative to the one that does).
@@ -16,18 +17,29 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.bash.state import LauncherMatch, TracedCommand
-from advisor.bash.text import why_unknown
+from advisor.bash.text import ShellValue, cut, joined, line_at, line_starts, why_unknown
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.script.arguments import read_arguments
-from advisor.script.document import Document, DocumentKind, ScriptError, Setting, effective
+from advisor.script.document import (
+    Changes,
+    Document,
+    DocumentKind,
+    EditRequest,
+    ScriptError,
+    Setting,
+    Span,
+    effective,
+    refused,
+)
 from advisor.script.files import Files
 from advisor.script.keyed import KeyedEntry, empty_tables, read_keyed, read_yaml, settings_of
+from advisor.script.keyed_edit import KeyedEditor
 from advisor.script.launch import Launch, NotFound
 from advisor.script.launcher import is_other_work
+from advisor.script.literal import target
 from advisor.script.pasted import keyed_lines
-from advisor.script.written_file import WrittenFile, find_written, written_settings
 
 _YAML = (".yaml", ".yml")
 _KINDS: dict[str, DocumentKind] = {".json": "json", ".toml": "toml"}
@@ -414,3 +426,60 @@ def _default(name: str, option: str, group: str, package: str) -> _Default:
 def is_hydras(key: str) -> bool:
     """Hydra's own sections are no settings of the run."""
     return key == "defaults" or key.startswith(("defaults.", "hydra."))
+
+
+_EXPANDED = (b"$", b"`", b"\\")
+
+
+class WrittenFile(Struct, frozen=True):
+    """The text that the script writes, as a file of its own, and the pieces that it comes from."""
+
+    document: Document
+    pieces: ShellValue
+
+
+def find_written(files: Mapping[bytes, ShellValue], name: str, folder: bytes = b"") -> WrittenFile | None:
+    """The file of that name among those that the script has written, the last one; `folder`: where it is named."""
+    named = name.encode("utf-8", "surrogateescape")
+    for wanted in (posixpath.normpath(posixpath.join(folder, named)), posixpath.normpath(named)):
+        if wanted in files:
+            document = Document(Path(name), joined(files[wanted]), "json" if name.endswith(".json") else "yaml")
+            return WrittenFile(document, files[wanted])
+    return None
+
+
+def written_settings(written: WrittenFile, prefix: str, documents: Sequence[Document]) -> list[Setting]:
+    """Its settings, each with the literal of the script that decides it. Raises ScriptError."""
+    data = [document.data for document in documents]
+    out: list[Setting] = []
+    for setting in settings_of(written.document, read_keyed(written.document).entries, "file", prefix):
+        span = setting.span
+        found = None if span is None else target(cut(written.pieces, span.start, span.end), data)
+        if found is None:
+            out.append(replace(setting, span=None))
+            continue
+        place, path = found.place, str(documents[found.place.doc].path)
+        line = line_at(line_starts(data[place.doc]), place.start)
+        out.append(replace(setting, span=Span(path, line, place.start, place.end)))
+    return out
+
+
+def edit_written(written: WrittenFile, wanted: EditRequest, prefix: str, changes: Changes) -> None:
+    """Change one key in the text of the script. Raises EditRefused where it does not stand there."""
+    inside = Changes([written.document])
+    KeyedEditor(read_keyed(written.document), written.document, 0, inside, prefix).settings(
+        [replace(wanted, comment="")]
+    )
+    for edit in inside.edits.get(0, []):
+        before = cut(written.pieces, edit.start - 1, edit.start)
+        covered = cut(written.pieces, edit.start, edit.end)
+        places = [piece.place for piece in (*before, *covered) if piece.text]
+        first, last = (places[0], places[-1]) if places else (None, None)
+        if first is None or last is None or any(p is None or p.doc != 0 or p.context != first.context for p in places):
+            raise refused("{key} is written from text that stands elsewhere.", wanted.key)
+        safe = first.context == "single" or not any(sign in edit.new for sign in _EXPANDED)
+        quoted = {"single": b"'", "double": b'"'}.get(first.context, b"")
+        if first.context not in ("heredoc", "single", "double") or not safe or (quoted and quoted in edit.new):
+            raise refused("{key} stands in quotes that cannot hold the new value.", wanted.key)
+        start = first.end if before else first.start
+        changes.replace(0, start, last.end if covered else start, edit.new, wanted.key)

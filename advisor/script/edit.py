@@ -15,14 +15,14 @@ from advisor.bash.words import Exhausted, Unterminated
 from advisor.hostile import clean_line
 from advisor.language import mark, say, sentences
 from advisor.regex import regex
-from advisor.script.batch_lines import edit_job_option
 from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value, refused
+from advisor.script.environment_edit import edit_job_option
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor, refuse_unclear
 from advisor.script.launch import Launch, Script
 from advisor.script.proof import differences, mates
 from advisor.script.reader import FOLLOWED, in_memory
-from advisor.script.toml_edit import TomlEditor
+from advisor.script.toml_file import TomlEditor
 
 if TYPE_CHECKING:
     from advisor.script.shell import ShellLaunch, ShellReading
@@ -82,7 +82,7 @@ def rewritten(
         beside = [one for one in map(_beside, wanted) if one is not None]
         if beside == wanted or len(beside) < len(wanted):
             raise
-        return rewrite(script, launch_index, beside, alone=alone, override=override)
+        return rewritten(script, launch_index, beside, alone=alone, override=override)
     except ScriptError as error:
         raise EditRefused(str(error)) from error
     except Exhausted as error:
@@ -349,8 +349,7 @@ def _followed_file(
     script: Script, launch: ShellLaunch, wanted: Sequence[EditRequest], changes: Changes, prefix: str
 ) -> None:
     """Keys of a file that the launch names: on disk, or written by the script itself."""
-    from advisor.script.config_files import WRITTEN_BEFORE, may_be_written, named_file
-    from advisor.script.written_file import edit_written, find_written
+    from advisor.script.config_files import WRITTEN_BEFORE, edit_written, find_written, may_be_written, named_file
 
     name = named_file(launch.launch, prefix)
     if name is not None and may_be_written(launch.command, name, script.documents[0].path.parent):

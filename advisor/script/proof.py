@@ -11,10 +11,10 @@ from msgspec import Struct
 from advisor.bash.parses import parsed_by_bash
 from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
-from advisor.script.batch_lines import job_option
 from advisor.script.blocks import shell_in
 from advisor.script.config_files import PREFIXES
 from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, without_dashes
+from advisor.script.environment_edit import job_option
 from advisor.script.keyed import EMPTY
 from advisor.script.launch import Launch, Script, one_training
 from advisor.script.reader import FOLLOWED, read_again

@@ -14,8 +14,8 @@ from msgspec import Struct, field
 
 from advisor.hostile import clean
 from advisor.regex import regex
-from advisor.script.python_names import NameValues
 from advisor.script.python_tree import called, calls, every, handed, is_one, parameters, text
+from advisor.script.python_value import NameValues
 
 TRAINER = "Trainer"
 LOADER = "from_pretrained"

@@ -1,5 +1,6 @@
 """Reads what a Python file starts a training with: the words of a command (`subprocess.run([…])`), hydra's overrides
-(`compose(overrides=[…])`), and what a launcher hands to a function of the file (`notebook_launcher(train, (8, 4))`).
+(`compose(overrides=[…])`), what a launcher hands to a function of the file (`notebook_launcher(train, (8, 4))`), and
+what a call is handed with `**`: a dictionary, a row of a table, the content of a file.
 """
 
 from __future__ import annotations
@@ -7,11 +8,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from msgspec import Struct
+
 from advisor.regex import regex
 from advisor.script.launcher import find_launcher
 from advisor.script.python_calls import once_set
-from advisor.script.python_names import NameValues
-from advisor.script.python_tree import called, calls, every, is_one, parameters, text
+from advisor.script.python_tree import called, calls, every, is_one, parameters, parents, text
+from advisor.script.python_value import Evaluator, NameValues
 
 _STARTS = regex(
     r"(?:subprocess\.|sp\.)?(?:run|call|check_call|check_output|Popen)\Z|os\.(?:system|popen|exec\w+|spawn\w+)\Z"
@@ -104,3 +107,135 @@ def _entries_read(function: ast.FunctionDef, name: str) -> set[str]:
     keys += [key for key, asked in got if isinstance(asked, ast.Attribute) and is_one(asked.value, [name])]
     names = [one for one in every(function, ast.Name) if one.id == name]
     return {*map(text, keys)} - {""} if len(keys) == len(names) else set()
+
+
+Entry = tuple[str, ast.keyword | ast.expr, ast.expr]
+"""Key, node and expression of one entry of a dictionary."""
+_READS = ("list", "sorted", "len", "print", "set", "tuple")
+LOADS = regex(r"(?:json|tomllib|tomli|toml|yaml|OmegaConf)\.\w*load\w*\Z")
+
+
+class FileTable(Struct, frozen=True):
+    """A file that is loaded, and the table of it ("" for all) that is handed over."""
+
+    name: str
+    table: str
+
+
+def entries(value: ast.expr, *, partly: bool = False) -> list[Entry] | None:
+    """What a dictionary holds; None where a key cannot be read, or it is none. `partly`: the keys that can be read."""
+    if isinstance(value, ast.Dict):
+        keys = zip(value.keys, value.values, strict=True)
+        found: list[Entry] = [
+            (k.value, v, v) for k, v in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)
+        ]
+        return found if partly or len(found) == len(value.keys) else None
+    if isinstance(value, ast.Call) and called(value) == "dict":
+        found = [(k.arg, k, k.value) for k in value.keywords if k.arg]
+        return found if partly or (len(found) == len(value.keywords) and not value.args) else None
+    return None
+
+
+class Spread:
+    """What names stand for that a file sets once and changes nowhere."""
+
+    def __init__(self, tree: ast.Module, values: NameValues) -> None:
+        self.values = values
+        self.parents = parents(tree)
+        self.loads: dict[str, list[ast.Name]] = {}
+        for node in every(tree, ast.Name):
+            if isinstance(node.ctx, ast.Load):
+                self.loads.setdefault(node.id, []).append(node)
+        opened = (item for node in every(tree, ast.With) for item in node.items)
+        self.streams = {
+            item.optional_vars.id: item.context_expr for item in opened if isinstance(item.optional_vars, ast.Name)
+        }
+        self.once = dict(once_set(tree))
+        self.handed = {name: self._handed(name) for name in self.once}
+        """Name → how often it is handed on; None where something may change what it stands for."""
+
+    def _handed(self, name: str, depth: int = 0) -> int | None:
+        loads = self.loads.get(name, [])
+        rows = [parent.slice for load in loads if isinstance(parent := self.parents[id(load)], ast.Subscript)]
+        counts = [self._part(load, [ast.dump(row) for row in rows], depth) for load in loads]
+        return None if depth > 5 or None in counts else sum(count or 0 for count in counts)
+
+    def _part(self, node: ast.expr, rows: list[str], depth: int) -> int | None:
+        """1 where an expression is handed on, 0 where it is only looked at, None where it may be changed."""
+        parent = self.parents[id(node)]
+        match parent:
+            case ast.keyword(arg=None):
+                return 1
+            case ast.Dict(keys=keys, values=values):
+                return 1 if any(k is None and v is node for k, v in zip(keys, values, strict=True)) else None
+            case ast.Compare() | ast.FormattedValue() | ast.Attribute(attr="keys"):
+                return 0
+            case ast.Call() if called(parent) in _READS and parent.func is not node:
+                return 0
+            case ast.Subscript(value=inner, ctx=ast.Load(), slice=row) if inner is node:
+                outer = self.parents[id(parent)]
+                if isinstance(outer, ast.Subscript) and isinstance(outer.ctx, ast.Load) and outer.value is parent:
+                    return self._part(parent, [], depth) or 0
+                found = self._part(parent, [], depth)
+                other = isinstance(row, ast.Constant) and rows.count(ast.dump(row)) == 1
+                apart = other and isinstance(outer, (ast.Call, ast.keyword, ast.BinOp, ast.Assign))
+                return 0 if found is None and apart else found
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in self.once:
+                return self._handed(name, depth + 1)
+        return None
+
+    def behind(self, node: ast.expr, depth: int = 0) -> tuple[ast.expr, str]:
+        """What an expression stands for, and the name that it was reached by last; itself where that is not known."""
+        if depth < 20 and isinstance(node, ast.Name) and self.handed.get(node.id) is not None:
+            found, name = self.behind(self.once[node.id], depth + 1)
+            return found, name or node.id
+        if depth < 20 and isinstance(node, ast.Subscript):
+            table, name = self.behind(node.value, depth + 1)
+            row = Evaluator(self.values.at(node), self.values.environment).evaluate(node.slice)
+            rows = [value for key, _, value in entries(table) or () if row.known and key == row.value]
+            return self.behind(rows[-1], depth + 1)[0] if rows else node, name
+        return node, ""
+
+    def listed(self, value: ast.expr) -> list[tuple[Entry, str]] | None:
+        """All of `entries`; None where one cannot be read."""
+        try:
+            return list(self.entries(value))
+        except LookupError:
+            return None
+
+    def entries(self, value: ast.expr, name: str = "") -> Iterator[tuple[Entry, str]]:
+        """The entries of what is handed over, each with the name of the dictionary that several calls are handed.
+        Raises LookupError where one cannot be read."""
+        found, reached = self.behind(value)
+        name = reached if (self.handed.get(reached) or 0) > 1 else name
+        if isinstance(found, ast.Dict):
+            for key, inner in zip(found.keys, found.values, strict=True):
+                if key is None:
+                    yield from self.entries(inner, name)
+                elif isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield (key.value, inner, inner), name
+                else:
+                    raise LookupError
+            return
+        listed = entries(found)
+        if listed is None:
+            raise LookupError
+        yield from ((entry, name) for entry in listed)
+
+    def file(self, value: ast.expr) -> FileTable | None:
+        """The file whose content is handed over."""
+        keys: list[str] = []
+        node, _ = self.behind(value)
+        while isinstance(node, ast.Subscript):
+            key = Evaluator(self.values.at(node), self.values.environment).evaluate(node.slice)
+            if not isinstance(key.value, str):
+                return None
+            keys.insert(0, key.value)
+            node, _ = self.behind(node.value)
+        given = node.args if isinstance(node, ast.Call) and LOADS.match(ast.unparse(node.func)) else []
+        stream = next(iter(given), None)
+        stream = self.streams.get(stream.id, stream) if isinstance(stream, ast.Name) else stream
+        if not isinstance(stream, ast.Call) or ast.unparse(stream.func) != "open" or not stream.args:
+            return None
+        name = Evaluator(self.values.at(stream), self.values.environment).evaluate(stream.args[0])
+        return FileTable(name.value, ".".join(keys)) if isinstance(name.value, str) and not name.assumed else None

@@ -11,8 +11,8 @@ from advisor.hostile import clean_line
 from advisor.language import listed
 from advisor.regex import regex
 from advisor.script.document import ANEW, Changes, EditRequest, Value, comment_text, encoded, refused
-from advisor.script.python_demands import stopped_by
 from advisor.script.python_file import FieldSource, PythonReading, parsed, text_of
+from advisor.script.python_options import stopped_by
 from advisor.script.python_tree import called, calls, every
 
 _NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")

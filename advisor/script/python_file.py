@@ -29,8 +29,7 @@ from advisor.script.python_calls import (
     is_dataclass,
     spell_out,
 )
-from advisor.script.python_commands import command_settings, handed_on, overrides
-from advisor.script.python_names import NameValues, assignments
+from advisor.script.python_commands import Entry, FileTable, Spread, command_settings, entries, handed_on, overrides
 from advisor.script.python_options import (
     given_options,
     is_filled,
@@ -39,9 +38,8 @@ from advisor.script.python_options import (
     read_names,
     takes,
 )
-from advisor.script.python_spread import Entry, FileTable, Spread, entries
 from advisor.script.python_tree import called, calls, every
-from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment
+from advisor.script.python_value import Evaluated, Evaluator, FileEnvironment, NameValues, assignments
 
 _NEWLINE = regex(rb"\r\n|\n|\r")
 _CONFIG_NAME = regex(r"(Config|Arguments|Args)$")

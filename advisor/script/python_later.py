@@ -18,12 +18,12 @@ from advisor.language import say
 from advisor.script.document import Document, ScriptError
 from advisor.script.files import is_file, load
 from advisor.script.python_calls import COPIES, changes_of, is_held
+from advisor.script.python_commands import LOADS
 from advisor.script.python_file import parsed
-from advisor.script.python_names import assignments
 from advisor.script.python_options import LIBRARIES, NAMING, filled_classes, is_parsing
 from advisor.script.python_parser import options_of
-from advisor.script.python_spread import LOADS
 from advisor.script.python_tree import called, calls, every, handed, imports, is_one, parameters, text
+from advisor.script.python_value import assignments
 
 _DEEPEST = 5
 MOST_MODULES = 40

@@ -17,7 +17,7 @@ from textual.worker import get_current_worker
 
 from advisor.collector import as_usual
 from advisor.language import mark, say
-from advisor.machine.timeouts import ThreadResult, run_in_thread
+from advisor.machine.tool import ThreadResult, run_in_thread
 from advisor.tui.driver import expected_trouble
 from advisor.tui.page import TonedApp
 from advisor.tui.proof import loading_rows

@@ -21,8 +21,17 @@ from advisor.tui.ui_text import BLANK, Row, Tone, flow, line, pad_left, paragrap
 from advisor.units import show_clock
 from advisor.watch.listing import AttemptTold, attempts_of, joined
 from advisor.watch.measured import recording_in
-from advisor.watch.plot_data import Band, Curve, axis_top, downsampled, phase_bands, plotted_series
-from advisor.watch.recording import RecordError, Recording, Series
+from advisor.watch.recording import (
+    Band,
+    Curve,
+    RecordError,
+    Recording,
+    Series,
+    axis_top,
+    downsampled,
+    phase_bands,
+    plotted_series,
+)
 from advisor.words import PHASE_TITLES, Phase
 
 LETTERS: dict[Phase, str] = {

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from advisor.regex import regex
 from advisor.units import KIB, show_bytes
-from advisor.watch.kernel_log import KernelLog, boot, kills_of_the_node
 from advisor.watch.record_files import KERNEL, WORDS, write_private
 from advisor.watch.recording import Recording, read_record
 from advisor.watch.sampler import Sampler
+from advisor.watch.system_logs import KernelLog, boot, kills_of_the_node
 
 _PID = regex(r"Killed process (\d+)|[, ]pid=(\d+)")
 _GROUP = regex(r"\btask_memcg=([^,]+),")

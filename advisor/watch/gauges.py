@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from advisor.language import mark, say
-from advisor.machine.cgroup import MemoryGroup, binding_group, memory_groups
+from advisor.machine.host import MemoryGroup, binding_group, memory_groups
 from advisor.units import KIB
 
 SHM = "/dev/shm"  # noqa: S108 - the kernel's name for it

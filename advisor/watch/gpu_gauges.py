@@ -17,7 +17,7 @@ from advisor.watch.gauges import Gauge
 
 if TYPE_CHECKING:
     from advisor.machine.cards import CardReader
-    from advisor.machine.timeouts import ThreadResult
+    from advisor.machine.tool import ThreadResult
 
 _PATIENCE = 0.05
 """Seconds that the last reading waits for its answer. The others do not: they take the answer to the one before."""
@@ -132,7 +132,7 @@ class GpuGauges(Struct):
 
 def _answer_all(reader: CardReader, questions: SimpleQueue[GpuQuery | None], answers: SimpleQueue[Any]) -> None:
     """The thread: owns the reader. What waking it costs is put on top."""
-    from advisor.machine.timeouts import ThreadResult
+    from advisor.machine.tool import ThreadResult
 
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are the watcher's
     while (what := questions.get()) is not None:

@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from advisor.watch.kernel_log import KernelLog, KillCounts
 from advisor.watch.output_relay import Stream, start_output_relay, wire_to
 from advisor.watch.record_files import APPEND, ERRORS, OUTPUT, claim
 from advisor.watch.request import Beginning, Notify, OpenedRecord, RunningCommand, WatchRequest
 from advisor.watch.spawn import NotStartedError, become, catch_signals, ignored_signals, spawn
+from advisor.watch.system_logs import KernelLog, KillCounts
 
 
 class WatchResult(NamedTuple):
@@ -133,7 +133,7 @@ def _start(
             output.close_ends()
         return RunningCommand(pid, signals, output=output, has_errors_file=errors is not None)
     from advisor.watch.pty_relay import Wiring, start_pty_relay
-    from advisor.watch.terminal import attributes_of
+    from advisor.watch.spawn import attributes_of
 
     wiring = Wiring(log, str(folder / OUTPUT), os.isatty(0), None, 1, attributes_of(1))
     if not relayed:

@@ -24,8 +24,7 @@ from typing import NamedTuple
 
 from advisor.language import say
 from advisor.watch.output_relay import written
-from advisor.watch.spawn import FORWARDED, NotStartedError, spawn, wakeup_pipe
-from advisor.watch.terminal import Attributes, restore_if_raw
+from advisor.watch.spawn import FORWARDED, Attributes, NotStartedError, restore_if_raw, spawn, wakeup_pipe
 
 _CHUNK = 1 << 16
 _CATCH_UP = 64

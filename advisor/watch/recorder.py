@@ -20,18 +20,17 @@ from advisor.redact import redact, redact_words
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import HostGauges, shown_name
 from advisor.watch.gpu_gauges import GpuGauges
-from advisor.watch.kernel_log import KernelLog, boot, kills_of_the_node
 from advisor.watch.log_tail import LogTail
 from advisor.watch.plain_follower import ShownLog, follow_plainly
 from advisor.watch.process_tree import ProcessTree, born, role_of
 from advisor.watch.progress import OutputProgress
-from advisor.watch.ray_logs import keep_ends, session_logs
 from advisor.watch.record import Record
 from advisor.watch.record_files import ATTEMPT, COMMAND, ERRORS, OUTPUT, RAY_LOGS, claim, write_private
 from advisor.watch.request import Beginning
 from advisor.watch.sampler import Sampler
+from advisor.watch.spawn import Terminal
 from advisor.watch.supervisor import Supervisor
-from advisor.watch.terminal import Terminal
+from advisor.watch.system_logs import KernelLog, boot, keep_ends, kills_of_the_node, session_logs
 
 if TYPE_CHECKING:
     from advisor.watch.request import Notify, OpenedRecord, RunningCommand, WatchRequest

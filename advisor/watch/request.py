@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from advisor.watch.kernel_log import KernelLog, KillCounts
 from advisor.watch.output_relay import OutputRelay
+from advisor.watch.system_logs import KernelLog, KillCounts
 
 if TYPE_CHECKING:
     from advisor.watch.pty_relay import PtyRelay

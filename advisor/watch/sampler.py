@@ -14,11 +14,11 @@ from advisor.language import say
 from advisor.units import MIB
 from advisor.watch.gauges import NOBODY, STORE, Gauge, HostGauges, Pace, shown_name
 from advisor.watch.gpu_gauges import GpuGauges
-from advisor.watch.kernel_log import KillCounts
 from advisor.watch.process_tree import ProcessTree
 from advisor.watch.progress import OutputProgress
 from advisor.watch.record import Record, Ring
 from advisor.watch.record_files import LONGEST
+from advisor.watch.system_logs import KillCounts
 
 FAST, WHOLE = 0.1, 0.5
 """Seconds from one row of the ring to the next, and from one reading of all of the host's gauges to the next."""

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from advisor.watch.log_tail import LogTail
-from advisor.watch.spawn import FORWARDED
-from advisor.watch.terminal import Terminal, attributes_of, copy_size, give_foreground, set_attributes
+from advisor.watch.spawn import FORWARDED, Terminal, attributes_of, copy_size, give_foreground, set_attributes
 
 if TYPE_CHECKING:
     from advisor.watch.output_relay import OutputRelay

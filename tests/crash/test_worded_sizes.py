@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from advisor.crash.worded_sizes import worded_sizes
+from advisor.crash.holders import worded_sizes
 from advisor.units import GIB
 from tests.loops import each
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from advisor.diagnosis.due_facts import due_facts
+from advisor.diagnosis.event_facts import due_facts
 from advisor.run.run import Knob, Run
 from advisor.script.document import Setting
 from tests.loops import each

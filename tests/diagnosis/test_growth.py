@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.diagnosis.conditions import contradicted, holds
-from advisor.diagnosis.fact import Fact, Facts
+from advisor.diagnosis.fact import Fact, Facts, contradicted, holds
 from advisor.diagnosis.tree import walk
 from advisor.knowledge import load_knowledge
 from advisor.report.short_report import short_report

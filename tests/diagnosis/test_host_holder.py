@@ -1,8 +1,8 @@
 """The table of memory users says who holds a node's RAM, and is held against what the model can explain."""
 
 from advisor.crash.evidence import TopUser
+from advisor.diagnosis.card_facts import host_user_facts, kind_of
 from advisor.diagnosis.facts import Fact
-from advisor.diagnosis.host_users import host_user_facts, kind_of
 from advisor.diagnosis.tree import walk
 from advisor.knowledge import load_knowledge
 from advisor.units import GIB

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor import session
+from advisor.diagnosis.deciding import by_likelihood
 from advisor.diagnosis.diagnosis import UNKNOWN, QuestionStep
-from advisor.diagnosis.likely_phase import by_likelihood
 from advisor.memory.amount import in_bytes
 from advisor.memory.cells import Cell, Ledger, PhaseSum
 from advisor.report.json_report import diagnose_json

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from advisor.crash.evidence import Frame
-from advisor.diagnosis.resume_facts import _restoring
+from advisor.diagnosis.event_facts import _restoring
 from tests.crash.known import judge
 from tests.loops import each
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.crash.evidence import TopUser
-from advisor.diagnosis.host_users import host_user_facts
+from advisor.diagnosis.card_facts import host_user_facts
 from advisor.diagnosis.size_remarks import largest_model
 from advisor.report.short_report import short_report
 from advisor.session import State

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.diagnosis.conditions import all_hold, holds
 from advisor.diagnosis.diagnosis import UNKNOWN
+from advisor.diagnosis.fact import all_hold, holds
 from advisor.diagnosis.facts import Fact
 from advisor.diagnosis.tree import AnswerError, ruled_out, walk
 from advisor.knowledge import load_knowledge

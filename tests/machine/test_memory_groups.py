@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.machine.cgroup import memory_groups
+from advisor.machine.host import memory_groups
 
 GIB = 1 << 30
 V2 = ("cgroup2", "cgroup2 rw", "0::/job/step\n", "memory.max", "memory.current", "memory.events", "inactive_file")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.knowledge import load_knowledge
-from advisor.plan.partners import Joined, forms
+from advisor.plan.candidates import Joined, forms
 from advisor.run.bound import bind_natives
 from advisor.run.natives import Natives
 from advisor.script.document import Setting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.run.mechanics import USUAL, assumed_mechanics
+from advisor.run.recipe import USUAL, assumed_mechanics
 from advisor.session import SessionRequest, State, open_session
 from tests.loops import each
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.script.launch import Launch, NotFound
-from advisor.script.printed import printed_launch
-from advisor.script.reader import read_script
+from advisor.script.reader import printed_launch, read_script
 
 
 def launched(folder: Path, command: str) -> Launch:

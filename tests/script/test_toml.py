@@ -110,7 +110,7 @@ def test_a_mistake_is_told_with_its_line(text: str) -> None:
 def test_a_text_that_is_written_is_read_as_the_standard_parser_reads_it(text: str) -> None:
     tomllib = pytest.importorskip("tomllib")  # of Python 3.11
     from advisor.script.document import Changes
-    from advisor.script.toml_edit import TomlEditor
+    from advisor.script.toml_file import TomlEditor
 
     document = Document(Path("x.toml"), b'a = "b"\n', "toml")
     shown = TomlEditor(read_toml(document), document, 0, Changes([document])).text(text, "double", False)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from advisor.tui.plot import drawn
 from advisor.tui.record_view import RecordView, band_letters
 from advisor.watch.measured import measured_in
-from advisor.watch.plot_data import Band
+from advisor.watch.recording import Band
 from tests.replacing import replace
 from tests.watch.made_record import made_record
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from advisor.watch.ray_logs import keep_ends
 from advisor.watch.request import Beginning
+from advisor.watch.system_logs import keep_ends
 
 
 @pytest.mark.parametrize("jump", [-86_400, -3, 0, 3, 86_400])

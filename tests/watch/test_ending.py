@@ -18,13 +18,12 @@ from advisor.watch import end_of_run_log
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import Gauge, HostGauges, Pace
 from advisor.watch.gpu_gauges import GpuGauges
-from advisor.watch.kernel_log import KernelLog, KillCounts, kills_of_the_node
 from advisor.watch.process_tree import ProcessTree, role_in
 from advisor.watch.progress import OutputProgress
-from advisor.watch.ray_logs import keep_ends, of_workers
 from advisor.watch.record import Record, Ring
 from advisor.watch.record_files import RAY_LOGS as FOLDER
 from advisor.watch.sampler import Sampler
+from advisor.watch.system_logs import KernelLog, KillCounts, keep_ends, kills_of_the_node, of_workers
 from tests.loops import each
 
 TORCH = (

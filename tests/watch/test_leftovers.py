@@ -12,15 +12,14 @@ import pytest
 
 from advisor.units import GIB
 from advisor.watch.gauges import Gauge
-from advisor.watch.leftovers import others_on_cards
-from advisor.watch.process_tree import role_of
+from advisor.watch.process_tree import others_on_cards, role_of
 from advisor.watch.record import Record
 from advisor.watch.recording import read_record
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes of Linux")
 _IN_ITS_OWN_PROCESS = """
 import subprocess, sys, time
-from advisor.watch.leftovers import adopt_orphans, wait_for_leftovers
+from advisor.watch.process_tree import adopt_orphans, wait_for_leftovers
 adopt_orphans()
 subprocess.run(["bash", "-c", {command!r}])
 begun = time.monotonic()

@@ -40,7 +40,7 @@ def test_a_watcher_loads_no_screen_and_no_knowledge_and_takes_little(tmp_path):
 
 EARLY = """
 import sys
-import advisor.commands.watch, advisor.watch.launcher, advisor.watch.pty_relay, advisor.watch.terminal
+import advisor.commands.watch, advisor.watch.launcher, advisor.watch.pty_relay, advisor.watch.spawn
 print(sorted({"msgspec", "advisor.watch.recorder", "advisor.watch.sampler", "advisor.redact"} & set(sys.modules)))
 """
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.watch.phase_patterns import Fetching, Patterns, fetch, patterns_of, required_words
-from advisor.watch.progress import OutputProgress
+from advisor.watch.progress import Fetching, OutputProgress, Patterns, fetch, patterns_of, required_words
 
 
 @pytest.fixture(scope="module")

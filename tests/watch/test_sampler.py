@@ -13,9 +13,8 @@ import pytest
 from advisor.units import GIB, MIB
 from advisor.watch.gauges import Gauge
 from advisor.watch.gpu_gauges import GpuGauges
-from advisor.watch.phase_patterns import Patterns
 from advisor.watch.process_tree import ProcessTree
-from advisor.watch.progress import OutputProgress
+from advisor.watch.progress import OutputProgress, Patterns
 from advisor.watch.record import Record
 from advisor.watch.recording import read_record, ring_rows
 from advisor.watch.sampler import Sampler

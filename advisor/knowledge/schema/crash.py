@@ -34,7 +34,7 @@ class Signature(Strict, frozen=True):
     worded: bool = False
     """People retell this message in their own words: sizes are read by the words beside them, too."""
     account: bool = False
-    """Only a sentence in which a person tells that this memory ran out (crash/account.py)."""
+    """Only a sentence in which a person tells that this memory ran out (crash/observations.py)."""
     says: str = ""
     """One sentence for the user."""
     look_alikes: tuple[str, ...] = ()

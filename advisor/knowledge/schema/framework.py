@@ -321,7 +321,7 @@ class Mechanics(Peculiarities, frozen=True, kw_only=True):
 
 
 class StatedMechanics(Peculiarities, frozen=True, kw_only=True):
-    """The same as a dialect states it: None where it does not say; run/mechanics.py fills that and says so. `per_era`
+    """The same as a dialect states it: None where it does not say; run/recipe.py fills that and says so. `per_era`
     and `mechanics_when` of the dialect override fields."""
 
     trainer: Literal["fsdp", "deepspeed", "megatron", "ddp"] | None = None

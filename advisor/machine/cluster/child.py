@@ -201,8 +201,8 @@ class Rounds:
 
 _GROUND = ("hostile", "language", "redact", "regex", "units", "words")
 _READING = (
-    "amd", "ascend", "cards", "cgroup", "host", "inventory", "inventory_json", "libraries", "measure", "nvml",
-    "timeouts", "processes", "ray_session", "tool",
+    "amd", "ascend", "cards", "host", "inventory", "inventory_json", "libraries", "measure", "nvml",
+    "processes", "ray_session", "tool",
 )  # fmt: skip
 MODULES = (
     "advisor",
