@@ -51,6 +51,11 @@ GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
 ADVICE = "oom-advice"
 TOLD = ("oom-told-gpu", "oom-told-host", "oom-told-shm", "oom-told")
 """A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
+HEARSAY = frozenset((*TOLD, KILL_TOLD, "hang-told", "disk-told"))
+"""What failed, in a person's words alone."""
+HEARD_OTHERWISE = mark(
+    "Probably not a shortage of memory: somebody says so (line {line}), and no line of the log proves what failed."
+)
 SAID = frozenset(("oom-words", "oom-said", *TOLD))
 """Words that memory ran out, in which nothing tells the memory."""
 _NO_SPACE, _DISK = "enospc", "enospc-disk"

@@ -11,7 +11,7 @@ from advisor.language import Sayings, clauses, listed, mark, say, say_count
 from advisor.line_breaks import cut
 from advisor.memory.cells import Place
 from advisor.plan.own_number import SMALL
-from advisor.plan.patch import WRITABLE
+from advisor.plan.patch import WRITABLE, is_written
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.report.step_words import largest_saving
 from advisor.tui.facts import doubts_of_sums, short_name
@@ -111,7 +111,7 @@ def group_of(step: PlanStep) -> Group:
     """Under which title a step stands."""
     if step.selected:
         return "chosen"
-    if step.kind not in WRITABLE or step.no_place:
+    if not is_written(step):
         return "hands"
     return "changed" if step.results == "changed" else "other"
 
@@ -280,7 +280,7 @@ def off_because(step: PlanStep, plan: Plan, by_user: bool, if_on: Callable[[], P
     if by_user:
         return say("off: you switched it off")
     if step.no_place:
-        return say("off: no file of this launch can carry it")
+        return say("off: no file of this launch can carry it; switched on, it stands in the report")
     if step.kind not in WRITABLE:
         return say("off: to be done by hand; the bars do not count on it")
     if not step.saves and step.kind != "job":
@@ -307,7 +307,7 @@ def bar_rows(state: State, phase: Phase | None, width: int, height: int, decides
     """
     plan = state.plan
     if state.crash.verdict == "not_oom":
-        return rows(line(say("No memory was short; all of this is done by hand.")))
+        return rows(line(say("All of this is done by hand.")))
     if phase is None or not phase_rows(plan, phase, width):
         return [*unexplained(plan, width), Row(line(fit_words(plan)))]
     if height < FLAT:
