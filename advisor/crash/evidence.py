@@ -141,8 +141,9 @@ class Crash(Struct, frozen=True):
     lines_read: int = 0
     steps_done: int | None = None
     """Training steps that were done before the end of the log; None where no counter says."""
-    preliminary: bool = False
-    """Only the end of a long log was read: line numbers count from there, and an earlier failure may still turn up."""
+    preliminary: int = 0
+    """Bytes, where only so many at the end of a long log were read: line numbers count from there, and an earlier failure
+    may still turn up; 0: all was read."""
     readings: tuple[Reading, ...] = ()
     """Memory readings in order, thinned where there are many."""
     line_index: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
