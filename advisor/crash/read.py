@@ -22,7 +22,7 @@ from advisor.crash.config_dump import (
     settings_in,
     settings_in_blocks,
 )
-from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, parts_in, stopped_without_a_word
+from advisor.crash.evidence import KILL_TOLD, TOLD, Crash, Evidence, Frame, TopUser, parts_in, stopped_without_a_word
 from advisor.crash.finds import FAILURES, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders
 from advisor.crash.kept import SAID_IN, KeptLines, LinesOfRun
@@ -52,10 +52,8 @@ from advisor.crash.sources import PREVIEWS, LogSource, open_sources, tail_source
 from advisor.crash.statements import holder_said, libraries_now, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, traced_versions, waiter_of
 from advisor.crash.verdict import (
-    KILL_TOLD,
     KILLS,
     SAID,
-    TOLD,
     Judgement,
     chosen,
     in_phase,
@@ -129,17 +127,17 @@ def read_ends(
     length: int = 0,
 ) -> Crash | None:
     """What the last `length` bytes of each log prove (0: as `PREVIEWS` has it); not `preliminary` where none of them is
-    longer. None where one is a pipe or standard input, which can be read once only, or packed and long, which has no end
-    to begin with. Raises LogError as `read_logs`."""
+    longer. None where one is a pipe or standard input, which can be read once only, or packed and long, which has no
+    end to begin with. Raises LogError as `read_logs`."""
     sources = open_sources(paths)
     longest = max((source.size or 0 for source in sources), default=0)
-    for length in (length,) if length else PREVIEWS if longest > PREVIEWS[-1] else PREVIEWS[-1:]:
-        tails = [tail_source(source, length) for source in sources]
+    for last in (length,) if length else PREVIEWS if longest > PREVIEWS[-1] else PREVIEWS[-1:]:
+        tails = [tail_source(source, last) for source in sources]
         for source, tail in zip(sources, tails, strict=True):
-            if source.size is None or (tail is None and source.size > length):
+            if source.size is None or (tail is None and source.size > last):
                 return None
         short = [tail or source for tail, source in zip(tails, sources, strict=True)]
-        crash = replace(_read(short, signatures, frames, progress), preliminary=length if any(tails) else 0)
+        crash = replace(_read(short, signatures, frames, progress), preliminary=last if any(tails) else 0)
         if crash.verdict == "oom":
             break
     return crash

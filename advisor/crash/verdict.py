@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.crash.evidence import KILL_TOLD, TOLD
 from advisor.crash.finds import FAILURES, WRAPPER, LogFind
 from advisor.crash.holders import contradicts
 from advisor.crash.lines import LogLine
@@ -40,8 +41,6 @@ ENDS = frozenset(
 """Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
 ENDED_BY_SCHEDULER = "time-limit"
 ALLOCATOR_WARNING = "torch-oom-warned"
-KILL_TOLD = "kill-told"
-"""A person's words that a process was killed."""
 KILLS = frozenset(
     ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare", KILL_TOLD)
 )
@@ -49,13 +48,6 @@ KILLS = frozenset(
 GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
 """Ray's text for a worker that went away: the same three guesses each time."""
 ADVICE = "oom-advice"
-TOLD = ("oom-told-gpu", "oom-told-host", "oom-told-shm", "oom-told")
-"""A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
-HEARSAY = frozenset((*TOLD, KILL_TOLD, "hang-told", "disk-told"))
-"""What failed, in a person's words alone."""
-HEARD_OTHERWISE = mark(
-    "Probably not a shortage of memory: somebody says so (line {line}), and no line of the log proves what failed."
-)
 SAID = frozenset(("oom-words", "oom-said", *TOLD))
 """Words that memory ran out, in which nothing tells the memory."""
 _NO_SPACE, _DISK = "enospc", "enospc-disk"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.crash.evidence import Crash, Evidence, stopped
-from advisor.crash.verdict import HEARD_OTHERWISE, HEARSAY, TOLD
+from advisor.crash.evidence import HEARD_OTHERWISE, TOLD, Crash, Evidence, stopped
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, mark, say, sentences
@@ -124,7 +123,7 @@ def verdict(state: State) -> str:
         return sentence(state.diagnosis.title)
     if crash.verdict == "oom":
         ran_out = _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
-        told = say("So somebody wrote; no line of the log proves it.") if crash.signature in HEARSAY else ""
+        told = say("So somebody wrote; no line of the log proves it.") if crash.is_hearsay else ""
         return sentences((ran_out, told))
     if state.diagnosis.memory == "none" and _told(state) and (crash.verdict != "not_oom" or crash.is_well):
         return sentences((say("No memory was short."), _by_you(state)))
@@ -132,7 +131,7 @@ def verdict(state: State) -> str:
         return say("Nothing in the log failed.")
     if crash.is_well:
         return say("Nothing in the log failed as far as it goes; if the run is dead, it was stopped without a word.")
-    if crash.verdict == "not_oom" and crash.signature in HEARSAY:
+    if crash.is_hearsay and crash.verdict == "not_oom":
         return say(HEARD_OTHERWISE, line=crash.evidence[0].line)
     if crash.verdict == "not_oom":
         return sentences((say("This is not a shortage of memory."), _written(crash)))
