@@ -4,9 +4,9 @@
 
 A folder has one launch (.sh, .yaml or .py) and one log, and may have a file `words` with what the command line says of
 the run (`--gpus 4xA10 --model llama-7b`). The first key chooses the run in the list that the program starts with. What
-is written goes to a temporary copy. Told of each: the keys, the questions among them, and where it ended: saved, a report
-alone (what is on is done by hand), or nothing that could be written; at the end how many need how many. Exits 1 where
-one needs more than `MOST`.
+is written goes to a temporary copy. Told of each: the keys, the questions among them, and where it ended: saved, a
+report alone (what is on is done by hand), or nothing that could be written; at the end how many need how many. Exits 1
+where one needs more than `MOST`.
 """
 
 from __future__ import annotations
