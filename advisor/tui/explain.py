@@ -17,7 +17,7 @@ from advisor.report.explain_report import UnknownIdError, explain_report
 from advisor.report.phrases import by_reason, looks_like
 from advisor.tui.facts import briefly
 from advisor.tui.memory_bars import phases_of
-from advisor.tui.plan_rows import change_words
+from advisor.tui.plan_rows import change_words, place_words
 from advisor.tui.screen import READABLE, Overlay
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
@@ -57,9 +57,7 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
     out = paragraph(step.title, width, tone="strong")
     for change in step.changes:
         out += labelled(say("change"), f"{change.key}: {change_words(change)}", width)
-        if change.file:
-            at = f"{change.file}:{change.line}" if change.line is not None else change.file
-            out += labelled("", f"{at} {change.how}".rstrip(), width, tone="dim")
+        out += labelled("", place_words(change), width, tone="dim") if change.file else []
     out += [BLANK, *labelled(say("why"), step.why, width)]
     out += _saves_rows(step, width)
     out += labelled(say("costs"), step.costs or say("nothing known"), width)
