@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
+from msgspec.structs import replace
+
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, mark, say, say_count
 from advisor.line_breaks import cut
@@ -107,8 +109,12 @@ def takes_number(step: PlanStep) -> bool:
     return bool(step.number) and step.kind in WRITABLE and not step.id.startswith("as-in-")
 
 
-def group_of(step: PlanStep) -> Group:
-    """Under which title a step stands."""
+def groups_of(plan: Plan) -> dict[str, Group]:
+    """Under which title each step stands; where nothing is proposed, all under one, in the order of the reports."""
+    return {one.id: _group_of(one) if plan.selected() else "other" for one in plan.steps}
+
+
+def _group_of(step: PlanStep) -> Group:
     if step.selected:
         return "chosen"
     if not is_written(step):
@@ -151,7 +157,7 @@ def plan_rows(
             *paragraph(say("There is nothing to propose for this cause."), width, tone="strong"),
             *_why_nothing(state, width),
         ]
-    titled = {step.id: (groups or {}).get(step.id) or group_of(step) for step in plan.steps}
+    titled = {**groups_of(plan), **(groups or {})}
     out, title, group = doubts, "", ""
     for step in sorted(plan.steps, key=lambda one: GROUPS.index(titled[one.id])):
         if title != titled[step.id]:
@@ -164,6 +170,8 @@ def plan_rows(
         group = step.group
         here = field if field is not None and field.step.id == step.id else None
         told = because if marked == step.id else ""
+        if titled[step.id] != "hands" and not is_written(step):
+            step = replace(step, title=say("{title} (by hand)", title=step.title))
         out += _step(step, plan, width - POINTER, marked == step.id and not brief, here, told)
     if plan.shortfall:
         out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
