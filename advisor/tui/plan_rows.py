@@ -111,7 +111,10 @@ def takes_number(step: PlanStep) -> bool:
 
 def groups_of(plan: Plan) -> dict[str, Group]:
     """Under which title each step stands; where nothing is proposed, all under one, in the order of the reports."""
-    return {one.id: _group_of(one) if plan.selected() else "other" for one in plan.steps}
+    alike: Group | None = None
+    if not plan.selected():
+        alike = "other" if any(map(is_written, plan.steps)) else "hands"
+    return {one.id: alike or _group_of(one) for one in plan.steps}
 
 
 def _group_of(step: PlanStep) -> Group:
@@ -171,7 +174,7 @@ def plan_rows(
         here = field if field is not None and field.step.id == step.id else None
         told = because if marked == step.id else ""
         if titled[step.id] != "hands" and not is_written(step):
-            step = replace(step, title=say("{title} (by hand)", title=step.title))
+            step = replace(step, title=say("by hand: {title}", title=step.title))
         out += _step(step, plan, width - POINTER, marked == step.id and not brief, here, told)
     if plan.shortfall:
         out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
