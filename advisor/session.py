@@ -31,7 +31,7 @@ from advisor.request import (
 )
 from advisor.script.document import EditRequest, ScriptError
 from advisor.script.launch import Script
-from advisor.state import State, making_of, settled, state_of
+from advisor.state import State, making_of, placing, state_of
 
 __all__ = ["OnProgress", "SessionRequest", "State"]
 
@@ -259,6 +259,8 @@ def _again(state: State, answers: dict[str, str]) -> State:
 def _with_steps(state: State, selected: Mapping[str, bool]) -> State:
     if state.planned_for is None:
         return state
-    steps = [replace(step, selected=selected[step.id]) for step in state.plan.steps]
-    plan = finish(state.planned_for, steps, state.plan.not_proposed, state.plan.beyond)
-    return state.with_plan(settled(plan, state.planned_for, state.script, state.launch_index, state.plan.steps))
+    plan, steps = state.plan, [replace(step, selected=selected[step.id]) for step in state.plan.steps]
+    if plan.before is None:  # its memory is beside the point
+        return state.with_plan(replace(plan, steps=tuple(steps)))
+    plan = finish(state.planned_for, steps, plan.not_proposed, plan.beyond)
+    return state.with_plan(placing(state.planned_for, state.script, state.launch_index)(plan, state.plan.steps))

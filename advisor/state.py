@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 
 from msgspec import Struct
@@ -56,7 +56,7 @@ from advisor.memory.predict import Predictor
 from advisor.memory.seen_sums import assumptions, fitting, otherwise, own_engine
 from advisor.plan.by_hand import elsewhere
 from advisor.plan.patch import Making, placed
-from advisor.plan.plan import Plan, PlanStep
+from advisor.plan.plan import Plan
 from advisor.plan.situation import Situation
 from advisor.plan.solve import finish, make_plan
 from advisor.request import (
@@ -437,38 +437,28 @@ def _situation(predictor: Predictor, faults: Faults, knowledge: Knowledge, done:
 
 
 def _no_plan(predictor: Predictor) -> Plan:
-    ledger = predictor.predict().ledger
-    return Plan((), ledger if not ledger.missing else None, None, predictor.margin, Fit("cannot_be_said"))
+    now = predictor.predict()
+    ledger = now.ledger if not now.ledger.missing else None
+    return Plan((), ledger, None, predictor.margin, Fit("cannot_be_said"), now.fit)
 
 
 def _planned(situation: Situation, done: Diagnosed, script: Script | None, index: int) -> tuple[Plan, Situation]:
     """The plan with its places, made anew without whatever it chose and no file can carry."""
-    put, proven_otherwise = _placing(situation, script, index), situation.predictor.crash.verdict == "not_oom"
+    put, proven_otherwise = placing(situation, script, index), situation.predictor.crash.verdict == "not_oom"
     own = elsewhere(situation) if proven_otherwise else ()  # memory by the user's word alone: the log's own goes first
     for _ in range(MOST_PLANS):
         plan = make_plan(situation, done.cause)
         plan = replace(plan, steps=(*own, *plan.steps))
         now = put(plan)
-        lost = {one.id for one, other in zip(plan.steps, now.steps, strict=True) if one.selected and not other.selected}
+        lost = {one.id for one in now.selected() if one.no_place}
         if not lost:
             return now, situation
         situation = replace(situation, barred=situation.barred | lost)
-    return settled(plan, situation, script, index), situation
+    kept = [replace(one, selected=one.selected and not one.no_place) for one in now.steps]
+    return put(finish(situation, kept, plan.not_proposed, plan.beyond)), situation
 
 
-def settled(
-    plan: Plan, situation: Situation, script: Script | None, index: int, before: Sequence[PlanStep] = ()
-) -> Plan:
-    """The plan with its places; computed again where a selected step has none, since it then does not count. `before`:
-    its steps as they were placed."""
-    put = _placing(situation, script, index)
-    now = put(plan, before)
-    if [step.selected for step in now.steps] == [step.selected for step in plan.steps]:
-        return now
-    return put(finish(situation, list(now.steps), plan.not_proposed, plan.beyond))
-
-
-def _placing(situation: Situation, script: Script | None, index: int) -> Callable[..., Plan]:
+def placing(situation: Situation, script: Script | None, index: int) -> Callable[..., Plan]:
     """What gives a plan its places in the script."""
     inputs = situation.predictor.inputs
     because, making = no_place(inputs.recognised, inputs.launch), making_of(situation, index)

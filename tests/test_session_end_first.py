@@ -2,7 +2,7 @@
 
 import pytest
 
-from advisor.crash.sources import PREVIEW
+from advisor.crash.sources import PREVIEWS
 from advisor.demo import demo_files
 from advisor.session import SessionRequest, State, answer, carry_over, open_session, toggle
 from advisor.tui.driver import SessionDriver
@@ -19,12 +19,12 @@ def test_a_long_log_is_told_by_its_end_first_and_then_whole(tmp_path):
     log = tmp_path / "run.log"
     with log.open("wb") as file:
         file.write(b"a line\n" * 2_000)
-        file.seek(PREVIEW + 100_000)
+        file.seek(PREVIEWS[-1] + 100_000)
         file.write(b"\n" + demo_files().log.read_bytes())
     early, told, asked = [], [], SessionRequest(logs=(log,))
     ends = SessionDriver(asked).ends()
     whole = open_session(asked, told.append, early.append, ends)
-    assert [state.crash.preliminary for state in (*early, whole)] == [True, False]
+    assert [bool(state.crash.preliminary) for state in (*early, whole)] == [True, False]
     assert early[0].crash.signature == whole.crash.signature
     assert whole.crash.evidence[0].line - early[0].crash.evidence[0].line >= 2_000
     assert any(text.startswith("reading run.log") for text in told)

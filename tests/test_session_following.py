@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.session import SessionRequest, open_session, patch
+from advisor.session import SessionRequest, open_session, patch, toggle
 
 CONFIG = """\
 import os
@@ -100,6 +100,10 @@ def test_settings_are_not_added_to_a_command_that_only_the_log_connects_with_a_f
     others = [step for step in settings if step not in stated]
     assert all(any(c.startswith("no place to write it") for c in step.caveats) for step in others)
     assert patch(state).rewrites == ()
+    now = toggle(state, others[0].id)  # what no file carries can be decided on all the same
+    assert next(step.selected for step in now.plan.steps if step.id == others[0].id)
+    assert patch(now).rewrites == ()
+    assert "no place to write it" in patch(now).by_hand[0]
 
 
 def test_which_of_two_launches_is_looked_at_is_said_until_one_is_chosen(tmp_path):

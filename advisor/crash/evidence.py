@@ -22,6 +22,15 @@ EvidenceRole = Literal["cause", "echo", "victim", "pointer", "hint", "warning", 
 · hint: ambiguous alone (SIGKILL) · warning: pressure, no crash · telemetry: a memory reading
 · progress: a phase mark."""
 
+TOLD = ("oom-told-gpu", "oom-told-host", "oom-told-shm", "oom-told")
+"""A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
+KILL_TOLD = "kill-told"
+"""A person's words that a process was killed."""
+_HEARSAY = frozenset((*TOLD, KILL_TOLD, "hang-told", "disk-told"))
+HEARD_OTHERWISE = mark(
+    "Probably not a shortage of memory: somebody says so (line {line}), and no line of the log proves what failed."
+)
+
 
 class Evidence(Struct, frozen=True):
     """One line (or group of lines) that proves something. `text` is clean; `line` is 1-based. `fields` keep what was
@@ -142,8 +151,9 @@ class Crash(Struct, frozen=True):
     lines_read: int = 0
     steps_done: int | None = None
     """Training steps that were done before the end of the log; None where no counter says."""
-    preliminary: bool = False
-    """Only the end of a long log was read: line numbers count from there, and an earlier failure may still turn up."""
+    preliminary: int = 0
+    """Bytes, where only so many at the end of a long log were read: line numbers count from there, and an earlier
+    failure may still turn up; 0: all was read."""
     readings: tuple[Reading, ...] = ()
     """Memory readings in order, thinned where there are many."""
     line_index: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
@@ -194,6 +204,11 @@ class Crash(Struct, frozen=True):
     def is_well(self) -> bool:
         """Nothing failed as far as the log goes."""
         return self.verdict == "not_oom" and not self.signature
+
+    @property
+    def is_hearsay(self) -> bool:
+        """What failed stands in a person's words alone."""
+        return self.signature in _HEARSAY
 
 
 _OUTSIDE = mark(

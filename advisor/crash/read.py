@@ -21,7 +21,7 @@ from advisor.crash.config_dump import (
     settings_in,
     settings_in_blocks,
 )
-from advisor.crash.evidence import Crash, Evidence, Frame, TopUser, parts_in, stopped_without_a_word
+from advisor.crash.evidence import KILL_TOLD, TOLD, Crash, Evidence, Frame, TopUser, parts_in, stopped_without_a_word
 from advisor.crash.finds import FAILURES, LogFind, as_evidence, deduplicated, victims
 from advisor.crash.holders import with_holders, with_worded
 from advisor.crash.kept import SAID_IN, KeptLines, LinesOfRun
@@ -47,14 +47,12 @@ from advisor.crash.phase import (
 )
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.snapshot import readable
-from advisor.crash.sources import PREVIEW, LogSource, open_sources, tail_source, text_source
+from advisor.crash.sources import PREVIEWS, LogSource, open_sources, tail_source, text_source
 from advisor.crash.statements import holder_said, libraries_now, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, traced_versions, waiter_of
 from advisor.crash.verdict import (
-    KILL_TOLD,
     KILLS,
     SAID,
-    TOLD,
     Judgement,
     chosen,
     in_phase,
@@ -124,18 +122,23 @@ def read_ends(
     signatures: Signatures,
     frames: Sequence[FrameRule] = (),
     progress: Sequence[Progress] = (),
-    length: int = PREVIEW,
+    length: int = 0,
 ) -> Crash | None:
-    """What the last `length` bytes of each log prove; not `preliminary` where none of them is longer. None where one is
-    a pipe or standard input, which can be read once only, or packed and long, which has no end to begin with. Raises
-    LogError as `read_logs`."""
+    """What the last `length` bytes of each log prove (0: as `PREVIEWS` has it); not `preliminary` where none of them is
+    longer. None where one is a pipe or standard input, which can be read once only, or packed and long, which has no
+    end to begin with. Raises LogError as `read_logs`."""
     sources = open_sources(paths)
-    tails = [tail_source(source, length) for source in sources]
-    for source, tail in zip(sources, tails, strict=True):
-        if source.size is None or (tail is None and source.size > length):
-            return None
-    short = [tail or source for tail, source in zip(tails, sources, strict=True)]
-    return replace(_read(short, signatures, frames, progress), preliminary=any(tails))
+    longest = max((source.size or 0 for source in sources), default=0)
+    for last in (length,) if length else PREVIEWS if longest > PREVIEWS[-1] else PREVIEWS[-1:]:
+        tails = [tail_source(source, last) for source in sources]
+        for source, tail in zip(sources, tails, strict=True):
+            if source.size is None or (tail is None and source.size > last):
+                return None
+        short = [tail or source for tail, source in zip(tails, sources, strict=True)]
+        crash = replace(_read(short, signatures, frames, progress), preliminary=last if any(tails) else 0)
+        if crash.verdict == "oom":
+            break
+    return crash
 
 
 def read_text(

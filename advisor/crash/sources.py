@@ -28,8 +28,9 @@ from advisor.language import mark, say
 
 _BUFFER = 1 << 20
 SAMPLE = 8192
-PREVIEW = 2 << 20
-"""Bytes at the end of a long log that are read first: the last tracebacks of a hundred ranks, in 20 ms."""
+PREVIEWS = 64 << 10, 2 << 20
+"""Bytes at the end of a log that is longer than the second that are read first, in some 50 ms, and where those show
+no shortage: the last tracebacks of a hundred ranks."""
 FILES_IN_FOLDER = 64
 PATIENCE = 5.0
 """Seconds within which somebody has to begin writing to a named pipe."""

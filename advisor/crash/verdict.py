@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.crash.evidence import KILL_TOLD, TOLD
 from advisor.crash.finds import FAILURES, WRAPPER, LogFind
 from advisor.crash.holders import contradicts, with_worded
 from advisor.crash.lines import LogLine
@@ -39,8 +40,6 @@ ENDS = frozenset(
 """Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
 ENDED_BY_SCHEDULER = "time-limit"
 ALLOCATOR_WARNING = "torch-oom-warned"
-KILL_TOLD = "kill-told"
-"""A person's words that a process was killed."""
 KILLS = frozenset(
     ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare", KILL_TOLD)
 )
@@ -48,8 +47,6 @@ KILLS = frozenset(
 GUESSES = frozenset(("ray-worker-died", "ray-worker-died-bare"))
 """Ray's text for a worker that went away: the same three guesses each time."""
 ADVICE = "oom-advice"
-TOLD = ("oom-told-gpu", "oom-told-host", "oom-told-shm", "oom-told")
-"""A person's own words that memory ran out: a mark of weak grade, which any line of the program's own outranks."""
 SAID = frozenset(("oom-words", "oom-said", *TOLD))
 """Words that memory ran out, in which nothing tells the memory."""
 _NO_SPACE, _DISK = "enospc", "enospc-disk"

@@ -192,10 +192,11 @@ def card_name(gpu: Gpu) -> str:
     return alike.pop() if len(alike) == 1 else gpu.name
 
 
-@lru_cache(maxsize=1)
-def largest_card() -> int:
-    """Bytes of the largest card that gpus.yaml knows: what does not fit it fits none."""
-    return max(fact.total_bytes for fact in load_knowledge().gpus)
+@lru_cache
+def largest_card(kind: str = "") -> int:
+    """Bytes of the largest card that gpus.yaml knows, of this kind where it has one: what does not fit it fits none."""
+    known = load_knowledge().gpus
+    return max(fact.total_bytes for fact in [one for one in known if one.name.startswith(f"{kind}-")] or known)
 
 
 KINDS: Mapping[str, re.Pattern[str]] = {

@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.crash.verdict import TOLD as WRITTEN
 from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
 from advisor.diagnosis.allocation import allocation_facts, allocation_of, heads, in_order, led, narrower
 from advisor.diagnosis.cases import MatchedCase, match_cases
@@ -176,7 +175,7 @@ def _walked(
 def _basis(walked: Walk, ledger: Ledger, crash: Crash, memory: Memory, phase: Phase) -> Basis:
     """measured: the log answered all · computed: script or machine helped · estimated: one is open, guessed, said, or
     the sum that answers it is."""
-    if crash.signature in WRITTEN:
+    if crash.is_hearsay:
         return "estimated"
     sources = {step.source for step in walked.steps}
     sure = certainty(ledger, "host" if memory == "host" else "gpu", phase) if ledger.gpu else "computed"

@@ -150,20 +150,21 @@ def _as_printed(known: DiagnosisInputs) -> str:
 def _in_tokens(run: Run, matches: Sequence[Match], cause: str) -> Iterator[str]:
     """How many tokens the size asked for would be, where no model is named, they are more than the run's budget, or
     logits are the cause and no pass of the run as it was seen has so many."""
-    of_logits = next((match for match in matches if match.of_logits and not match.matches), None)
-    if run.model is not None and (exact := [one for one in matches if one.of_logits and not one.matches and one.round]):
+    readings = [match for match in matches if match.of_logits and not match.matches]
+    of_logits = next(iter(readings), None)
+    if run.model is not None and (exact := [one for one in readings if one.round]):
         yield _exactly(exact, run.model.vocab, run)
         return
     if run.model is not None and not run.settings:
-        inverse = [one for one in matches if one.of_logits and not one.matches]
-        if inverse and cause == LOGITS:
-            yield _exactly(inverse, run.model.vocab, run)
+        if readings and cause == LOGITS:
+            yield _exactly(readings, run.model.vocab, run)
         return
     bounds = run.is_on("actor.dynamic_batch")
     budget = run.knobs.get("actor.tokens_per_gpu") if bounds else None
     if of_logits is None or (run.model is not None and budget is None and cause != LOGITS):
         return
-    told = {"tried": show_bytes(of_logits.bytes), "formula": of_logits.formula}
+    both = readings[: 2 if of_logits.shape.startswith("bf16") else 1]  # what may be in 2 bytes may be in 4
+    told = {"tried": show_bytes(of_logits.bytes), "formula": clauses(one.formula for one in both)}
     if run.model is None or budget is None:
         yield say("The {tried} asked for, counted as logits: {formula}. Hold that against your lengths.", **told)
     elif isinstance(budget.value, (int, float)) and of_logits.tokens > budget.value:

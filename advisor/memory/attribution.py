@@ -31,6 +31,8 @@ from advisor.words import Phase
 MATCHES_KEPT = 8
 """How many matches are worth reading."""
 _DTYPES = ((c.IN_BF16, "bf16"), (c.IN_FP32, "fp32"))
+_WIDENED = regex(r"\.float\(\)|\bfloat32\b")
+"""A failing line that makes its tensor in fp32."""
 _LOGITS = mark("{role} logits")
 _SCORES = mark("{role} attention scores (attention is not fused)")
 _COPIES = mark("{role} logits in fp32, or a softmax, entropy or gradient copy of them")
@@ -124,7 +126,7 @@ def attribute(run: Run, crash: Crash) -> tuple[Match, ...]:
     by_row = one_row(crash.failing)
     found = [x for x in candidates(run, run.model, by_row) if can_mean(tried, x.bytes)]
     if not found:
-        return _inverse(run, run.model, tried, crash.phase, by_row)
+        return _inverse(run, run.model, tried, crash, by_row)
     told = made(crash.failing) or ("weights" if completes(crash, run.model) else "")
     ranked = sorted(found, key=lambda x: (bool(told) and x.made != told, _distance(x, crash.phase), -x.weight))
     return tuple(_match(x, crash.phase if crash.phase in x.phases else x.phases[0]) for x in ranked[:MATCHES_KEPT])
@@ -426,14 +428,15 @@ def _host_candidates(run: Run, shape: ModelShape) -> Iterator[Candidate]:
         yield Candidate(mark("fp32 sub-group of CPU Adam"), size, f"fp32 [{elements}]", ("model_load",), 9, "", words)
 
 
-def _inverse(run: Run, shape: ModelShape, tried: int, phase: Phase, by_row: bool) -> tuple[Match, ...]:
+def _inverse(run: Run, shape: ModelShape, tried: int, crash: Crash, by_row: bool) -> tuple[Match, ...]:
     """The token counts at which logits have that size; those that a pass, or a row, may hold come first."""
-    assumed = Assumptions()
+    assumed, phase = Assumptions(), crash.phase
+    widened = any(_WIDENED.search(frame.text) for frame in crash.failing)
     step = scoring_pass(run, assumed) if phase == "log_prob" else update_pass(run, assumed)
     by_row, step = by_row and step.padded, _row_of(step) if by_row else step
     where: Phase = phase if phase in ("actor_update", "log_prob") else "unknown"
     found: list[tuple[bool, Match]] = []
-    for size, dtype in _DTYPES:
+    for size, dtype in _DTYPES[widened:]:
         each = quantity("vocabulary", shape.vocab) * size
         least, most = elements_window(tried, round(each.value))
         tokens = f"{least}" if least == most else say("{least} to {most}", least=least, most=most)

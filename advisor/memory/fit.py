@@ -182,7 +182,10 @@ def standing(now: PhaseSum, capacity: int, walls: Walls) -> Standing:
 def room_of(now: PhaseSum, capacity: int | None, fit: Fit, margin: float) -> Room | None:
     """What a phase leaves of its place, as the verdict judges it; None where the capacity is not known."""
     where = (now.place, now.phase)
-    doubted = any((one.place, one.phase) == where for one in fit.findings)  # the verdict names this very phase
+    unsaid = fit.verdict == "cannot_be_said"
+    of_all = unsaid and any(one.place == now.place and one.reason != "unexplained" for one in fit.findings)
+    named = any((one.place, one.phase) == where for one in fit.findings)  # the verdict names this very phase
+    doubted = named or of_all or unsaid > bool(fit.findings)
     if where in fit.lived_through:
         if capacity is None:
             return "passed" if cannot_start(now) else None

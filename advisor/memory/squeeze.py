@@ -190,8 +190,8 @@ _CLAUSES: dict[str, tuple[str, ...]] = {
         mark("how much RAM a node has is not known (--host-ram)"),
     ),
     "": (
-        mark("it fits only on cards with at least {size}, and what a card has is not known (--gpus)"),
-        mark("it fits only on nodes with at least {size} of RAM, and what a node has is not known (--host-ram)"),
+        mark("it needs cards of at least {size}: which are there? Say --gpus"),
+        mark("it needs nodes with at least {size} of RAM: how much do they have? Say --host-ram"),
     ),
 }
 """Reason → its clause of a card, and of a node where that is another."""

@@ -41,6 +41,11 @@ class Patch(Struct, frozen=True):
     """What changes with the steps, because it must agree: "deepspeed:train_micro_batch_size_per_gpu=2"."""
 
 
+def is_written(step: PlanStep) -> bool:
+    """Whether a file of the launch carries the step, if it is on."""
+    return step.kind in WRITABLE and not step.no_place
+
+
 Making = Callable[[Script, Sequence[EditRequest]], "tuple[tuple[Rewrite, ...], Sequence[EditRequest], Script]"]
 """The documents with the changes, and with others that these bring along; raises EditRefused where the program would
 not get one."""
@@ -54,8 +59,8 @@ def make_patch(
     making: Making | None = None,
 ) -> Patch:
     """Edits for all selected steps, and `more`. Never raises for an edit that cannot be made: `refused` says why."""
-    by_hand = tuple(_by_hand(step) for step in plan.selected() if step.kind not in WRITABLE)
-    wanted = [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)]
+    by_hand = tuple(unwritten(s) if s.no_place else _by_hand(s) for s in plan.selected() if not is_written(s))
+    wanted = [w for step in plan.selected() if is_written(step) for w in wanted_of(step)]
     wanted += more
     if script is None:
         return Patch((), (), say("there is no launch script to write"), by_hand)
@@ -157,13 +162,12 @@ def placed(
     off = {step.id: step.changes for step in known if not step.selected}
     if script is None or not script.launches:
         return plan  # nothing is written, so nothing lacks a place
-    plan = replace(plan, steps=tuple(replace(s, selected=s.selected and not s.no_place) for s in plan.steps))
     if no_place:
         launch = script.launches[launch_index]
         there = {bare(one.key) for one in launch.settings if one.span is not None or not launch.argv}
         plan = replace(plan, steps=tuple(_barred(step, there, no_place) for step in plan.steps))
     together = _try(
-        script, launch_index, [w for step in plan.selected() if step.kind in WRITABLE for w in wanted_of(step)], making
+        script, launch_index, [w for step in plan.selected() if is_written(step) for w in wanted_of(step)], making
     )
     steps = tuple(
         step
@@ -195,7 +199,7 @@ def _barred(step: PlanStep, there: Set[str], because: str) -> PlanStep:
         for change in step.changes
     )
     caveats, none = tuple(dict.fromkeys((*step.caveats, said))), len(left) == len(changes)
-    return replace(step, changes=changes, selected=step.selected and not none, caveats=caveats, no_place=none)
+    return replace(step, changes=changes, caveats=caveats, no_place=none)
 
 
 def not_written() -> str:
@@ -226,13 +230,13 @@ def _try(
 def _placed_step(
     step: PlanStep, together: tuple[Rewrite, ...] | str, script: Script, launch_index: int, making: Making | None
 ) -> PlanStep:
-    beside = step.selected and step.kind in WRITABLE and not isinstance(together, str)
-    if not beside and (step.kind not in WRITABLE or not step.changes or step.no_place):
+    if not is_written(step) or not step.changes:
         return step
+    beside = step.selected and not isinstance(together, str)
     rewrites = together if beside else _try(script, launch_index, wanted_of(step), making)
     if isinstance(rewrites, str):
         refused = _cannot_be_written(rewrites)
-        return replace(step, caveats=(*(c for c in step.caveats if c != refused), refused), selected=False)
+        return replace(step, caveats=(*(c for c in step.caveats if c != refused), refused), no_place=True)
     return replace(
         step, changes=tuple(_placed_change(change, rewrites, _is_variable(step, change)) for change in step.changes)
     )

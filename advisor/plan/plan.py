@@ -13,6 +13,7 @@ from advisor.language import say
 from advisor.memory.cells import Ledger, PhaseSum
 from advisor.memory.fit import Fit, capacity_of
 from advisor.run.run import KnobSource
+from advisor.units import show_bytes
 from advisor.words import Basis, Phase, Results
 
 StepKind = Literal["setting", "environment", "version", "machine", "data", "manual", "job"]
@@ -142,9 +143,13 @@ def believable(saves: Mapping[Phase, int], most: int) -> dict[Phase, int]:
 
 
 def grouped(saves: Mapping[Phase, int]) -> list[tuple[int, tuple[Phase, ...]]]:
-    """(bytes, phases) for every amount other than 0: phases that a step changes alike are told together."""
-    amounts = dict.fromkeys(size for size in saves.values() if size)
-    return [(amount, tuple(phase for phase, size in saves.items() if size == amount)) for amount in amounts]
+    """(bytes, phases) for every amount other than 0: phases that a step changes alike, as shown, are told together."""
+    alike: dict[str, tuple[int, tuple[Phase, ...]]] = {}
+    for phase, size in saves.items():
+        shown = f"{size > 0} {show_bytes(abs(size))}"
+        amount, phases = alike.get(shown, (size, ()))
+        alike |= {shown: (amount, (*phases, phase))} if size else {}
+    return [*alike.values()]
 
 
 class NotProposed(Struct, frozen=True):

@@ -8,6 +8,7 @@ from math import exp
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.diagnosis.card_facts import largest_card
 from advisor.diagnosis.fact import all_hold, contradicted
 from advisor.knowledge.schema import Case, NewValue, Remedy, SettingFact
 from advisor.language import say, spoken
@@ -109,9 +110,10 @@ def _proposed(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal
 
 def beyond_a_card(saves: Mapping[Phase, int], situation: Situation) -> int:
     """Bytes by which what a change that frees the host takes of each card passes what a card has, or 0."""
-    card = situation.now.ledger.gpu_capacity
-    if situation.place != "host" or card is None:
+    if situation.place != "host":
         return 0
+    cards = situation.predictor.machine.gpus
+    card = situation.now.ledger.gpu_capacity or largest_card(cards[0].name if cards else "")
     return max(0, -min(saves.values(), default=0) - card)
 
 

@@ -350,7 +350,8 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     short = shortfall(situation, after, any(step.selected for step in ranked), told=bool(beyond))
     short = "" if situation.refuted else short  # the sums are not the run's
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
-    fit = replace(after.fit, verdict="cannot_be_said") if situation.refuted else after.fit
+    judged = not situation.refuted or after.fit.verdict == "cannot_be_said"
+    fit = after.fit if judged else replace(after.fit, verdict="cannot_be_said", findings=())
     margin = situation.predictor.margin
     return Plan(ranked, situation.now.ledger, after.ledger, margin, fit, situation.now.fit, refused, told, beyond)
 

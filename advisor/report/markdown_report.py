@@ -113,8 +113,7 @@ def _changes(plan: Plan) -> str:
 
 def _step(step: PlanStep) -> list[str]:
     """What, where, why, what it saves, what it costs, whether results change, how sure and from where."""
-    stay, other = step.results == "unchanged", "gpu" if step.place == "host" else "host"
-    saved = clauses(phrases.savings(step.told, step.place) + phrases.savings(step.host_saves, other))
+    stay, saved = step.results == "unchanged", clauses(phrases.savings(step))
     lines = [
         *(say("What: {change}", change=_what(change)) for change in step.changes),
         *([text(say("for example {example}", example=step.example))] if step.example else []),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.crash.evidence import Crash, Evidence, stopped
-from advisor.crash.verdict import KILL_TOLD, TOLD
+from advisor.crash.evidence import HEARD_OTHERWISE, TOLD, Crash, Evidence, stopped
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, mark, say, sentences
@@ -124,8 +123,7 @@ def verdict(state: State) -> str:
         return sentence(state.diagnosis.title)
     if crash.verdict == "oom":
         ran_out = _oom(state.diagnosis.memory, state.diagnosis.phase, crash.phase_among)
-        written = crash.signature in (*TOLD, KILL_TOLD)
-        told = say("So somebody wrote; no line of the log proves it.") if written else ""
+        told = say("So somebody wrote; no line of the log proves it.") if crash.is_hearsay else ""
         return sentences((ran_out, told))
     if state.diagnosis.memory == "none" and _told(state) and (crash.verdict != "not_oom" or crash.is_well):
         return sentences((say("No memory was short."), _by_you(state)))
@@ -133,6 +131,8 @@ def verdict(state: State) -> str:
         return say("Nothing in the log failed.")
     if crash.is_well:
         return say("Nothing in the log failed as far as it goes; if the run is dead, it was stopped without a word.")
+    if crash.is_hearsay and crash.verdict == "not_oom":
+        return say(HEARD_OTHERWISE, line=crash.evidence[0].line)
     if crash.verdict == "not_oom":
         return sentences((say("This is not a shortage of memory."), _written(crash)))
     told = state.diagnosis.memory if told_of_memory(state) or killed_likely(state) else "unknown"
@@ -369,6 +369,8 @@ def fit_sentence(fit: Fit, ledger: Ledger, margin: float) -> str:
             margin=margin,
         )
     missing = clauses(ledger.missing or map(finding_clause, worst)) or say("the capacity is not known")
+    if not ledger.missing and worst and all(one.reason == "capacity" for one in worst):
+        return sentences(map(sentence, map(finding_clause, worst)))  # what to tell, and no more stands in doubt
     return say("Whether it fits cannot be said: {missing}.", missing=missing)
 
 

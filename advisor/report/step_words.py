@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from advisor.language import Sayings, listed, say
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.fit import capacity_of
@@ -118,12 +116,14 @@ _SAVED: Sayings[tuple[str, bool]] = Sayings(
 """(place, whether less is used) → what a step does there."""
 
 
-def savings(saves: Mapping[Phase, int], place: str) -> list[str]:
-    """One clause an amount: "4.00 GiB less GPU memory per card in the actor update, the optimizer step"."""
-    memory = "host" if place == "host" else "gpu"
+def savings(step: PlanStep) -> list[str]:
+    """One clause an amount, of its own place and of the other one: "4.00 GiB less GPU memory per card in the actor
+    update, the optimizer step"."""
+    own, other = ("host", "gpu") if step.place == "host" else ("gpu", "host")
     return [
         _SAVED[memory, count > 0].format(
             size=show_bytes(abs(count)), phases=listed(PHASE_TITLES[phase] for phase in phases)
         )
+        for memory, saves in ((own, step.told), (other, step.host_saves))
         for count, phases in grouped(saves)
     ]

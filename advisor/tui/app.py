@@ -42,14 +42,6 @@ HIGH_CONTRAST = Theme(
     background="#000000",
     surface="#000000",
     panel="#2a2a2a",
-    variables={
-        "text-primary": "#00e5ff",
-        "text-accent": "#ffff00",
-        "text-warning": "#ffd500",
-        "text-error": "#ff7070",
-        "text-success": "#50ff50",
-        "text-muted": "#ffffff",
-    },
 )
 """Every colour of text at least nine times as bright as black (WCAG asks seven), and nothing dim."""
 

@@ -73,17 +73,16 @@ class Saved(Struct, frozen=True):
     """The launch script that was written too, because it has to name the new file."""
 
 
-def ends_of(logs: Sequence[Path], own: Sequence[Path], length: int | None = None) -> Crash | None:
-    """What the last `length` bytes of the logs prove (None: as many as are shown first). Loads only what reads logs.
+def ends_of(logs: Sequence[Path], own: Sequence[Path], length: int = 0) -> Crash | None:
+    """What the last `length` bytes of the logs prove (0: as many as are shown first). Loads only what reads logs.
 
     `own`: folders with the user's own knowledge. None where a log cannot be read twice.
     """
     from advisor.crash.read import read_ends
-    from advisor.crash.sources import PREVIEW
     from advisor.knowledge import open_knowledge
 
     knowledge = open_knowledge(own)
-    return read_ends(logs, knowledge.signatures, *knowledge.phase_marks(), length=length or PREVIEW)
+    return read_ends(logs, knowledge.signatures, *knowledge.phase_marks(), length=length)
 
 
 def _planned(state: State) -> State:

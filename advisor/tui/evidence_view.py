@@ -11,7 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
-from advisor.crash.sources import PREVIEW, LogError, LogSource, open_sources, tail_source
+from advisor.crash.sources import LogError, LogSource, open_sources, tail_source
 from advisor.hostile import cells
 from advisor.language import mark, say
 from advisor.tui.driver import expected_trouble
@@ -59,7 +59,7 @@ def source_of(state: State, file: str) -> LogSource:
         if source.name == file:
             if source.path is None:
                 raise LogError(say("it came from standard input and is gone; save it to a file to look around in it"))
-            return (tail_source(source, PREVIEW) or source) if state.crash.preliminary else source
+            return tail_source(source, state.crash.preliminary) or source if state.crash.preliminary else source
     raise LogError(say("it is not among the logs any more"))
 
 

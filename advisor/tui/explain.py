@@ -12,12 +12,13 @@ from advisor.diagnosis.diagnosis import CaseMatch, RuledOut
 from advisor.hostile import cells
 from advisor.language import clauses, listed, mark, say
 from advisor.memory.cells import OWNERS, TITLES, Cell, Ledger, PhaseSum, Place
-from advisor.plan.plan import NotProposed, PlanStep, grouped
+from advisor.plan.plan import NotProposed, PlanStep
 from advisor.report.explain_report import UnknownIdError, explain_report
 from advisor.report.phrases import by_reason, looks_like
+from advisor.report.step_words import savings
 from advisor.tui.facts import briefly
 from advisor.tui.memory_bars import phases_of
-from advisor.tui.plan_rows import change_words
+from advisor.tui.plan_rows import change_words, place_words
 from advisor.tui.screen import READABLE, Overlay
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import (
@@ -57,11 +58,9 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
     out = paragraph(step.title, width, tone="strong")
     for change in step.changes:
         out += labelled(say("change"), f"{change.key}: {change_words(change)}", width)
-        if change.file:
-            at = f"{change.file}:{change.line}" if change.line is not None else change.file
-            out += labelled("", f"{at} {change.how}".rstrip(), width, tone="dim")
+        out += labelled("", place_words(change), width, tone="dim") if change.file else []
     out += [BLANK, *labelled(say("why"), step.why, width)]
-    out += _saves_rows(step, width)
+    out += [row for one in savings(step) for row in labelled(say("memory"), one, width)]
     out += labelled(say("costs"), step.costs or say("nothing known"), width)
     changes = say("training results change" if step.results == "changed" else "training results stay the same")
     out += labelled(say("results"), changes, width, tone="warn" if step.results == "changed" else "plain")
@@ -75,20 +74,6 @@ def step_rows(state: State, step: PlanStep, width: int) -> list[Row]:
         out += labelled(say("not with"), clauses(titles.get(other, other) for other in step.conflicts), width)
     for source in step.sources:
         out += labelled(say("source"), source, width, tone="dim")
-    return out
-
-
-def _saves_rows(step: PlanStep, width: int) -> list[Row]:
-    """What it saves or needs, on its own place and on the other one; phases alike on one line."""
-    out: list[Row] = []
-    for on_gpu, saves in ((step.place == "gpu", step.told), (step.place == "host", step.host_saves)):
-        for count, phases in grouped(saves):
-            amount = say(
-                "{size} GPU in {phases}" if on_gpu else "{size} host in {phases}",
-                size=show_bytes(abs(count)),
-                phases=listed(PHASE_TITLES[phase] for phase in phases),
-            )
-            out += labelled(say("saves" if count >= 0 else "needs"), amount, width)
     return out
 
 

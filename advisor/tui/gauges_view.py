@@ -117,8 +117,8 @@ def gpu_rows(
     who = holder_words(gpu) if room > holders + _LEAST_HISTORY else ""
     name = f"{gpu.mig} " if gpu.mig and room > len(gpu.mig) + 4 else ""
     name += f"{pad(who, holders)}  " if holders and room > holders + _LEAST_HISTORY else ""
-    seen = gauge.history[-max(1, room - len(name)) :] if room > 4 and gpu.total_bytes else ()
-    curve = drawn(seen, 1, gpu.total_bytes or 1, plain_ascii)[0].rjust(room - len(name))
+    seen = gauge.history[-max(1, room - cells(name)) :] if room > 4 and gpu.total_bytes else ()
+    curve = drawn(seen, 1, gpu.total_bytes or 1, plain_ascii)[0].rjust(room - cells(name))
     tone: Tone = "dim" if gauge.stale else "plain"
     colour: Tone = "dim" if gauge.stale else fullness(full)
     first = Row(line(span(f"{gpu.index:>2} ", tone), Toned(bar, colour), span(f" {numbers}  {name}{curve}", tone)))

@@ -10,6 +10,7 @@ from rich.style import Style
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.color import Color
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -42,8 +43,34 @@ class TonedApp(App[int]):
     def tone_style(self, tone: str) -> Style:
         """What a tone adds to the style of its line."""
         if tone not in self._tones:
-            self._tones[tone] = self.get_component_styles(f"tone--{tone}").partial_rich_style
+            styles = self.get_component_styles(f"tone--{tone}")
+            style, own = styles.partial_rich_style, styles.color
+            names = ("panel", "foreground")  # of the grounds the one nearest to what is written
+            ground, plain = (Color.parse(self.theme_variables[name]) for name in names)
+            if style.color is not None and own.ansi is None:
+                style += Style.from_color(readable(own, ground).rich_color)
+            elif style.dim and ground.ansi is None and times_as_bright(plain, ground) < TO_BE_DIM:
+                style += Style(dim=False)
+            self._tones[tone] = style
         return self._tones[tone]
+
+
+LEGIBLE, TO_BE_DIM = 4.5, 7.0
+"""How much brighter than the other text or ground has to be, as WCAG 2 reckons (level AA); and be, to be shown dim."""
+
+
+def readable(color: Color, ground: Color) -> Color:
+    """The colour itself, or as much nearer to black or white as makes it legible."""
+    end = ground.get_contrast_text(1)
+    mixed = (color.blend(end, step / 10) for step in range(10))
+    return next((one for one in mixed if times_as_bright(one, ground) >= LEGIBLE), end)
+
+
+def times_as_bright(one: Color, other: Color) -> float:
+    """The contrast ratio of WCAG."""
+    shares = ((v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in c.normalized) for c in (one, other))
+    dark, bright = sorted(0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05 for red, green, blue in shares)
+    return bright / dark
 
 
 class Lines(Widget):

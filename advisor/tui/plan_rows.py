@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
+from msgspec.structs import replace
+
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, mark, say, say_count
 from advisor.line_breaks import cut
 from advisor.memory.cells import Place
 from advisor.plan.own_number import SMALL
-from advisor.plan.patch import WRITABLE
+from advisor.plan.patch import WRITABLE, is_written
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.report.step_words import largest_saving
 from advisor.tui.facts import doubts_of_sums, short_name
@@ -107,11 +109,18 @@ def takes_number(step: PlanStep) -> bool:
     return bool(step.number) and step.kind in WRITABLE and not step.id.startswith("as-in-")
 
 
-def group_of(step: PlanStep) -> Group:
-    """Under which title a step stands."""
+def groups_of(plan: Plan) -> dict[str, Group]:
+    """Under which title each step stands; where nothing is proposed, all under one, in the order of the reports."""
+    alike: Group | None = None
+    if not plan.selected():
+        alike = "other" if any(map(is_written, plan.steps)) else "hands"
+    return {one.id: alike or _group_of(one) for one in plan.steps}
+
+
+def _group_of(step: PlanStep) -> Group:
     if step.selected:
         return "chosen"
-    if step.kind not in WRITABLE or step.no_place:
+    if not is_written(step):
         return "hands"
     return "changed" if step.results == "changed" else "other"
 
@@ -151,7 +160,7 @@ def plan_rows(
             *paragraph(say("There is nothing to propose for this cause."), width, tone="strong"),
             *_why_nothing(state, width),
         ]
-    titled = {step.id: (groups or {}).get(step.id) or group_of(step) for step in plan.steps}
+    titled = {**groups_of(plan), **(groups or {})}
     out, title, group = doubts, "", ""
     for step in sorted(plan.steps, key=lambda one: GROUPS.index(titled[one.id])):
         if title != titled[step.id]:
@@ -164,6 +173,8 @@ def plan_rows(
         group = step.group
         here = field if field is not None and field.step.id == step.id else None
         told = because if marked == step.id else ""
+        if titled[step.id] != "hands" and not is_written(step):
+            step = replace(step, title=say("by hand: {title}", title=step.title))
         out += _step(step, plan, width - POINTER, marked == step.id and not brief, here, told)
     if plan.shortfall:
         out += [BLANK, *paragraph(plan.shortfall, width, tone="warn")]
@@ -280,7 +291,7 @@ def off_because(step: PlanStep, plan: Plan, by_user: bool, if_on: Callable[[], P
     if by_user:
         return say("off: you switched it off")
     if step.no_place:
-        return say("off: no file of this launch can carry it")
+        return say("off: no file of this launch can carry it; switched on, it stands in the report")
     if step.kind not in WRITABLE:
         return say("off: to be done by hand; the bars do not count on it")
     if not step.saves and step.kind != "job":
@@ -307,7 +318,7 @@ def bar_rows(state: State, phase: Phase | None, width: int, height: int, decides
     """
     plan = state.plan
     if state.crash.verdict == "not_oom":
-        return rows(line(say("No memory was short; all of this is done by hand.")))
+        return rows(line(say("All of this is done by hand.")))
     if phase is None or not phase_rows(plan, phase, width):
         return [*unexplained(plan, width), Row(line(fit_words(plan)))]
     if height < FLAT:

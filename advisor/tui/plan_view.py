@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from advisor.language import mark, say
 from advisor.memory.cells import Place
+from advisor.plan.patch import is_written
 from advisor.plan.plan import Plan, PlanStep
 from advisor.report.phrases import change_line
 from advisor.tui.driver import expected_trouble
@@ -18,7 +19,7 @@ from advisor.tui.explain import ArithmeticView, CaseView, Explanation, case_of_s
 from advisor.tui.field_view import FIND, FindingScreen
 from advisor.tui.memory_bars import first_phase, fullest_after, phases_of
 from advisor.tui.page import Lines, Page
-from advisor.tui.plan_rows import BOX, Group, NumberField, bar_rows, group_of, off_because, plan_rows, takes_number
+from advisor.tui.plan_rows import BOX, Group, NumberField, bar_rows, groups_of, off_because, plan_rows, takes_number
 from advisor.tui.screen import BaseScreen, StageScreen
 from advisor.tui.sets_view import SetsView
 from advisor.tui.ui_state import UiState
@@ -87,7 +88,9 @@ class PlanScreen(FindingScreen, StageScreen):
         return fullest_after(self.state.plan, shown, {*step.saves, *step.host_saves} if step is not None else None)
 
     def panes(self) -> Iterable[Widget]:
-        yield self.page(self.main_rows, "main", self.ui.cursors.get("plan"))
+        plan = self.state.plan
+        first = next((one.id for one in plan.steps if is_written(one) and not plan.selected()), None)
+        yield self.page(self.main_rows, "main", self.ui.cursors.get("plan") or first)
         yield BaseScreen.page(self, self.third_rows, "third")
         yield BaseScreen.page(self, self.bar_rows, "second")
         yield self.finder()
@@ -97,7 +100,7 @@ class PlanScreen(FindingScreen, StageScreen):
         because = off_because(step, self.state.plan, self._by_user(step), lambda: self._plan_with(step)) if step else ""
         marked = step.id if step else None
         brief = self.columns == 3  # the step stands beside it in full
-        groups = {one.id: group_of(one) for one in self.ui.known.plan.steps}
+        groups = groups_of(self.ui.known.plan)
         if groups.keys() != self._groups.keys():  # what is switched stays where it stands
             self._groups = groups
         return plan_rows(self.state, width, marked, brief=brief, field=self._field, because=because,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from advisor.crash.evidence import Crash, Evidence, EvidenceRole, TopUser
+from advisor.crash.evidence import HEARD_OTHERWISE, Crash, Evidence, EvidenceRole, TopUser
 from advisor.crash.lines import peel
 from advisor.hostile import cells
 from advisor.language import listed, mark, say
@@ -59,6 +59,8 @@ def headline(crash: Crash, logs: bool = True) -> str:
         return _ran_out(crash, during)
     if crash.verdict == "not_oom" and not crash.signature:
         return say("Nothing in the log failed.")
+    if crash.is_hearsay and crash.verdict == "not_oom":
+        return say(HEARD_OTHERWISE, line=crash.evidence[0].line)
     if crash.verdict == "not_oom" and during:
         return say("This was not a shortage of memory {when}.", when=during)
     if crash.verdict == "not_oom":
@@ -161,7 +163,7 @@ def proof_rows(crash: Crash, titles: Titles, width: int, most: int = 6) -> list[
         return []
     ordered = ordered_evidence(crash)
     total = len(ordered)
-    title = say("What the log proves")
+    title = say("What the log says" if crash.is_hearsay else "What the log proves")
     if total > most:
         title = say("What the log proves ({shown} of {total})", shown=most, total=total)
     out = [heading(title, say("line"), width)]

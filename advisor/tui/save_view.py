@@ -220,7 +220,7 @@ _PIECES = 3
 SHIFT = 16
 """Columns that one key moves long lines."""
 _NOT_EXACT = mark("The change cannot be made exactly, so nothing would be written.")
-_DO_IT = mark("Do it in the environment that trains, on every node, and start again.")
+_DO_IT = mark("Do it where the run is started, on every node, and start again.")
 _ENTER_WRITES = mark("Enter writes {file} and {report}; {script} stays as it is.")
 _ENTER_WRITES_BOTH = mark(
     "Enter writes {file}, {launch}, which starts it, and {report}; no file that is there changes."

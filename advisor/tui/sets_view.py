@@ -64,7 +64,7 @@ def set_rows(plans: Mapping[str, Plan], keys: Iterable[str], width: int) -> list
     for key in keys:
         plan = plans.get(key)
         told = fit_words(plan) if plan is not None else span(say("counting …"), "dim")
-        room = max(8, width - POINTER - width_of((told,)) - GAP)
+        room = max(12, width - POINTER - width_of((told,)) - GAP)
         out.append(Row(crop(line(pad(title_of(key), min(room, LONGEST_NAME)), " " * GAP, told), width - POINTER), key))
     return out
 

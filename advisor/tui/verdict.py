@@ -80,8 +80,6 @@ def verdict_rows(state: State, width: int) -> list[Row]:
     first, rest = lead(said, 0)
     said = rest.lstrip() if first and first.rstrip(".。") in head else said
     top = paragraph(head, width, tone="strong")
-    for doubt in [one for one in doubts_of_sums(state) if one in remarks(state)]:  # as reports do below the cause
-        top += paragraph(lead(doubt, 2 * width - 8)[0], width, tone="warn")
     return [*top, *(paragraph(lead(said, 2 * width - 8)[0], width) if said else [])]
 
 
@@ -141,6 +139,8 @@ def cause_rows(state: State, width: int) -> list[Row]:
         width,
         tone="strong",
     )
+    for doubt in [one for one in doubts_of_sums(state) if one in remarks(state)]:
+        out += labelled(say("In doubt"), lead(doubt, 2 * width - 8)[0], width, tone="warn")
     for advice in diagnosis.advisories[:1]:
         out += labelled(say("Known fault"), _about(advice, advice.title), width, tone="warn")
     if (case := looks_like(state)) is not None:

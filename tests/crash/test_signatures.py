@@ -7,11 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.crash.evidence import EvidenceRole
+from advisor.crash.evidence import TOLD, EvidenceRole
 from advisor.crash.patterns import Catalogue, expand
 from advisor.crash.scan import scan
 from advisor.crash.sources import text_source
-from advisor.crash.verdict import TOLD
 from tests.heavy import examples
 from tests.loops import each
 

@@ -24,6 +24,7 @@ from advisor.session import SessionRequest, open_session
 from tests.loops import each
 from tests.replacing import replace
 from tests.report.sitting import crash, machine, sitting, unknown_sitting
+from tests.tui.made_state import step
 
 DEMO = demo_files()
 ENDS = "。！？"
@@ -83,7 +84,8 @@ def _range_end(row: str) -> int:
 
 def test_phases_are_listed_as_chinese_lists_things():
     gib = 2**30
-    assert savings({"actor_update": 4 * gib, "optimizer_step": 4 * gib, "log_prob": -gib}, "gpu") == [
+    saves = {"actor_update": 4 * gib, "optimizer_step": 4 * gib, "log_prob": -gib}
+    assert savings(step("x", "key", "1", "2", saves=saves, place="gpu")) == [
         "每张卡少用显存 4.00 GiB（actor 更新、优化器更新）",
         "每张卡多用显存 1.00 GiB（计算 log-prob）",
     ]

@@ -1,6 +1,7 @@
 """Draw the screens as SVG for the README: `python -m tests.tui.draw_screenshots [FOLDER]` in the repository's root.
 
-`--every FOLDER` draws every screen at three sizes, in both languages, dark and light, as SVG and text, to be looked at.
+`--every FOLDER` draws every screen at four sizes, in both languages, dark, light and of high contrast, as SVG and text,
+to be looked at.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ EVERY: dict[str, tuple[list[str], list[str]]] = {
     "saved": (["enter"], []),
 }
 """Name → the keys that lead there from the screen before, and those that leave it."""
-SIZES = ((80, 24), (120, 40), (200, 50))
+SIZES = ((60, 15), (80, 24), (120, 40), (200, 50))
+LOOKS = ("dark", "light", "contrast")
 
 
 def of_vendors() -> dict[str, MadeGauges]:
@@ -125,7 +127,7 @@ async def draw_every(folder: Path) -> None:
     """One walk through the app for each size, language and theme."""
     for language in (ENGLISH, CHINESE):
         for size in SIZES:
-            for theme in ("dark", "light"):
+            for theme in LOOKS:
                 speak(language)
                 into = folder / f"{size[0]}x{size[1]}-{language}-{theme}"
                 into.mkdir(parents=True, exist_ok=True)

@@ -171,6 +171,7 @@ def plan_of(chosen: tuple[PlanStep, ...]) -> Plan:
         after,
         0.08,
         fit=Fit("fits" if len(on) >= 2 else "does_not_fit"),
+        fit_now=Fit("does_not_fit"),
         not_proposed=(NotProposed("accumulation", "More gradient accumulation", "it does not lower the peak"),),
     )
 

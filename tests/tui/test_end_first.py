@@ -24,7 +24,7 @@ BEHIND = "This is the end of the log"
 def end_of(state: State) -> State:
     """The same crash, seen from the end of its log."""
     near = tuple(replace(one, line=one.line - 41_000) for one in state.crash.evidence)
-    return replace(state, crash=replace(state.crash, evidence=near, preliminary=True))
+    return replace(state, crash=replace(state.crash, evidence=near, preliminary=2 << 20))
 
 
 async def until(pilot: Pilot[int], reached: Callable[[], bool]) -> None:

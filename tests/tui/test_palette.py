@@ -1,12 +1,19 @@
 """The palette: every command by its words, done on the screen it was opened from."""
 
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES, Theme
+
+from advisor.config import THEMES
+from advisor.tui.app import HIGH_CONTRAST
 from advisor.tui.evidence_view import EvidenceView
 from advisor.tui.gauges_view import GaugesView
 from advisor.tui.keys import Hint
+from advisor.tui.page import LEGIBLE, readable, times_as_bright
 from advisor.tui.palette import Palette, matching
 from advisor.tui.plan_view import PlanScreen
 from advisor.tui.save_view import DiffScreen
 from advisor.tui.verdict import VerdictScreen
+from tests.loops import each
 
 from .screen_text import opened, press, screen_text
 
@@ -85,3 +92,11 @@ async def test_stages_and_steps_are_found_by_their_names_and_keys() -> None:
         assert isinstance(pilot.app.screen, DiffScreen)
         await press(pilot, ":", *"crash", "enter")
         assert isinstance(pilot.app.screen, VerdictScreen)
+
+
+@each("theme", [BUILTIN_THEMES.get(name, HIGH_CONTRAST) for name in THEMES.values() if not name.startswith("ansi")])
+def test_every_tone_is_legible_in_every_theme(theme: Theme) -> None:
+    colors = theme.to_color_system().generate()
+    ground = Color.parse(colors["panel"])
+    for kind in ("primary", "success", "warning", "error", "accent"):
+        assert times_as_bright(readable(Color.parse(colors[f"text-{kind}"]), ground), ground) >= LEGIBLE
