@@ -159,6 +159,8 @@ class CardsTold:
     """A sentence on each thing that was left out or may be meant otherwise."""
 
 
+_GLUED = regex(r"(?<![a-wyz\d.])([a-z]{1,3}\d{2,4}[a-z]?|\d{4})(\d{2,3}gi?b?)\b", re.IGNORECASE)
+"""A name and its size without a joint: "A10080GB"."""
 _Token = tuple[str, str]
 """A name of `_TOKENS`, or "box", and what stands there."""
 
@@ -168,6 +170,7 @@ def read_told(text: str, names: CardNames) -> CardsTold:
     lines = "\n".join(_lines(text))[:_LONGEST]
     plain = _VIRTUAL.sub(r" \1GB", _WORD.sub(lambda found: _WORDS[found[0].lower()], lines))
     plain = _NOISE.sub(" ", _SCRIPTS.sub(" ", plain))
+    plain = _GLUED.sub(lambda found: f"{found[1]} {found[2]}" if names.cards(found[1]) else found[0], plain)
     told = CardsTold()
     for clause in _clauses(plain, names):
         _take(told, clause, names)
