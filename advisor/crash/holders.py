@@ -136,7 +136,7 @@ def _named(processes: Sequence[tuple[int, str]]) -> str:
 
 
 _NUMBER = r"\d{1,13}(?:[.,]\d{1,3})?"
-_UNIT = r"(?:[kmgt](?:ib|io|b|o)?|bytes)(?![a-z0-9])"
+_UNIT = r"(?:k(?:ib|io|b|o)|[mgt](?:ib|io|b|o)?|bytes)(?![a-z0-9])"  # "32k" alone is of tokens
 _SIZE = regex(
     rf"(?<![\w.,])(?:(?P<part>{_NUMBER})(?:[ -]?(?P<own>{_UNIT}))? ?(?:/|of|out of) ?(?:the |its )?)?"
     rf"(?P<number>{_NUMBER})[ -]?(?P<unit>{_UNIT})",

@@ -353,8 +353,10 @@ def settings_named(text: bytes, at: int = 0) -> Iterator[SentenceSetting]:
 
 
 def words_in(data: bytes) -> tuple[str, ...]:
-    """The words of a text, each once, the first `MOST_WORDS` of them."""
-    found = dict.fromkeys(word.rstrip(".-") for word in _WORD.findall(data.decode("utf-8", "replace")))
+    """The words of a text, each once, the first `MOST_WORDS` of them; no call's name, "model.compile()"."""
+    text = data.decode("utf-8", "replace")
+    named = (word for word in _WORD.finditer(text) if not text.startswith("()", word.end()))
+    found = dict.fromkeys(word[0].rstrip(".-") for word in named)
     return tuple(islice(found, MOST_WORDS))
 
 
