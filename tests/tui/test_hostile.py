@@ -33,6 +33,7 @@ from advisor.tui import (
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.keys import Hint
 from advisor.tui.ui_text import Row, crop, flow, labelled, plain, texts
+from tests.heavy import sampled
 from tests.loops import each
 from tests.replacing import replace
 
@@ -157,7 +158,7 @@ def seen(pilot: Pilot[int]) -> str:
     return shown
 
 
-@pytest.mark.parametrize("start", [0, 7, 13])
+@pytest.mark.parametrize("start", sampled([0, 7, 13], kept=1))
 async def test_hostile_text_passes_through_every_screen(start: int) -> None:
     text = in_turn(start)
     driver = HostileDriver(poisoned(text), folder=Path("/nowhere"), text=text)
@@ -216,8 +217,10 @@ def every_page(text: str, width: int) -> list[list[Row]]:
     ]
 
 
-@pytest.mark.parametrize("width", [56, 78, 118])
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+AT_WIDTHS = [(text, width) for text in HOSTILE for width in (56, 78, 118)]
+
+
+@pytest.mark.parametrize(("text", "width"), sampled(AT_WIDTHS, range(0, len(AT_WIDTHS), 2)), ids=range(len(AT_WIDTHS)))
 def test_every_text_passes_through_every_page(text: str, width: int) -> None:
     for page in every_page(text, width):
         is_harmless(texts(Row(crop(row.line, width)) for row in page), width)
