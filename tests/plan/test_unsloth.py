@@ -46,9 +46,11 @@ def test_loader_adapter_and_trainer_are_one_run(name: str, method: str, tmp_path
 
 
 def test_a_batch_that_holds_no_group_is_raised_to_one(tmp_path: Path) -> None:
-    text = notebook("GRPO", "per_device_train_batch_size = 1, gradient_accumulation_steps = 1, num_generations = 6")
-    (tmp_path / "train.py").write_text(text)
-    assert open_session(SessionRequest(tmp_path / "train.py")).run.knobs["actor.micro_batch"].value == 6
+    for accumulation, version, held in ((1, "2026.1.3", 6), (6, "2026.1.3", 1), (6, "2025.9.8", 6)):
+        config = f"per_device_train_batch_size = 1, gradient_accumulation_steps = {accumulation}, num_generations = 6"
+        (tmp_path / "train.py").write_text(notebook("GRPO", config))
+        asked = SessionRequest(tmp_path / "train.py", libraries=(f"unsloth=={version}",))
+        assert open_session(asked).run.knobs["actor.micro_batch"].value == held
 
 
 def test_an_engine_in_the_process_gives_its_share_back_under_its_own_keys(planned: Planned) -> None:
