@@ -200,13 +200,13 @@ def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: D
     """Refuse a setting that another word or the environment holds, too, where the program may take it from there."""
     holds = _spelled(native(item.key), r"[\"']?\s*[:=]\s*[\"']?([\w.+-]+)")
     words, now = [word or "" for word in launch.argv], launch.effective()
-    own = {key for key, one in now.items() if native(key) == native(item.key) and one.value == item.value}
+    own = {key for key, one in now.items() if native(key) == native(item.key) and (item.in_file or one.value == item.value)}
     spelled = [word.partition("=")[0].lstrip("+") in own for word in words]
     at = max((n for n, is_own in enumerate(spelled) if is_own), default=len(words))
     data = program.data.decode(errors="replace") if program is not None else ""
     reads = re.search(rf"[\"']{re.escape(native(item.key))}[\"']", data) is not None  # cfg.get("lr", args.lr)
     alone = program is not None and takes_option(program, item.key) is True and not reads
-    beside = {one.span.path for one in now.values() if one.span is not None and ":" in one.key}
+    beside = {one.span.path for key, one in now.items() if one.span is not None and (":" in key or key in own)}
     around = [(f"${key}", text) for key, text in launch.environment.items() if not {*text.split()} <= {*words}]
     for where, text in [*((word, word) for n, word in enumerate(words) if not spelled[n]), *around]:
         name = text.rpartition("=")[2]

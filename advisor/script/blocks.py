@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from advisor.regex import regex
+from advisor.script.document import Document
 
-_HEADER = regex(rb"( *)(?:- +)*(?:[\w./-]+:[ \t]+)?[|>][-+]?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
+_HEADER = regex(rb"( *)(?:- +)*(?:[\w./-]+:[ \t]+)?([|>])[-+]?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
 """The line above a block of text: `run: |`, `- |`."""
 _KEYED = regex(rb"\s*[\w.-]+:(?:\s|\Z)|\s*(?:import|from) \w")
 """How a block begins that is another YAML text, or Python."""
@@ -18,11 +20,20 @@ def shell_in(path: Path, data: bytes) -> bytes | None:
     return shell_of(data) if path.suffix in (".yaml", ".yml") else None
 
 
-def shell_of(data: bytes) -> bytes | None:
-    """The text with every byte of its blocks in its place and all else as comments, `NAME: value` of a task's variables
-    as assignments. Each block is a shell of its own, the last one the script's. None where it has no block."""
-    lines = data.splitlines(keepends=True)
-    blocks: list[tuple[int, int]] = []
+def _folded(lines: list[bytes]) -> list[bytes]:
+    """The lines of a folded block (`>`): what YAML makes one line is one here, too, blanks where the ends were. A line
+    that ends in a backslash stays as it was meant (`unfoldable`)."""
+    depth = [len(line) - len(line.lstrip(b" ")) if line.strip() else -1 for line in lines]
+    out = [*lines]
+    for number in range(len(lines) - 1):
+        bare = lines[number].rstrip(b"\r\n")
+        if depth[number] == depth[number + 1] == depth[0] and not bare.endswith(b"\\"):
+            out[number] = bare.ljust(len(lines[number]))
+    return out
+
+
+def _blocks(lines: Sequence[bytes]) -> Iterator[tuple[int, int, bool]]:
+    """The line above each block of text, the one behind it, and whether it is folded."""
     at = 0
     while at < len(lines):
         header, end = _HEADER.match(lines[at]), at + 1
@@ -30,15 +41,36 @@ def shell_of(data: bytes) -> bytes | None:
             not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip(b" ")) > len(header[1])
         ):  # fmt: skip
             end += 1
-        if end > at + 1 and not _KEYED.match(b"".join(lines[at + 1 : end])):
-            blocks.append((at, end))
+        if end > at + 1:
+            yield at, end, header is not None and header[2] == b">"
         at = end
+
+
+def unfoldable(document: Document) -> int:
+    """The line of a folded block that ends in a backslash, which YAML makes an escaped blank; 0 without."""
+    lines = document.data.splitlines() if document.path.suffix in (".yaml", ".yml") else []
+    inside = (number for start, end, folded in _blocks(lines) if folded for number in range(start + 1, end))
+    return next((number + 1 for number in inside if lines[number].endswith(b"\\")), 0)
+
+
+def shell_of(data: bytes) -> bytes | None:
+    """The text with every byte of its blocks in its place and all else as comments, `NAME: value` of a task's variables
+    as assignments. Each block is a shell of its own, the last one the script's. None where it has no block."""
+    lines = data.splitlines(keepends=True)
+    blocks: list[tuple[int, int]] = []
+    for at, end, folded in [*_blocks(lines)]:
+        if folded:
+            lines[at + 1 : end] = _folded(lines[at + 1 : end])
+        if not _KEYED.match(b"".join(lines[at + 1 : end])):
+            blocks.append((at, end))
+    if not blocks:
+        return None
     inside = {number for start, end in blocks for number in range(start + 1, end)}
     opening, closing = {start for start, _ in blocks[:-1]}, {end for _, end in blocks[:-1]}
     out: list[bytes] = []
     for number, line in enumerate(lines):
         marks = b");(" if number in opening & closing else b"(" * (number in opening) + b")" * (number in closing)
-        told = _VARIABLE.sub(rb"\2\1=\3", line) if not marks else line
+        told = _VARIABLE.sub(rb"\2\1=\3", line) if not marks and number < blocks[-1][0] else line
         comment = marks + b"#" + line[len(marks) + 1 :] if line.strip() else line
         out.append(line if number in inside else told if told != line else comment)
-    return b"".join(out) if blocks and sum(map(len, out)) == len(data) else None
+    return b"".join(out) if sum(map(len, out)) == len(data) else None

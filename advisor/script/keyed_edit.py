@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,8 @@ from advisor.script.keyed import Keyed, KeyedEntry, Table
 _JSON_BARE = regex(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
 _LABEL = regex(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
 _ELEMENT = regex(r"\[(\d+)\]")
+_NUMBER = regex(r"(?P<head>[-+]?(?:\d+\.?\d*|\.\d+))(?:[eE](?P<sign>[-+]?)(?P<power>\d{1,4}))?\Z")
+_LARGEST = 10**30
 _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -80,7 +83,8 @@ class KeyedEditor:
             raise refused("{key} has a type of its own (!…); edit it by hand.", name)
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
             raise refused("{key} is a list with comments in it; edit it by hand.", name)
-        new = encoded(self.text(value, entry.style, entry.flow))
+        old = self.data[entry.start : entry.end].decode("utf-8", "replace") if entry.style == "plain" else ""
+        new = encoded(self.text(value, entry.style, entry.flow, old))
         lead = b" " if entry.style == "empty" else b""
         value_range = (len(lead), len(lead) + len(new))
         self.changes.replace(self.number, entry.start, entry.end, lead + new, wanted.key, value_range)
@@ -102,16 +106,18 @@ class KeyedEditor:
     def is_json(self) -> bool:
         return self.document.kind == "json"
 
-    def text(self, value: Value, style: str, flow: bool) -> str:
-        """A value in the file's own syntax, in the quotes that the old one had."""
+    def text(self, value: Value, style: str, flow: bool, old: str = "") -> str:
+        """A value in the file's own syntax, in the quotes that the old one had, of the type that `old` has there."""
         if isinstance(value, tuple):
             return "[" + ", ".join(self.text(item, "plain", True) for item in value) + "]"
+        if style in ("plain", "empty"):
+            value = _number(value, _type(old) if old else "")
         if self.is_json:
             shown = _TRUTH.get(value, value)
             return shown if style != "double" and _JSON_BARE.match(shown) else json.dumps(value, ensure_ascii=False)
         if style == "single" and "\n" not in value and value.isprintable():
             return "'" + value.replace("'", "''") + "'"
-        if style != "double" and _plain_yaml(value, flow):
+        if style != "double" and _plain_yaml(value, flow) and not (old and _is_other_type(value, _type(old))):
             return value
         shown = json.dumps(value, ensure_ascii=False)  # in double quotes, what is not plainly visible escaped
         return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in shown)
@@ -254,6 +260,39 @@ def _block(text: str, indent: int) -> str | None:
         return None
     sign = "|" if text.endswith("\n") else "|-"
     return "\n".join([sign, *(" " * indent + line if line else "" for line in lines)])
+
+
+def _type(text: str) -> str:
+    """What a plain text is to loaders of YAML 1.1 (PyYAML): "int", "float", "bool", "null", "timestamp", "str"."""
+    import yaml
+
+    tag: str = yaml.SafeLoader("").resolve(yaml.ScalarNode, text, (True, False))
+    return tag.rpartition(":")[2]
+
+
+def _number(text: str, was: str) -> str:
+    """A number in the form that loaders take for one of the type that stood there: `5e-7` is a text to PyYAML, `010` is
+    8, `1e6` is no whole number. What stood there as a text ("") stays free."""
+    found = _NUMBER.match(text)
+    if found is None or was in ("str", "timestamp", "bool"):
+        return text
+    if was == "int" and (number := Decimal(text)) == number.to_integral_value() and abs(number) < _LARGEST:
+        return str(int(number))
+    head, sign, power = found.group("head", "sign", "power")
+    if power is None:
+        return re.sub(r"^([-+]?)0+(?=\d)", r"\1", text) if was else text
+    return f"{head}{'' if '.' in head else '.0'}e{sign or '+'}{power}"
+
+
+def _is_other_type(text: str, was: str) -> bool:
+    """Whether a plain text would be read as something that nobody means by it, where `was` stood: `no` for a word, a
+    date, `1:30`. A number, `true` and `null` in place of a word ("auto") are meant."""
+    kind = _type(text)
+    if was == kind or kind == "str":
+        return False
+    if kind == "bool":
+        return was == "str" and text.lower() not in ("true", "false")
+    return kind == "timestamp" or ":" in text or (was == "str" and bool(re.match(r"0\d", text)))
 
 
 def _plain_yaml(text: str, flow: bool) -> bool:

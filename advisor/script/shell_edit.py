@@ -259,7 +259,7 @@ class ShellEditor:
         data = self.reading.data[self.doc]
         start = place.start - (simple.last - simple.start)
         lead = b" "
-        if b"\n" in data[start : place.start]:
+        if b"\n" in source.data[simple.start : simple.last]:  # not where YAML folds the lines into one
             line = self.site.data.rfind(b"\n", 0, place.start) + 1
             indent = self.site.indent(line) if line > start else b""
             lead = b" \\" + self.site.newline + (indent or _DEFAULT_INDENT)
