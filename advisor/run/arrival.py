@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from advisor.hostile import clean_line
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Agreement, ConfigFile, Framework, ModelFact
-from advisor.language import listed, say
+from advisor.language import listed, mark, say
 from advisor.machine.inventory import Machine
 from advisor.regex import regex
 from advisor.run.build import RunInputs, build_run
@@ -239,7 +239,11 @@ def refuse_idle(
                 raise refused("{key} is no whole name here: {longer}?", key, longer=listed(longer[:3]))
             raise refused("{framework} does not read {key} in this training.", key, **told)
         if why := no_effect(new, key):
-            idle.append(say("{key} has no effect here: {why}.", key=clean_line(key), why=why.rstrip(".")))
+            by_version = fact is not None and any(one.eras for one in fact.no_effect_when)
+            unsure = by_version and recognised.era_told_by not in ("version", "user")  # nobody saw the version
+            perhaps = mark("In some versions {key} has no effect: {why}.")
+            shown = perhaps if unsure else mark("{key} has no effect here: {why}.")
+            idle.append(say(shown, key=clean_line(key), why=why.rstrip(".")))
     if stops := newly_stopped(old, new, [native(key) for key in keys]):
         raise refused("{framework} would stop: {why}. Change both together.", why=stops[0].rstrip("."), **told)
     return tuple(idle)

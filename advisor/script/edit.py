@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -325,6 +326,9 @@ def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditReque
             raise refused("The launch names no config file that was found.")
         own = [place for place in found if str(script.documents[place[0]].path) == there.get(item.key)]
         wins = max(found, key=lambda place: last.get(str(script.documents[place[0]].path), -1))
+        inherited = bool(own) and not _is_named(launch.launch, script.documents[own[-1][0]].path)
+        if inherited and _is_named(launch.launch, script.documents[wins[0]].path):
+            own = []  # other configs may share the parent, and nothing starts a copy of it
         places.setdefault(own[-1] if own else wins, []).append(item)
     for (number, prefix), items in places.items():
         path = script.documents[number].path
@@ -332,6 +336,12 @@ def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditReque
         if any(may_be_written(launch.command, name, script.documents[0].path.parent) for name in (near, str(path))):
             raise refused(WRITTEN_BEFORE, file=path)
         _keyed(script, number, items, changes, prefix)
+
+
+def _is_named(launch: Launch, file: Path) -> bool:
+    """Whether a word of the command names a config file, by its name or as hydra does without the ending."""
+    words = {os.path.basename((word or "").rpartition("=")[2]) for word in launch.argv}
+    return not words.isdisjoint({file.name, file.stem})
 
 
 def _in_file(key: str) -> str:

@@ -84,6 +84,7 @@ class KeyedEditor:
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
             raise refused("{key} is a list with comments in it; edit it by hand.", name)
         old = self.data[entry.start : entry.end].decode("utf-8", "replace") if entry.style == "plain" else ""
+        value = _number(value, _type(old)) if old and isinstance(value, str) else value
         new = encoded(self.text(value, entry.style, entry.flow, old))
         lead = b" " if entry.style == "empty" else b""
         value_range = (len(lead), len(lead) + len(new))
@@ -110,15 +111,14 @@ class KeyedEditor:
         """A value in the file's own syntax, in the quotes that the old one had, of the type that `old` has there."""
         if isinstance(value, tuple):
             return "[" + ", ".join(self.text(item, "plain", True) for item in value) + "]"
-        if style in ("plain", "empty"):
-            value = _number(value, _type(old) if old else "")
         if self.is_json:
             shown = _TRUTH.get(value, value)
             return shown if style != "double" and _JSON_BARE.match(shown) else json.dumps(value, ensure_ascii=False)
         if style == "single" and "\n" not in value and value.isprintable():
             return "'" + value.replace("'", "''") + "'"
-        if style != "double" and _plain_yaml(value, flow) and not (old and _is_other_type(value, _type(old))):
-            return value
+        plain = _number(value, _type(old) if old else "") if style != "double" else value
+        if style != "double" and _plain_yaml(plain, flow) and not (old and _is_other_type(value, _type(old))):
+            return plain
         shown = json.dumps(value, ensure_ascii=False)  # in double quotes, what is not plainly visible escaped
         return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in shown)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,12 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.bash.state import TracedCommand
-from advisor.bash.text import ShellValue, cut, joined
+from advisor.bash.text import ShellValue, cut, joined, sources
 from advisor.bash.words import Exhausted, Unterminated
 from advisor.bash.writing import within
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say
-from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
+from advisor.regex import regex
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
 from advisor.script.launch import Script
 from advisor.script.literal import target
 from advisor.script.proof import sound
@@ -86,6 +88,57 @@ def name_instead(script: Script, launches: Sequence[int], old: Path, new: Path) 
     changes.as_bash_reads_it(0)
     (done,) = changes.rewrites()
     return Renamed(done, _proven(script, reading, launch.group, number, done, (old, new)))
+
+
+def name_itself(script: Script, new: Path) -> bytes:
+    """The bytes of a shell script that becomes another file, `new`, with that name where it starts itself by its own:
+    the copy would start the old one. `$0` follows by itself. Raises EditRefused where such a word cannot be changed."""
+    own = script.documents[0]
+    old, data = own.path, own.data
+    if own.kind != "shell" or old.suffix in (".yaml", ".yml") or new == old:
+        return data
+    try:
+        reading, changes = _read(script), Changes(script.documents)
+    except EditRefused:
+        if encoded(old.name) in data:
+            raise
+        return data
+    named = [field for one in reading.trace.commands for field in one.fields if _names(field.pieces, old)]
+    for pieces in (field.pieces for field in named):
+        word = cut(pieces, len(joined(pieces)) - len(encoded(old.name)))
+        found, stands = target(word, reading.data), [place for place in sources(word) if place is not None]
+        if not stands:
+            continue  # `$0`, `${BASH_SOURCE[0]}`
+        written = found and within(new.name, "plain" if found.quotes else found.place.context, own_word=True, alone=False)
+        if found is None or found.place.doc or written is None or new.parent.resolve() != old.parent.resolve():
+            raise _starts_itself(own, stands[-1].start)
+        changes.replace(0, found.place.start, found.place.end, encoded(written))
+    done = changes.rewrites()
+    data = done[0].new if done else data
+    again = replace(own, data=data)
+    for found_at in re.finditer(rb"(?<![\w.-])" + re.escape(encoded(old.name)) + rb"(?![\w.-])", data):
+        line = data[data.rfind(b"\n", 0, found_at.start()) + 1 : found_at.start()]
+        if _RUNS.search(line) and not _TELLS.match(line):
+            raise _starts_itself(again, found_at.start())
+    if done:
+        copies = (again, *script.documents[1:], replace(again, path=new))
+        if _unnamed(_read(replace(script, documents=copies)), new, old) != _unnamed(reading, new, old):
+            raise _starts_itself(own, done[0].edits[0].start)
+    return data
+
+
+_RUNS = regex(rb"(?:\b(?:bash|sh|zsh|source|exec|nohup|setsid|sbatch|qsub|srun|no-python)|(?:\A|[;&|(])[ \t]*\.)[ \t][^#;&|]*\Z")
+_TELLS = regex(rb"[ \t]*(?:#|echo\b|printf\b)|.*\b[Uu](?:sage|SAGE)\b")
+
+
+def _starts_itself(script: Document, at: int) -> EditRefused:
+    told = {"line": script.line_of(at), "file": clean_line(script.path.name)}
+    return refused("Line {line} starts {file} by its name, which a copy would start instead of itself: write $0.", **told)
+
+
+def _unnamed(reading: ShellReading, new: Path, old: Path) -> str:
+    """Every command, as if the new file still had the old name."""
+    return repr(_commands(reading)).replace(new.name, old.name)
 
 
 def _naming(commands: Sequence[TracedCommand], file: Path) -> list[tuple[TracedCommand, int]]:
