@@ -176,7 +176,7 @@ def _proven(
     own, *others = script.documents
     copies = [replace(one, path=new) for one in others if os.path.realpath(one.path) == os.path.realpath(old)]
     after = _read(replace(script, documents=(replace(own, data=done.new), *others, *copies)))
-    expected, found = _commands(before), _commands(after)
+    expected, found = _commands(before), _commands(after, new.name, old.name)
     for number in group:
         fields, environment = expected[number]
         changed = fields[word].removesuffix(encoded(old.name)) + encoded(new.name)
@@ -192,12 +192,16 @@ def _proven(
 _Command = tuple[tuple[bytes, ...], tuple[tuple[bytes, bytes], ...]]
 
 
-def _commands(reading: ShellReading) -> list[_Command]:
-    """Every command that the script runs: its words, and its environment."""
-    return [
-        (
-            tuple(joined(word.pieces) for word in command.fields),
-            tuple(sorted((name, joined(value)) for name, value in command.environment.items())),
-        )
-        for command in reading.trace.commands
-    ]
+def _commands(reading: ShellReading, new: str = "", old: str = "") -> list[_Command]:
+    """Every command that the script runs: its words, and its environment, but the variables that hold a command's own
+    text; what runs a text (`bash -c`), with its old name instead of the `new` one that the text's own command has."""
+    commands = reading.trace.commands
+    spoken, renamed = {name for one in commands for name in one.spoken}, (encoded(new), encoded(old))
+    out: list[_Command] = []
+    for one in commands:
+        words = tuple(joined(word.pieces) for word in one.fields)
+        if new and one.found is not None and one.found.kind == "text":
+            words = tuple(word.replace(*renamed) for word in words)
+        environment = ((name, joined(value)) for name, value in one.environment.items() if name not in spoken)
+        out.append((words, tuple(sorted(environment))))
+    return out
