@@ -211,7 +211,7 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
             yield _Named(setting.key, words[1], f"{_bare(setting.key)}.")
     for key, value in values.items():
         bare = _bare(key)
-        if bare in ("config", "config_file") and value.endswith((*_YAML, ".json")):
+        if bare in ("config", "config_file") and value.endswith((*_YAML, ".json", ".toml")):
             yield _Named(key, value)
         elif (prefix := PREFIXES.get(bare)) and value.endswith(".json"):
             yield _Named(key, value, prefix)
