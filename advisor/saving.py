@@ -97,16 +97,9 @@ def save(
     refuse_existing(report, force)
     last = starter.path if starter is not None else destination  # nothing names a file that is not there yet
     written = sorted(new, key=lambda path: path == last)
-    files = [(path, _of_its_name(new[path], path), new[path].document.path) for path in written]
+    files = [(path, name_itself(new[path], path), new[path].document.path) for path in written]
     notes = write_all([(report, markdown_report(state, destination.name).encode(), None), *files], force=force)
     return Written(report, notes)
-
-
-def _of_its_name(made: Rewrite, path: Path) -> bytes:
-    """The new bytes; of a script that starts itself by its name, with its new name."""
-    if made.document.kind != "shell":
-        return made.new
-    return name_itself(read_again(read_script(made.document.path), (made,)), path)
 
 
 def new_files(

@@ -37,12 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(parsed: argparse.Namespace) -> int:
     """Write the script with these values; nothing is written where one of them cannot be set exactly."""
-    from msgspec.structs import replace
-
     from advisor.commands.requests import launch_index
     from advisor.commands.streams import emit_file, knowledge_of, tell, usable
     from advisor.plan.patch import fits_name
-    from advisor.script.document import EditRefused
+    from advisor.script.document import EditRefused, Rewrite
     from advisor.script.reader import of_trainer, read_script
     from advisor.script.renamed import name_all, name_itself
     from advisor.script.write import refuse_changed, refuse_existing, write_all
@@ -70,10 +68,8 @@ def run(parsed: argparse.Namespace) -> int:
                 copies[copy] = named.rewrite.new, document  # nothing names a file that is not there yet
             except EditRefused as refusal:
                 notes += [str(refusal)] * (len(copies) > 1)
-        own = next((copy for copy, (_, one) in copies.items() if one is script.documents[0]), None)
-        if own is not None:  # where it starts itself by its name, the copy starts the copy
-            now = replace(after, documents=(replace(script.documents[0], data=copies[own][0]), *after.documents[1:]))
-            copies[own] = usable(partial(name_itself, now, own)), script.documents[0]
+        for copy, (new, one) in copies.items():  # a script that starts itself by its name
+            copies[copy] = usable(partial(name_itself, Rewrite(one, new, (), {}), copy)), one
         for copy, (_, one) in copies.items():
             usable(partial(refuse_changed, one))
             usable(partial(refuse_existing, copy, parsed.force))

@@ -200,7 +200,9 @@ def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: D
     """Refuse a setting that another word or the environment holds, too, where the program may take it from there."""
     holds = _spelled(native(item.key), r"[\"']?\s*[:=]\s*[\"']?([\w.+-]+)")
     words, now = [word or "" for word in launch.argv], launch.effective()
-    own = {key for key, one in now.items() if native(key) == native(item.key) and (item.in_file or one.value == item.value)}
+    own = {
+        key for key, one in now.items() if native(key) == native(item.key) and (item.in_file or one.value == item.value)
+    }
     spelled = [word.partition("=")[0].lstrip("+") in own for word in words]
     at = max((n for n, is_own in enumerate(spelled) if is_own), default=len(words))
     data = program.data.decode(errors="replace") if program is not None else ""

@@ -59,7 +59,9 @@ def _in_its_commands(tree: ast.Module) -> dict[str, str]:
     set_anew = {one.attr for one in every(tree, ast.Attribute) if isinstance(one.ctx, ast.Store)}
     for text in every(tree, ast.JoinedStr):
         match text.values:
-            case [ast.Constant(value=str(head)), ast.FormattedValue(value=told, format_spec=None)] if head.endswith("="):
+            case [ast.Constant(value=str(head)), ast.FormattedValue(value=told, format_spec=None)] if head.endswith(
+                "="
+            ):
                 name, key = decided_by(tree, told), head[:-1].lstrip("+")
                 out[key] = "" if key in out or name in set_anew else name
     return out

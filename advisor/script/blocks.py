@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from advisor.regex import regex
-from advisor.script.document import Document
 
 _HEADER = regex(rb"( *)(?:- +)*(?:[\w./-]+:[ \t]+)?([|>])[-+]?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
 """The line above a block of text: `run: |`, `- |`."""
@@ -21,36 +20,13 @@ def shell_in(path: Path, data: bytes) -> bytes | None:
 
 
 def _folded(lines: list[bytes]) -> list[bytes]:
-    """The lines of a folded block (`>`): what YAML makes one line is one here, too, blanks where the ends were. A line
-    that ends in a backslash stays as it was meant (`unfoldable`)."""
+    """The lines of a folded block (`>`): what YAML makes one line is one here, too, blanks where the ends were. No shell
+    text where one ends in a backslash, which YAML makes an escaped blank."""
     depth = [len(line) - len(line.lstrip(b" ")) if line.strip() else -1 for line in lines]
-    out = [*lines]
-    for number in range(len(lines) - 1):
-        bare = lines[number].rstrip(b"\r\n")
-        if depth[number] == depth[number + 1] == depth[0] and not bare.endswith(b"\\"):
-            out[number] = bare.ljust(len(lines[number]))
-    return out
-
-
-def _blocks(lines: Sequence[bytes]) -> Iterator[tuple[int, int, bool]]:
-    """The line above each block of text, the one behind it, and whether it is folded."""
-    at = 0
-    while at < len(lines):
-        header, end = _HEADER.match(lines[at]), at + 1
-        while header is not None and end < len(lines) and (
-            not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip(b" ")) > len(header[1])
-        ):  # fmt: skip
-            end += 1
-        if end > at + 1:
-            yield at, end, header is not None and header[2] == b">"
-        at = end
-
-
-def unfoldable(document: Document) -> int:
-    """The line of a folded block that ends in a backslash, which YAML makes an escaped blank; 0 without."""
-    lines = document.data.splitlines() if document.path.suffix in (".yaml", ".yml") else []
-    inside = (number for start, end, folded in _blocks(lines) if folded for number in range(start + 1, end))
-    return next((number + 1 for number in inside if lines[number].endswith(b"\\")), 0)
+    if any(line.rstrip(b"\r\n").endswith(b"\\") for line in lines):
+        return [b"" for _ in lines]
+    on = [here == below == depth[0] for here, below in pairwise([*depth, -1])]
+    return [line.rstrip(b"\r\n").ljust(len(line)) if goes_on else line for line, goes_on in zip(lines, on, strict=True)]
 
 
 def shell_of(data: bytes) -> bytes | None:
@@ -58,11 +34,18 @@ def shell_of(data: bytes) -> bytes | None:
     as assignments. Each block is a shell of its own, the last one the script's. None where it has no block."""
     lines = data.splitlines(keepends=True)
     blocks: list[tuple[int, int]] = []
-    for at, end, folded in [*_blocks(lines)]:
-        if folded:
+    at = 0
+    while at < len(lines):
+        header, end = _HEADER.match(lines[at]), at + 1
+        while header is not None and end < len(lines) and (
+            not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip(b" ")) > len(header[1])
+        ):  # fmt: skip
+            end += 1
+        if header is not None and header[2] == b">":
             lines[at + 1 : end] = _folded(lines[at + 1 : end])
-        if not _KEYED.match(b"".join(lines[at + 1 : end])):
+        if end > at + 1 and lines[at + 1] and not _KEYED.match(b"".join(lines[at + 1 : end])):
             blocks.append((at, end))
+        at = end
     if not blocks:
         return None
     inside = {number for start, end in blocks for number in range(start + 1, end)}

@@ -220,7 +220,6 @@ def _only_settings(wanted: EditRequest, document: Document) -> None:
 def _shell(
     script: Script, launch_index: int, wanted: Sequence[EditRequest], changes: Changes, override: bool = False
 ) -> None:
-    from advisor.script.blocks import unfoldable
     from advisor.script.environment_edit import edit_environment
     from advisor.script.shell_edit import ShellEditor
 
@@ -230,13 +229,6 @@ def _shell(
             "{file} is a template (line {line}): set it where that is filled in.",
             file=file,
             line=script.documents[0].line_of(found.start()),
-        )
-    if line := unfoldable(script.documents[0]):
-        raise refused(
-            "Line {line} of {file} ends in a backslash, which a folded text (`>`) makes a blank of the next word: take "
-            "it out first, or write `|`.",
-            file=file,
-            line=line,
         )
     try:
         reading = _as_it_stands(script.documents, script.positional)

@@ -84,8 +84,10 @@ class KeyedEditor:
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
             raise refused("{key} is a list with comments in it; edit it by hand.", name)
         old = self.data[entry.start : entry.end].decode("utf-8", "replace") if entry.style == "plain" else ""
-        value = _number(value, _type(old)) if old and isinstance(value, str) else value
-        new = encoded(self.text(value, entry.style, entry.flow, old))
+        style: str = entry.style
+        if old and isinstance(value, str):
+            value, style = _number(value, _type(old)), "double" if _is_other_type(value, _type(old)) else style
+        new = encoded(self.text(value, style, entry.flow))
         lead = b" " if entry.style == "empty" else b""
         value_range = (len(lead), len(lead) + len(new))
         self.changes.replace(self.number, entry.start, entry.end, lead + new, wanted.key, value_range)
@@ -107,8 +109,8 @@ class KeyedEditor:
     def is_json(self) -> bool:
         return self.document.kind == "json"
 
-    def text(self, value: Value, style: str, flow: bool, old: str = "") -> str:
-        """A value in the file's own syntax, in the quotes that the old one had, of the type that `old` has there."""
+    def text(self, value: Value, style: str, flow: bool) -> str:
+        """A value in the file's own syntax, in the quotes that the old one had."""
         if isinstance(value, tuple):
             return "[" + ", ".join(self.text(item, "plain", True) for item in value) + "]"
         if self.is_json:
@@ -116,9 +118,8 @@ class KeyedEditor:
             return shown if style != "double" and _JSON_BARE.match(shown) else json.dumps(value, ensure_ascii=False)
         if style == "single" and "\n" not in value and value.isprintable():
             return "'" + value.replace("'", "''") + "'"
-        plain = _number(value, _type(old) if old else "") if style != "double" else value
-        if style != "double" and _plain_yaml(plain, flow) and not (old and _is_other_type(value, _type(old))):
-            return plain
+        if style != "double" and _plain_yaml(value, flow):
+            return value
         shown = json.dumps(value, ensure_ascii=False)  # in double quotes, what is not plainly visible escaped
         return "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in shown)
 
@@ -141,7 +142,7 @@ class KeyedEditor:
         parts = [".".join(filter(None, (table.key, *names[:n]))) for n in range(1, len(names))]
         if any(self.keyed.find(part) or self.keyed.below(part) for part in parts):
             raise refused("A part of {key} is already a plain value or a list.", wanted.key)
-        shown = self.text(value, "plain", table.flow)
+        shown = self.text(_number(value, "") if isinstance(value, str) else value, "plain", table.flow)
         if table.flow:
             self.insert_flow(table, names, wanted, shown)
             return
@@ -288,11 +289,8 @@ def _is_other_type(text: str, was: str) -> bool:
     """Whether a plain text would be read as something that nobody means by it, where `was` stood: `no` for a word, a
     date, `1:30`. A number, `true` and `null` in place of a word ("auto") are meant."""
     kind = _type(text)
-    if was == kind or kind == "str":
-        return False
-    if kind == "bool":
-        return was == "str" and text.lower() not in ("true", "false")
-    return kind == "timestamp" or ":" in text or (was == "str" and bool(re.match(r"0\d", text)))
+    odd = kind == "timestamp" or ":" in text or (was == "str" and re.match(r"(?i)0\d|(?:yes|no|on|off)\Z", text))
+    return kind not in (was, "str") and bool(odd)
 
 
 def _plain_yaml(text: str, flow: bool) -> bool:

@@ -11,17 +11,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.bash.state import TracedCommand
-from advisor.bash.text import ShellValue, cut, joined, sources
+from advisor.bash.text import ByteRange, ShellValue, cut, joined, sources
 from advisor.bash.words import Exhausted, Unterminated
 from advisor.bash.writing import within
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say
 from advisor.regex import regex
-from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
+from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
 from advisor.script.launch import Script
 from advisor.script.literal import target
 from advisor.script.proof import sound
-from advisor.script.reader import in_memory, read_again
+from advisor.script.reader import in_memory, read_again, read_script
 from advisor.script.shell import ShellReading, read_shell
 from advisor.script.shell_edit import ShellEditor
 
@@ -71,74 +71,58 @@ def name_instead(script: Script, launches: Sequence[int], old: Path, new: Path) 
         raise refused("{count} words of its command name the file", count=len(homes))
     command, number = naming[0]
     pieces = command.fields[number].pieces
+    place, written = _place(pieces, old, new, reading)
+    if others := reading.shared(place, launch, (number,)):
+        raise refused("its name there also decides {others}", others=clean_line(listed(others), 200))
+    changes = Changes(script.documents)
+    ShellEditor(reading, launch, changes).write(place, written, EditRequest("", None, f"{old.name} -> {new.name}"))
+    changes.as_bash_reads_it(0)
+    (done,) = changes.rewrites()
+    return Renamed(done, _proven(script, reading, done, old, new))
+
+
+def _place(pieces: ShellValue, old: Path, new: Path, reading: ShellReading) -> tuple[ByteRange, bytes]:
+    """Where a word has the name of a file, and the new name as it stands there. Raises EditRefused."""
     if os.path.realpath(new.parent) != os.path.realpath(old.parent):
         raise refused("the new file lies in another folder")
     found = target(cut(pieces, len(joined(pieces)) - len(encoded(old.name))), reading.data)
     if found is None or found.place.doc != 0:
         raise refused("its name is put together there")
-    if others := reading.shared(found.place, launch, (number,)):
-        raise refused("its name there also decides {others}", others=clean_line(listed(others), 200))
     written = within(new.name, "plain" if found.quotes else found.place.context, own_word=True, alone=False)
     if written is None:
         raise refused("the new name cannot stand there")
-    changes = Changes(script.documents)
-    ShellEditor(reading, launch, changes).write(
-        found.place, encoded(written), EditRequest("", None, f"{old.name} -> {new.name}")
-    )
-    changes.as_bash_reads_it(0)
-    (done,) = changes.rewrites()
-    return Renamed(done, _proven(script, reading, launch.group, number, done, (old, new)))
+    return found.place, encoded(written)
 
 
-def name_itself(script: Script, new: Path) -> bytes:
-    """The bytes of a shell script that becomes another file, `new`, with that name where it starts itself by its own:
-    the copy would start the old one. `$0` follows by itself. Raises EditRefused where such a word cannot be changed."""
-    own = script.documents[0]
-    old, data = own.path, own.data
-    if own.kind != "shell" or old.suffix in (".yaml", ".yml") or new == old:
-        return data
+def name_itself(made: Rewrite, new: Path) -> bytes:
+    """The new bytes of a script that becomes another file, `new`, with that name where it starts itself by its own: the
+    copy would start the old one. `$0` follows by itself. Raises EditRefused where such a word cannot be changed."""
+    old, own = made.document.path, made.new
+    if made.document.kind != "shell" or old.suffix in (".yaml", ".yml") or new == old:
+        return own
+    script = read_again(read_script(old), (made,))
+    reading, changes = _read(script), Changes(script.documents)
+    told = refused("{file} starts itself by its name, where a copy would start the old one: write $0.", file=old.name)
     try:
-        reading, changes = _read(script), Changes(script.documents)
-    except EditRefused:
-        if encoded(old.name) in data:
-            raise
-        return data
-    named = [field for one in reading.trace.commands for field in one.fields if _names(field.pieces, old)]
-    for pieces in (field.pieces for field in named):
-        word = cut(pieces, len(joined(pieces)) - len(encoded(old.name)))
-        found, stands = target(word, reading.data), [place for place in sources(word) if place is not None]
-        if not stands:
-            continue  # `$0`, `${BASH_SOURCE[0]}`
-        written = found and within(new.name, "plain" if found.quotes else found.place.context, own_word=True, alone=False)
-        if found is None or found.place.doc or written is None or new.parent.resolve() != old.parent.resolve():
-            raise _starts_itself(own, stands[-1].start)
-        changes.replace(0, found.place.start, found.place.end, encoded(written))
-    done = changes.rewrites()
-    data = done[0].new if done else data
-    again = replace(own, data=data)
-    for found_at in re.finditer(rb"(?<![\w.-])" + re.escape(encoded(old.name)) + rb"(?![\w.-])", data):
-        line = data[data.rfind(b"\n", 0, found_at.start()) + 1 : found_at.start()]
-        if _RUNS.search(line) and not _TELLS.match(line):
-            raise _starts_itself(again, found_at.start())
-    if done:
-        copies = (again, *script.documents[1:], replace(again, path=new))
-        if _unnamed(_read(replace(script, documents=copies)), new, old) != _unnamed(reading, new, old):
-            raise _starts_itself(own, done[0].edits[0].start)
-    return data
+        for command, number in _naming(reading.trace.commands, old):
+            pieces = command.fields[number].pieces
+            if sources(cut(pieces, len(joined(pieces)) - len(encoded(old.name)))):  # not `$0`, `${BASH_SOURCE[0]}`
+                place, written = _place(pieces, old, new, reading)
+                changes.replace(0, place.start, place.end, written)
+        for done in changes.rewrites():
+            _proven(script, reading, done, old, new)
+            own = done.new
+    except EditRefused as refusal:
+        raise told from refusal
+    for left in re.finditer(rb"(?<![\w.-])%b(?![\w.-])" % re.escape(encoded(old.name)), own):  # in a trap, say
+        line = own[own.rfind(b"\n", 0, left.start()) + 1 : left.start()]
+        if _STARTS.search(line) and not line.lstrip().startswith((b"#", b"echo", b"printf")) and b"sage" not in line:
+            raise told
+    return own
 
 
-_RUNS = regex(rb"(?:\b(?:bash|sh|zsh|source|exec|nohup|setsid|sbatch|qsub|srun|no-python)|(?:\A|[;&|(])[ \t]*\.)[ \t][^#;&|]*\Z")
-_TELLS = regex(rb"[ \t]*(?:#|echo\b|printf\b)|.*\b[Uu](?:sage|SAGE)\b")
-
-
-def _starts_itself(script: Document, at: int) -> EditRefused:
-    told = {"line": script.line_of(at), "file": clean_line(script.path.name)}
-    return refused("Line {line} starts {file} by its name, which a copy would start instead of itself: write $0.", **told)
-
-
-def _unnamed(reading: ShellReading, new: Path, old: Path) -> str:
-    """Every command, as if the new file still had the old name."""
-    return repr(_commands(reading)).replace(new.name, old.name)
+_STARTS = regex(rb"(?:\b(?:(?:ba|z)?sh|source|exec|sbatch|srun)|[;&|(][ \t]*\.)[ \t][^#;&|]*\Z")
+"""What stands before the name of a script that is started."""
 
 
 def _naming(commands: Sequence[TracedCommand], file: Path) -> list[tuple[TracedCommand, int]]:
@@ -168,20 +152,13 @@ def _names(pieces: ShellValue, file: Path) -> bool:
     return False
 
 
-def _proven(
-    script: Script, before: ShellReading, group: Sequence[int], word: int, done: Rewrite, files: tuple[Path, Path]
-) -> tuple[str, ...]:
-    """Read the new bytes again: every command is what it was, but for the one word."""
-    old, new = files
+def _proven(script: Script, before: ShellReading, done: Rewrite, old: Path, new: Path) -> tuple[str, ...]:
+    """Read the new bytes again: every command is what it was, but for the name."""
     own, *others = script.documents
-    copies = [replace(one, path=new) for one in others if os.path.realpath(one.path) == os.path.realpath(old)]
-    after = _read(replace(script, documents=(replace(own, data=done.new), *others, *copies)))
-    expected, found = _commands(before), _commands(after, new.name, old.name)
-    for number in group:
-        fields, environment = expected[number]
-        changed = fields[word].removesuffix(encoded(old.name)) + encoded(new.name)
-        expected[number] = ((*fields[:word], changed, *fields[word + 1 :]), environment)
-    if expected != found:
+    changed = replace(own, data=done.new), *others
+    copies = [replace(one, path=new) for one in changed if os.path.realpath(one.path) == os.path.realpath(old)]
+    after = _read(replace(script, documents=(*changed, *copies)))
+    if _commands(before, new.name, old.name) != _commands(after, new.name, old.name):
         raise refused("the change cannot be made without side effects")
     checks = sound([done])
     if failed := [check.what for check in checks if check.held is False]:
@@ -189,19 +166,14 @@ def _proven(
     return (say("nothing else moved"), *(check.what for check in checks if check.held))
 
 
-_Command = tuple[tuple[bytes, ...], tuple[tuple[bytes, bytes], ...]]
+def _commands(reading: ShellReading, new: str, old: str) -> list[object]:
+    """Every command that the script runs: its words, and its environment; with `old` where they hold the `new` name."""
 
+    def shown(pieces: ShellValue) -> bytes:
+        return joined(pieces).replace(encoded(new), encoded(old))
 
-def _commands(reading: ShellReading, new: str = "", old: str = "") -> list[_Command]:
-    """Every command that the script runs: its words, and its environment, but the variables that hold a command's own
-    text; what runs a text (`bash -c`), with its old name instead of the `new` one that the text's own command has."""
     commands = reading.trace.commands
-    spoken, renamed = {name for one in commands for name in one.spoken}, (encoded(new), encoded(old))
-    out: list[_Command] = []
-    for one in commands:
-        words = tuple(joined(word.pieces) for word in one.fields)
-        if new and one.found is not None and one.found.kind == "text":
-            words = tuple(word.replace(*renamed) for word in words)
-        environment = ((name, joined(value)) for name, value in one.environment.items() if name not in spoken)
-        out.append((words, tuple(sorted(environment))))
-    return out
+    return [
+        ([shown(word.pieces) for word in one.fields], sorted((k, shown(v)) for k, v in one.environment.items()))
+        for one in commands
+    ]

@@ -227,7 +227,7 @@ _IS_BARE_KEY = regex(r"[A-Za-z0-9_-]+\Z")
 
 
 class TomlEditor(KeyedEditor):
-    def text(self, value: Value, style: str, flow: bool, old: str = "") -> str:
+    def text(self, value: Value, style: str, flow: bool) -> str:
         """A value in TOML's syntax, in the quotes that the old one had."""
         if isinstance(value, tuple):
             return "[" + ", ".join(self.text(item, "plain", True) for item in value) + "]"
