@@ -241,8 +241,8 @@ def refuse_idle(
                 raise refused("{key} is no whole name here: {longer}?", key, longer=listed(longer[:3]))
             raise refused("{framework} does not read {key} in this training.", key, **told)
         if why := no_effect(new, key):
-            by_version = fact is not None and any(one.eras for one in fact.no_effect_when)
-            unsure = by_version and recognised.era_told_by not in ("version", "user")  # nobody saw the version
+            unsure = fact is not None and all(one.eras for one in fact.no_effect_when)
+            unsure = unsure and recognised.era_told_by not in ("version", "user")
             perhaps = mark("In some versions {key} has no effect: {why}.")
             shown = perhaps if unsure else mark("{key} has no effect here: {why}.")
             idle.append(say(shown, key=clean_line(key), why=why.rstrip(".")))

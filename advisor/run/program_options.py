@@ -55,15 +55,13 @@ def as_its_program_spells(script: Script, index: int, key: str, framework: Frame
 
 def _in_its_commands(tree: ast.Module) -> dict[str, str]:
     """What decides the words `key=value` of the commands that a file starts: f"{key}={args.x}", where it stays so."""
-    out: dict[str, str] = {}
     set_anew = {one.attr for one in every(tree, ast.Attribute) if isinstance(one.ctx, ast.Store)}
+    out: dict[str, str] = {}
     for text in every(tree, ast.JoinedStr):
         match text.values:
-            case [ast.Constant(value=str(head)), ast.FormattedValue(value=told, format_spec=None)] if head.endswith(
-                "="
-            ):
-                name, key = decided_by(tree, told), head[:-1].lstrip("+")
-                out[key] = "" if key in out or name in set_anew else name
+            case [ast.Constant(value=str(head)), ast.FormattedValue(value=told)] if head.endswith("="):
+                name = decided_by(tree, told)
+                out[head[:-1]] = "" if head[:-1] in out or name in set_anew else name
     return out
 
 

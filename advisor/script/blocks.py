@@ -20,8 +20,8 @@ def shell_in(path: Path, data: bytes) -> bytes | None:
 
 
 def _folded(lines: list[bytes]) -> list[bytes]:
-    """The lines of a folded block (`>`): what YAML makes one line is one here, too, blanks where the ends were. No shell
-    text where one ends in a backslash, which YAML makes an escaped blank."""
+    """The lines of a folded block (`>`): what YAML makes one line is one here, too, blanks where the ends were. Not
+    where one ends in a backslash, which YAML makes an escaped blank."""
     depth = [len(line) - len(line.lstrip(b" ")) if line.strip() else -1 for line in lines]
     if any(line.rstrip(b"\r\n").endswith(b"\\") for line in lines):
         return [b"" for _ in lines]

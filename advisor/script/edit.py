@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -312,14 +311,17 @@ def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditReque
     last = {one.span.path: number for number, one in enumerate(launch.launch.settings) if one.span is not None}
     places: dict[tuple[int, str], list[EditRequest]] = {}
     there = {key: one.span.path for key, one in launch.launch.effective().items() if one.span is not None}
+    words = {os.path.basename((word or "").rpartition("=")[2]) for word in launch.launch.argv}
     for item in wanted:
         found = [place for place in _config_files(script, launch.launch.index) if item.key.startswith(place[1])]
         if not found:
             raise refused("The launch names no config file that was found.")
         own = [place for place in found if str(script.documents[place[0]].path) == there.get(item.key)]
         wins = max(found, key=lambda place: last.get(str(script.documents[place[0]].path), -1))
-        inherited = bool(own) and not _is_named(launch.launch, script.documents[own[-1][0]].path)
-        if inherited and _is_named(launch.launch, script.documents[wins[0]].path):
+        named = [
+            one for one in found if not words.isdisjoint({(file := script.documents[one[0]].path).name, file.stem})
+        ]
+        if wins in named and own and own[-1] not in named:
             own = []  # other configs may share the parent, and nothing starts a copy of it
         places.setdefault(own[-1] if own else wins, []).append(item)
     for (number, prefix), items in places.items():
@@ -328,12 +330,6 @@ def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditReque
         if any(may_be_written(launch.command, name, script.documents[0].path.parent) for name in (near, str(path))):
             raise refused(WRITTEN_BEFORE, file=path)
         _keyed(script, number, items, changes, prefix)
-
-
-def _is_named(launch: Launch, file: Path) -> bool:
-    """Whether a word of the command names a config file, by its name or as hydra does without the ending."""
-    words = {os.path.basename((word or "").rpartition("=")[2]) for word in launch.argv}
-    return not words.isdisjoint({file.name, file.stem})
 
 
 def _in_file(key: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +18,7 @@ from advisor.script.keyed import Keyed, KeyedEntry, Table
 _JSON_BARE = regex(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
 _LABEL = regex(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
 _ELEMENT = regex(r"\[(\d+)\]")
-_NUMBER = regex(r"(?P<head>[-+]?(?:\d+\.?\d*|\.\d+))(?:[eE](?P<sign>[-+]?)(?P<power>\d{1,4}))?\Z")
-_LARGEST = 10**30
+_NUMBER = regex(r"([-+]?(?:\d+\.?\d*|\.\d+))(?:[eE]([-+]?)(\d{1,3}))?\Z")
 _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -267,8 +265,8 @@ def _type(text: str) -> str:
     """What a plain text is to loaders of YAML 1.1 (PyYAML): "int", "float", "bool", "null", "timestamp", "str"."""
     import yaml
 
-    tag: str = yaml.SafeLoader("").resolve(yaml.ScalarNode, text, (True, False))
-    return tag.rpartition(":")[2]
+    resolve: Any = yaml.SafeLoader("").resolve
+    return str(resolve(yaml.ScalarNode, text, (True, False))).rpartition(":")[2]
 
 
 def _number(text: str, was: str) -> str:
@@ -277,9 +275,9 @@ def _number(text: str, was: str) -> str:
     found = _NUMBER.match(text)
     if found is None or was in ("str", "timestamp", "bool"):
         return text
-    if was == "int" and (number := Decimal(text)) == number.to_integral_value() and abs(number) < _LARGEST:
-        return str(int(number))
-    head, sign, power = found.group("head", "sign", "power")
+    if was == "int" and float(text).is_integer() and abs(float(text)) < 2**53:
+        return str(int(float(text)))
+    head, sign, power = found.groups()
     if power is None:
         return re.sub(r"^([-+]?)0+(?=\d)", r"\1", text) if was else text
     return f"{head}{'' if '.' in head else '.0'}e{sign or '+'}{power}"
