@@ -241,10 +241,10 @@ def refuse_idle(
                 raise refused("{key} is no whole name here: {longer}?", key, longer=listed(longer[:3]))
             raise refused("{framework} does not read {key} in this training.", key, **told)
         if why := no_effect(new, key):
-            unsure = fact is not None and all(one.eras for one in fact.no_effect_when)
-            unsure = unsure and recognised.era_told_by not in ("version", "user")
-            perhaps = mark("In some versions {key} has no effect: {why}.")
-            shown = perhaps if unsure else mark("{key} has no effect here: {why}.")
+            unseen = fact is not None and all(one.eras for one in fact.no_effect_when)
+            unseen = unseen and recognised.era_told_by not in ("version", "user")
+            shown = mark("{key} has no effect here: {why}.")
+            shown = mark("In some versions {key} has no effect: {why}.") if unseen else shown
             idle.append(say(shown, key=clean_line(key), why=why.rstrip(".")))
     if stops := newly_stopped(old, new, [native(key) for key in keys]):
         raise refused("{framework} would stop: {why}. Change both together.", why=stops[0].rstrip("."), **told)

@@ -46,14 +46,12 @@ def shell_of(data: bytes) -> bytes | None:
         if end > at + 1 and lines[at + 1] and not _KEYED.match(b"".join(lines[at + 1 : end])):
             blocks.append((at, end))
         at = end
-    if not blocks:
-        return None
     inside = {number for start, end in blocks for number in range(start + 1, end)}
     opening, closing = {start for start, _ in blocks[:-1]}, {end for _, end in blocks[:-1]}
     out: list[bytes] = []
     for number, line in enumerate(lines):
         marks = b");(" if number in opening & closing else b"(" * (number in opening) + b")" * (number in closing)
-        told = _VARIABLE.sub(rb"\2\1=\3", line) if not marks and number < blocks[-1][0] else line
+        told = _VARIABLE.sub(rb"\2\1=\3", line) if blocks and not marks and number < blocks[-1][0] else line
         comment = marks + b"#" + line[len(marks) + 1 :] if line.strip() else line
         out.append(line if number in inside else told if told != line else comment)
-    return b"".join(out) if sum(map(len, out)) == len(data) else None
+    return b"".join(out) if blocks and sum(map(len, out)) == len(data) else None

@@ -16,7 +16,6 @@ from advisor.bash.words import Exhausted, Unterminated
 from advisor.bash.writing import within
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say
-from advisor.regex import regex
 from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
 from advisor.script.launch import Script
 from advisor.script.literal import target
@@ -114,15 +113,17 @@ def name_itself(made: Rewrite, new: Path) -> bytes:
             own = done.new
     except EditRefused as refusal:
         raise told from refusal
-    for left in re.finditer(rb"(?<![\w.-])%b(?![\w.-])" % re.escape(encoded(old.name)), own):  # in a trap, say
-        line = own[own.rfind(b"\n", 0, left.start()) + 1 : left.start()]
-        if _STARTS.search(line) and not line.lstrip().startswith((b"#", b"echo", b"printf")) and b"sage" not in line:
-            raise told
+    if re.search(
+        _STARTS % re.escape(encoded(old.name)), own, re.MULTILINE
+    ):  # where nothing is followed: in a trap, say
+        raise told
     return own
 
 
-_STARTS = regex(rb"(?:\b(?:(?:ba|z)?sh|source|exec|sbatch|srun)|[;&|(][ \t]*\.)[ \t][^#;&|]*\Z")
-"""What stands before the name of a script that is started."""
+_STARTS = (
+    rb"^(?![ \t]*(?:#|echo|printf)|.*sage).{0,400}(?:\b(?:(?:ba|z)?sh|source|exec|sbatch|srun)|[;&|(][ \t]*\.)[ \t]"
+    rb"(?:[^#;&|\n]{0,400}[^\w.-])?%b(?![\w.-])"
+)
 
 
 def _naming(commands: Sequence[TracedCommand], file: Path) -> list[tuple[TracedCommand, int]]:
@@ -168,12 +169,11 @@ def _proven(script: Script, before: ShellReading, done: Rewrite, old: Path, new:
 
 def _commands(reading: ShellReading, new: str, old: str) -> list[object]:
     """Every command that the script runs: its words, and its environment; with `old` where they hold the `new` name."""
-
-    def shown(pieces: ShellValue) -> bytes:
-        return joined(pieces).replace(encoded(new), encoded(old))
-
-    commands = reading.trace.commands
+    names = encoded(new), encoded(old)
     return [
-        ([shown(word.pieces) for word in one.fields], sorted((k, shown(v)) for k, v in one.environment.items()))
-        for one in commands
+        (
+            [joined(word.pieces).replace(*names) for word in one.fields],
+            sorted((name, joined(value).replace(*names)) for name, value in one.environment.items()),
+        )
+        for one in reading.trace.commands
     ]

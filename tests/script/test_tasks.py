@@ -30,7 +30,8 @@ def test_a_task_starts_what_its_blocks_run(read: Read, edited: Edited) -> None:
 
 
 def test_a_folded_text_is_one_line_and_is_changed_as_one(read: Read, edited: Edited) -> None:
-    text = "kind: RayJob\nspec:\n  entrypoint: >-\n    python train.py\n    --lr 1\n    --n 8\n  env: |\n    env_vars:\n      HF: /c\n"
+    text = "kind: RayJob\nspec:\n  entrypoint: >-\n    python train.py\n    --lr 1\n    --n 8\n"
+    text += "  env: |\n    env_vars:\n      HF: /c\n"
     assert not read(text, "job.yaml").launches[0].cuts
     changed = edited(text, EditRequest("--lr", "2"), EditRequest("--new", "3"), name="job.yaml")
     assert changed == text.replace("--lr 1", "--lr 2").replace("--n 8", "--n 8 --new 3")
