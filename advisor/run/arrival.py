@@ -243,9 +243,8 @@ def refuse_idle(
         if why := no_effect(new, key):
             unseen = fact is not None and all(one.eras for one in fact.no_effect_when)
             unseen = unseen and recognised.era_told_by not in ("version", "user")
-            shown = mark("{key} has no effect here: {why}.")
-            shown = mark("In some versions {key} has no effect: {why}.") if unseen else shown
-            idle.append(say(shown, key=clean_line(key), why=why.rstrip(".")))
+            told_as = mark("Some versions ignore {key}: {why}.") if unseen else mark("{key} has no effect here: {why}.")
+            idle.append(say(told_as, key=clean_line(key), why=why.rstrip(".")))
     if stops := newly_stopped(old, new, [native(key) for key in keys]):
         raise refused("{framework} would stop: {why}. Change both together.", why=stops[0].rstrip("."), **told)
     return tuple(idle)

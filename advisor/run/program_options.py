@@ -13,7 +13,6 @@ from advisor.script.launch import Script
 from advisor.script.python_file import parsed, read_python, takes_option
 from advisor.script.python_options import decided_by, switches
 from advisor.script.python_parser import spellings
-from advisor.script.python_tree import every
 from advisor.script.python_value import FileEnvironment
 from advisor.script.reader import module_file
 
@@ -53,26 +52,13 @@ def as_its_program_spells(script: Script, index: int, key: str, framework: Frame
     return next((name for name in names if name in there), names[0] if names else key)
 
 
-def _in_its_commands(tree: ast.Module) -> dict[str, str]:
-    """What decides the words `key=value` of the commands that a file starts: f"{key}={args.x}", where it stays so."""
-    set_anew = {one.attr for one in every(tree, ast.Attribute) if isinstance(one.ctx, ast.Store)}
-    out: dict[str, str] = {}
-    for text in every(tree, ast.JoinedStr):
-        match text.values:
-            case [ast.Constant(value=str(head)), ast.FormattedValue(value=told)] if head.endswith("="):
-                name = decided_by(tree, told)
-                out[head[:-1]] = "" if head[:-1] in out or name in set_anew else name
-    return out
-
-
 def _handed_on(program: Document, key: str) -> str:
     """What the command decides a setting of a Python file by, alone; "" where it does not."""
     try:
         reading = read_python(program)
     except ScriptError:
         return ""
-    tree = parsed(program.data)
-    deciding = {one.key: decided_by(tree, one.own) for one in reading.fields} or _in_its_commands(tree)
+    deciding = {one.key: decided_by(parsed(program.data), one.own) for one in reading.fields}
     ends = [name for own, name in deciding.items() if own == key or own.endswith(f".{key}")]
     if len(ends) != 1 or [*deciding.values()].count(ends[0]) > 1 or reading.rivals or "" in reading.changed:
         return ""

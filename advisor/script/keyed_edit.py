@@ -82,10 +82,8 @@ class KeyedEditor:
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
             raise refused("{key} is a list with comments in it; edit it by hand.", name)
         old = self.data[entry.start : entry.end].decode("utf-8", "replace") if entry.style == "plain" else ""
-        style: str = entry.style
-        if old and isinstance(value, str):
-            value, style = _number(value, _type(old)), "double" if _is_other_type(value, _type(old)) else style
-        new = encoded(self.text(value, style, entry.flow))
+        value, quoted = _as_it_stood(value, old) if old and isinstance(value, str) else (value, False)
+        new = encoded(self.text(value, "double" if quoted else entry.style, entry.flow))
         lead = b" " if entry.style == "empty" else b""
         value_range = (len(lead), len(lead) + len(new))
         self.changes.replace(self.number, entry.start, entry.end, lead + new, wanted.key, value_range)
@@ -140,7 +138,7 @@ class KeyedEditor:
         parts = [".".join(filter(None, (table.key, *names[:n]))) for n in range(1, len(names))]
         if any(self.keyed.find(part) or self.keyed.below(part) for part in parts):
             raise refused("A part of {key} is already a plain value or a list.", wanted.key)
-        shown = self.text(_number(value, "") if isinstance(value, str) else value, "plain", table.flow)
+        shown = self.text(_as_it_stood(value, "")[0] if isinstance(value, str) else value, "plain", table.flow)
         if table.flow:
             self.insert_flow(table, names, wanted, shown)
             return
@@ -261,34 +259,22 @@ def _block(text: str, indent: int) -> str | None:
     return "\n".join([sign, *(" " * indent + line if line else "" for line in lines)])
 
 
-def _type(text: str) -> str:
-    """What a plain text is to loaders of YAML 1.1 (PyYAML): "int", "float", "bool", "null", "timestamp", "str"."""
+def _as_it_stood(text: str, old: str) -> tuple[str, bool]:
+    """A value as loaders of YAML 1.1 (PyYAML) take it for one of the type of `old`, and whether in quotes: to them
+    `5e-7` is a text, `010` is 8, `1e6` no whole number, `no` a truth value, `1:30` a number."""
     import yaml
 
     resolve: Any = yaml.SafeLoader("").resolve
-    return str(resolve(yaml.ScalarNode, text, (True, False))).rpartition(":")[2]
-
-
-def _number(text: str, was: str) -> str:
-    """A number in the form that loaders take for one of the type that stood there: `5e-7` is a text to PyYAML, `010` is
-    8, `1e6` is no whole number. What stood there as a text ("") stays free."""
-    found = _NUMBER.match(text)
-    if found is None or was in ("str", "timestamp", "bool"):
-        return text
+    was, kind = (str(resolve(yaml.ScalarNode, one, (True, False))).rpartition(":")[2] for one in (old, text))
+    found = _NUMBER.match(text) if was in ("int", "float", "null") else None
+    if found is None:
+        odd = kind == "timestamp" or ":" in text or (was == "str" and re.match(r"(?i)0\d|(?:yes|no|on|off)\Z", text))
+        return text, bool(odd) and kind not in (was, "str")
     if was == "int" and float(text).is_integer() and abs(float(text)) < 2**53:
-        return str(int(float(text)))
+        return str(int(float(text))), False
     head, sign, power = found.groups()
-    if power is None:
-        return re.sub(r"^([-+]?)0+(?=\d)", r"\1", text) if was else text
-    return f"{head}{'' if '.' in head else '.0'}e{sign or '+'}{power}"
-
-
-def _is_other_type(text: str, was: str) -> bool:
-    """Whether a plain text would be read as something that nobody means by it, where `was` stood: `no` for a word, a
-    date, `1:30`. A number, `true` and `null` in place of a word ("auto") are meant."""
-    kind = _type(text)
-    odd = kind == "timestamp" or ":" in text or (was == "str" and re.match(r"(?i)0\d|(?:yes|no|on|off)\Z", text))
-    return kind not in (was, "str") and bool(odd)
+    whole = re.sub(r"^([-+]?)0+(?=\d)", r"\1", head)
+    return whole if power is None else f"{whole}{'' if '.' in head else '.0'}e{sign or '+'}{power}", False
 
 
 def _plain_yaml(text: str, flow: bool) -> bool:
