@@ -17,7 +17,7 @@ from advisor.regex import regex
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused, Rewrite, ScriptError
 from advisor.script.reader import read_again, read_script
-from advisor.script.renamed import Renamed, name_all
+from advisor.script.renamed import Renamed, name_all, name_itself
 from advisor.script.write import refuse_changed, refuse_existing, write_all, write_file
 from advisor.state import State
 
@@ -88,7 +88,7 @@ def save(
     them or none.
 
     Raises FileExistsError before anything is written where one of them is there and `force` is False, and EditRefused
-    where a file has changed since it was read.
+    where a file has changed since it was read, or starts itself by a name that cannot be changed.
     """
     new, report = new_files(patch, destination, starter, named), report_name(destination)
     for path, rewrite in new.items():
@@ -97,7 +97,7 @@ def save(
     refuse_existing(report, force)
     last = starter.path if starter is not None else destination  # nothing names a file that is not there yet
     written = sorted(new, key=lambda path: path == last)
-    files = [(path, new[path].new, new[path].document.path) for path in written]
+    files = [(path, name_itself(new[path], path), new[path].document.path) for path in written]
     notes = write_all([(report, markdown_report(state, destination.name).encode(), None), *files], force=force)
     return Written(report, notes)
 

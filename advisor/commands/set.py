@@ -40,9 +40,9 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.requests import launch_index
     from advisor.commands.streams import emit_file, knowledge_of, tell, usable
     from advisor.plan.patch import fits_name
-    from advisor.script.document import EditRefused
+    from advisor.script.document import EditRefused, Rewrite
     from advisor.script.reader import of_trainer, read_script
-    from advisor.script.renamed import name_all
+    from advisor.script.renamed import name_all, name_itself
     from advisor.script.write import refuse_changed, refuse_existing, write_all
 
     given = [_pair(text) for text in parsed.changes]
@@ -68,6 +68,8 @@ def run(parsed: argparse.Namespace) -> int:
                 copies[copy] = named.rewrite.new, document  # nothing names a file that is not there yet
             except EditRefused as refusal:
                 notes += [str(refusal)] * (len(copies) > 1)
+        for copy, (new, one) in copies.items():  # a script that starts itself by its name
+            copies[copy] = usable(partial(name_itself, Rewrite(one, new, (), {}), copy)), one
         for copy, (_, one) in copies.items():
             usable(partial(refuse_changed, one))
             usable(partial(refuse_existing, copy, parsed.force))
@@ -126,13 +128,14 @@ def _also(
                     yield say("{key} is added where it wins: what stands in line {line} also decides {others}", **names)
                 elif one.origin == "command" and launch.argv and stood.path == stands.path:
                     yield say("{key} is added where it wins: words behind line {line} may hold it, too", **names)
-    mended = [cut for launch in chosen for cut in launch.cuts if cut not in launch.lost]
+    still = {cut for launch in after.launches for cut in launch.cuts}
+    mended = [cut for launch in chosen for cut in launch.cuts if cut not in still.union(launch.lost)]
     if mended and written is script.documents[0]:
         yield from dict.fromkeys(mended)
         yield say("the change makes the command whole: what stands below comes into force")
     if written is not script.documents[0]:
         names = {"file": clean_line(str(written.path)), "script": clean_line(str(script.documents[0].path))}
-        yield say("{script} reads {file}: the new file takes effect in its place", **names)
+        yield say("{script} reads {file}: put the new file in its place; all that reads {file} then gets it", **names)
 
 
 def _pair(text: str) -> tuple[str, str]:

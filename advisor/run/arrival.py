@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from advisor.hostile import clean_line
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Agreement, ConfigFile, Framework, ModelFact
-from advisor.language import listed, say
+from advisor.language import listed, mark, say
 from advisor.machine.inventory import Machine
 from advisor.regex import regex
 from advisor.run.build import RunInputs, build_run
@@ -200,13 +200,15 @@ def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: D
     """Refuse a setting that another word or the environment holds, too, where the program may take it from there."""
     holds = _spelled(native(item.key), r"[\"']?\s*[:=]\s*[\"']?([\w.+-]+)")
     words, now = [word or "" for word in launch.argv], launch.effective()
-    own = {key for key, one in now.items() if native(key) == native(item.key) and one.value == item.value}
+    own = {
+        key for key, one in now.items() if native(key) == native(item.key) and (item.in_file or one.value == item.value)
+    }
     spelled = [word.partition("=")[0].lstrip("+") in own for word in words]
     at = max((n for n, is_own in enumerate(spelled) if is_own), default=len(words))
     data = program.data.decode(errors="replace") if program is not None else ""
     reads = re.search(rf"[\"']{re.escape(native(item.key))}[\"']", data) is not None  # cfg.get("lr", args.lr)
     alone = program is not None and takes_option(program, item.key) is True and not reads
-    beside = {one.span.path for one in now.values() if one.span is not None and ":" in one.key}
+    beside = {one.span.path for key, one in now.items() if one.span is not None and (":" in key or key in own)}
     around = [(f"${key}", text) for key, text in launch.environment.items() if not {*text.split()} <= {*words}]
     for where, text in [*((word, word) for n, word in enumerate(words) if not spelled[n]), *around]:
         name = text.rpartition("=")[2]
@@ -239,7 +241,10 @@ def refuse_idle(
                 raise refused("{key} is no whole name here: {longer}?", key, longer=listed(longer[:3]))
             raise refused("{framework} does not read {key} in this training.", key, **told)
         if why := no_effect(new, key):
-            idle.append(say("{key} has no effect here: {why}.", key=clean_line(key), why=why.rstrip(".")))
+            unseen = fact is not None and all(one.eras for one in fact.no_effect_when)
+            unseen = unseen and recognised.era_told_by not in ("version", "user")
+            told_as = mark("Some versions ignore {key}: {why}.") if unseen else mark("{key} has no effect here: {why}.")
+            idle.append(say(told_as, key=clean_line(key), why=why.rstrip(".")))
     if stops := newly_stopped(old, new, [native(key) for key in keys]):
         raise refused("{framework} would stop: {why}. Change both together.", why=stops[0].rstrip("."), **told)
     return tuple(idle)

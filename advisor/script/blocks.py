@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from advisor.regex import regex
 
-_HEADER = regex(rb"( *)(?:- +)*(?:[\w./-]+:[ \t]+)?[|>][-+]?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
+_HEADER = regex(rb"( *)(?:- +)*(?:[\w./-]+:[ \t]+)?([|>])[-+]?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
 """The line above a block of text: `run: |`, `- |`."""
 _KEYED = regex(rb"\s*[\w.-]+:(?:\s|\Z)|\s*(?:import|from) \w")
 """How a block begins that is another YAML text, or Python."""
@@ -16,6 +17,16 @@ _VARIABLE = regex(rb"\A( +[A-Z_][A-Z0-9_]*):( +)([\w./:+-]+|\"[^\"\n$`\\]+\"|'[^
 def shell_in(path: Path, data: bytes) -> bytes | None:
     """`shell_of` a file whose name says YAML; None of any other."""
     return shell_of(data) if path.suffix in (".yaml", ".yml") else None
+
+
+def _folded(lines: list[bytes]) -> list[bytes]:
+    """The lines of a folded block (`>`): what YAML makes one line is one here, too, blanks where the ends were. Not
+    where one ends in a backslash, which YAML makes an escaped blank."""
+    depth = [len(line) - len(line.lstrip(b" ")) if line.strip() else -1 for line in lines]
+    if any(line.rstrip(b"\r\n").endswith(b"\\") for line in lines):
+        return [b"" for _ in lines]
+    on = [here == below == depth[0] for here, below in pairwise([*depth, -1])]
+    return [line.rstrip(b"\r\n").ljust(len(line)) if goes_on else line for line, goes_on in zip(lines, on, strict=True)]
 
 
 def shell_of(data: bytes) -> bytes | None:
@@ -30,7 +41,9 @@ def shell_of(data: bytes) -> bytes | None:
             not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip(b" ")) > len(header[1])
         ):  # fmt: skip
             end += 1
-        if end > at + 1 and not _KEYED.match(b"".join(lines[at + 1 : end])):
+        if header is not None and header[2] == b">":
+            lines[at + 1 : end] = _folded(lines[at + 1 : end])
+        if end > at + 1 and lines[at + 1] and not _KEYED.match(b"".join(lines[at + 1 : end])):
             blocks.append((at, end))
         at = end
     inside = {number for start, end in blocks for number in range(start + 1, end)}
@@ -38,7 +51,7 @@ def shell_of(data: bytes) -> bytes | None:
     out: list[bytes] = []
     for number, line in enumerate(lines):
         marks = b");(" if number in opening & closing else b"(" * (number in opening) + b")" * (number in closing)
-        told = _VARIABLE.sub(rb"\2\1=\3", line) if not marks else line
+        told = _VARIABLE.sub(rb"\2\1=\3", line) if blocks and not marks and number < blocks[-1][0] else line
         comment = marks + b"#" + line[len(marks) + 1 :] if line.strip() else line
         out.append(line if number in inside else told if told != line else comment)
     return b"".join(out) if blocks and sum(map(len, out)) == len(data) else None

@@ -198,7 +198,8 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
                 yield _Named(setting.key, ending, guessed=True)
             elif prefix := PREFIXES.get(_bare(setting.key)):
                 yield _Named(setting.key, ending, prefix, guessed=True)
-    overlay = _overlay(values)
+    guessed = {setting.key: setting.ending.lstrip("/") for setting in own if setting.ending.startswith("/")}
+    overlay = _overlay(values, guessed)
     if overlay:
         yield overlay
     for word in positional:
@@ -210,7 +211,7 @@ def _named(launcher: Mapping[str, str], own: Sequence[Setting], positional: Sequ
             yield _Named(setting.key, words[1], f"{_bare(setting.key)}.")
     for key, value in values.items():
         bare = _bare(key)
-        if bare in ("config", "config_file") and value.endswith((*_YAML, ".json")):
+        if bare in ("config", "config_file") and value.endswith((*_YAML, ".json", ".toml")):
             yield _Named(key, value)
         elif (prefix := PREFIXES.get(bare)) and value.endswith(".json"):
             yield _Named(key, value, prefix)
@@ -258,17 +259,18 @@ def named_file(launch: Launch, prefix: str) -> str | None:
     return found[-1] if found else None
 
 
-def _overlay(values: Mapping[str, str]) -> _Named | None:
+def _overlay(values: Mapping[str, str], guessed: Mapping[str, str]) -> _Named | None:
     """Hydra's `--config-path` and `--config-name`, or a program's `--config_path` and `--config_name`, which know no
-    defaults of a framework's own."""
+    defaults of a framework's own. `guessed`: options of which only the end of the path is known."""
     for key, short, folders in (
         ("--config-name", "-cn", ("--config-path", "-cp", "--config-dir", "-cd")),
         ("--config_name", "", ("--config_path", "--config_dir")),
     ):
         if name := values.get(key) or values.get(short):
-            folder = next((values[option] for option in folders if values.get(option)), "")
+            told = {**guessed, **values}
+            option = next((option for option in folders if told.get(option)), "")
             name = name if name.endswith(_YAML) else name + ".yaml"
-            return _Named(key, f"{folder}/{name}" if folder else name)
+            return _Named(key, f"{told[option]}/{name}" if option else name, guessed=option in {*guessed} - {*values})
     return None
 
 
@@ -278,7 +280,7 @@ def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed, b
     number = next((found for name in names if (found := files.find(name, base, kind, folder)) is not None), None)
     shown = clean_line(named.name)
     if number is None:
-        if named.guessed and not named.prefix:
+        if named.guessed and named.whole:
             return
         if named.whole and kind == "yaml" and len(inlined := keyed_lines(files.documents[0])) >= INLINED:
             out.settings += inlined

@@ -311,12 +311,18 @@ def _config_file(script: Script, launch: ShellLaunch, wanted: Sequence[EditReque
     last = {one.span.path: number for number, one in enumerate(launch.launch.settings) if one.span is not None}
     places: dict[tuple[int, str], list[EditRequest]] = {}
     there = {key: one.span.path for key, one in launch.launch.effective().items() if one.span is not None}
+    words = {os.path.basename((word or "").rpartition("=")[2]) for word in launch.launch.argv}
     for item in wanted:
         found = [place for place in _config_files(script, launch.launch.index) if item.key.startswith(place[1])]
         if not found:
             raise refused("The launch names no config file that was found.")
         own = [place for place in found if str(script.documents[place[0]].path) == there.get(item.key)]
         wins = max(found, key=lambda place: last.get(str(script.documents[place[0]].path), -1))
+        named = [
+            one for one in found if not words.isdisjoint({(file := script.documents[one[0]].path).name, file.stem})
+        ]
+        if wins in named and own and own[-1] not in named:
+            own = []  # other configs may share the parent, and nothing starts a copy of it
         places.setdefault(own[-1] if own else wins, []).append(item)
     for (number, prefix), items in places.items():
         path = script.documents[number].path

@@ -18,6 +18,7 @@ from advisor.script.keyed import Keyed, KeyedEntry, Table
 _JSON_BARE = regex(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?\Z|true\Z|false\Z|null\Z")
 _LABEL = regex(rb"""(?:"(?:[^"\\]|\\.)*"|'[^'\n]*'|[\w.-]+)\s*:\s*""")
 _ELEMENT = regex(r"\[(\d+)\]")
+_NUMBER = regex(r"([-+]?(?:\d+\.?\d*|\.\d+))(?:[eE]([-+]?)(\d{1,3}))?\Z")
 _TRUTH = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -80,7 +81,9 @@ class KeyedEditor:
             raise refused("{key} has a type of its own (!…); edit it by hand.", name)
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
             raise refused("{key} is a list with comments in it; edit it by hand.", name)
-        new = encoded(self.text(value, entry.style, entry.flow))
+        old = self.data[entry.start : entry.end].decode("utf-8", "replace") if entry.style == "plain" else ""
+        value, quoted = _as_it_stood(value, old) if old and isinstance(value, str) else (value, False)
+        new = encoded(self.text(value, "double" if quoted else entry.style, entry.flow))
         lead = b" " if entry.style == "empty" else b""
         value_range = (len(lead), len(lead) + len(new))
         self.changes.replace(self.number, entry.start, entry.end, lead + new, wanted.key, value_range)
@@ -135,7 +138,7 @@ class KeyedEditor:
         parts = [".".join(filter(None, (table.key, *names[:n]))) for n in range(1, len(names))]
         if any(self.keyed.find(part) or self.keyed.below(part) for part in parts):
             raise refused("A part of {key} is already a plain value or a list.", wanted.key)
-        shown = self.text(value, "plain", table.flow)
+        shown = self.text(_as_it_stood(value, "")[0] if isinstance(value, str) else value, "plain", table.flow)
         if table.flow:
             self.insert_flow(table, names, wanted, shown)
             return
@@ -254,6 +257,24 @@ def _block(text: str, indent: int) -> str | None:
         return None
     sign = "|" if text.endswith("\n") else "|-"
     return "\n".join([sign, *(" " * indent + line if line else "" for line in lines)])
+
+
+def _as_it_stood(text: str, old: str) -> tuple[str, bool]:
+    """A value as loaders of YAML 1.1 (PyYAML) take it for one of the type of `old`, and whether in quotes: to them
+    `5e-7` is a text, `010` is 8, `1e6` no whole number, `no` a truth value, `1:30` a number."""
+    import yaml
+
+    resolve: Any = yaml.SafeLoader("").resolve
+    was, kind = (str(resolve(yaml.ScalarNode, one, (True, False))).rpartition(":")[2] for one in (old, text))
+    found = _NUMBER.match(text) if was in ("int", "float", "null") else None
+    if found is None:
+        odd = kind == "timestamp" or ":" in text or (was == "str" and re.match(r"(?i)0\d|(?:yes|no|on|off)\Z", text))
+        return text, bool(odd) and kind not in (was, "str")
+    if was == "int" and float(text).is_integer() and abs(float(text)) < 2**53:
+        return str(int(float(text))), False
+    head, sign, power = found.groups()
+    whole = re.sub(r"^([-+]?)0+(?=\d)", r"\1", head)
+    return whole if power is None else f"{whole}{'' if '.' in head else '.0'}e{sign or '+'}{power}", False
 
 
 def _plain_yaml(text: str, flow: bool) -> bool:

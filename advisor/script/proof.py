@@ -17,6 +17,7 @@ from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptErr
 from advisor.script.environment_edit import job_option
 from advisor.script.keyed import EMPTY
 from advisor.script.launch import Launch, Script, one_training
+from advisor.script.python_parser import real
 from advisor.script.reader import FOLLOWED, read_again
 
 _UNSET = object()
@@ -221,7 +222,7 @@ def _same(left: object, right: object, *, loose: bool) -> bool:
     a = left[0] if isinstance(left, tuple) and len(left) == 1 else left
     b = right[0] if isinstance(right, tuple) and len(right) == 1 else right
     if loose and isinstance(a, str) and isinstance(b, str):
-        return _TRUTH.get(a, a) == _TRUTH.get(b, b)
+        return _TRUTH.get(a, a) == _TRUTH.get(b, b) or ((number := real(a)) is not None and number == real(b))
     return a == b
 
 

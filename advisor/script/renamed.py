@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.bash.state import TracedCommand
-from advisor.bash.text import ShellValue, cut, joined
+from advisor.bash.text import ByteRange, ShellValue, cut, joined, sources
 from advisor.bash.words import Exhausted, Unterminated
 from advisor.bash.writing import within
 from advisor.hostile import clean_line
@@ -19,7 +20,7 @@ from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, 
 from advisor.script.launch import Script
 from advisor.script.literal import target
 from advisor.script.proof import sound
-from advisor.script.reader import in_memory, read_again
+from advisor.script.reader import in_memory, read_again, read_script
 from advisor.script.shell import ShellReading, read_shell
 from advisor.script.shell_edit import ShellEditor
 
@@ -69,23 +70,60 @@ def name_instead(script: Script, launches: Sequence[int], old: Path, new: Path) 
         raise refused("{count} words of its command name the file", count=len(homes))
     command, number = naming[0]
     pieces = command.fields[number].pieces
+    place, written = _place(pieces, old, new, reading)
+    if others := reading.shared(place, launch, (number,)):
+        raise refused("its name there also decides {others}", others=clean_line(listed(others), 200))
+    changes = Changes(script.documents)
+    ShellEditor(reading, launch, changes).write(place, written, EditRequest("", None, f"{old.name} -> {new.name}"))
+    changes.as_bash_reads_it(0)
+    (done,) = changes.rewrites()
+    return Renamed(done, _proven(script, reading, done, old, new))
+
+
+def _place(pieces: ShellValue, old: Path, new: Path, reading: ShellReading) -> tuple[ByteRange, bytes]:
+    """Where a word has the name of a file, and the new name as it stands there. Raises EditRefused."""
     if os.path.realpath(new.parent) != os.path.realpath(old.parent):
         raise refused("the new file lies in another folder")
     found = target(cut(pieces, len(joined(pieces)) - len(encoded(old.name))), reading.data)
     if found is None or found.place.doc != 0:
         raise refused("its name is put together there")
-    if others := reading.shared(found.place, launch, (number,)):
-        raise refused("its name there also decides {others}", others=clean_line(listed(others), 200))
     written = within(new.name, "plain" if found.quotes else found.place.context, own_word=True, alone=False)
     if written is None:
         raise refused("the new name cannot stand there")
-    changes = Changes(script.documents)
-    ShellEditor(reading, launch, changes).write(
-        found.place, encoded(written), EditRequest("", None, f"{old.name} -> {new.name}")
-    )
-    changes.as_bash_reads_it(0)
-    (done,) = changes.rewrites()
-    return Renamed(done, _proven(script, reading, launch.group, number, done, (old, new)))
+    return found.place, encoded(written)
+
+
+def name_itself(made: Rewrite, new: Path) -> bytes:
+    """The new bytes of a script that becomes another file, `new`, with that name where it starts itself by its own: the
+    copy would start the old one. `$0` follows by itself. Raises EditRefused where such a word cannot be changed."""
+    old, own = made.document.path, made.new
+    if made.document.kind != "shell" or old.suffix in (".yaml", ".yml") or new == old:
+        return own
+    script = read_again(read_script(old), (made,))
+    reading, changes = _read(script), Changes(script.documents)
+    told = refused("{file} starts itself by its name, where a copy would start the old one: write $0.", file=old.name)
+    try:
+        for command, number in _naming(reading.trace.commands, old):
+            pieces = command.fields[number].pieces
+            if sources(cut(pieces, len(joined(pieces)) - len(encoded(old.name)))):  # not `$0`, `${BASH_SOURCE[0]}`
+                place, written = _place(pieces, old, new, reading)
+                changes.replace(0, place.start, place.end, written)
+        for done in changes.rewrites():
+            _proven(script, reading, done, old, new)
+            own = done.new
+    except EditRefused as refusal:
+        raise told from refusal
+    if re.search(
+        _STARTS % re.escape(encoded(old.name)), own, re.MULTILINE
+    ):  # where nothing is followed: in a trap, say
+        raise told
+    return own
+
+
+_STARTS = (
+    rb"^(?![ \t]*(?:#|echo|printf)|.*sage).{0,400}(?:\b(?:(?:ba|z)?sh|source|exec|sbatch|srun)|[;&|(][ \t]*\.)[ \t]"
+    rb"(?:[^#;&|\n]{0,400}[^\w.-])?%b(?![\w.-])"
+)
 
 
 def _naming(commands: Sequence[TracedCommand], file: Path) -> list[tuple[TracedCommand, int]]:
@@ -115,20 +153,13 @@ def _names(pieces: ShellValue, file: Path) -> bool:
     return False
 
 
-def _proven(
-    script: Script, before: ShellReading, group: Sequence[int], word: int, done: Rewrite, files: tuple[Path, Path]
-) -> tuple[str, ...]:
-    """Read the new bytes again: every command is what it was, but for the one word."""
-    old, new = files
+def _proven(script: Script, before: ShellReading, done: Rewrite, old: Path, new: Path) -> tuple[str, ...]:
+    """Read the new bytes again: every command is what it was, but for the name."""
     own, *others = script.documents
-    copies = [replace(one, path=new) for one in others if os.path.realpath(one.path) == os.path.realpath(old)]
-    after = _read(replace(script, documents=(replace(own, data=done.new), *others, *copies)))
-    expected, found = _commands(before), _commands(after)
-    for number in group:
-        fields, environment = expected[number]
-        changed = fields[word].removesuffix(encoded(old.name)) + encoded(new.name)
-        expected[number] = ((*fields[:word], changed, *fields[word + 1 :]), environment)
-    if expected != found:
+    changed = replace(own, data=done.new), *others
+    copies = [replace(one, path=new) for one in changed if os.path.realpath(one.path) == os.path.realpath(old)]
+    after = _read(replace(script, documents=(*changed, *copies)))
+    if _commands(before, new.name, old.name) != _commands(after, new.name, old.name):
         raise refused("the change cannot be made without side effects")
     checks = sound([done])
     if failed := [check.what for check in checks if check.held is False]:
@@ -136,15 +167,13 @@ def _proven(
     return (say("nothing else moved"), *(check.what for check in checks if check.held))
 
 
-_Command = tuple[tuple[bytes, ...], tuple[tuple[bytes, bytes], ...]]
-
-
-def _commands(reading: ShellReading) -> list[_Command]:
-    """Every command that the script runs: its words, and its environment."""
+def _commands(reading: ShellReading, new: str, old: str) -> list[object]:
+    """Every command that the script runs: its words, and its environment; with `old` where they hold the `new` name."""
+    names = encoded(new), encoded(old)
     return [
         (
-            tuple(joined(word.pieces) for word in command.fields),
-            tuple(sorted((name, joined(value)) for name, value in command.environment.items())),
+            [joined(word.pieces).replace(*names) for word in one.fields],
+            sorted((name, joined(value).replace(*names)) for name, value in one.environment.items()),
         )
-        for command in reading.trace.commands
+        for one in reading.trace.commands
     ]

@@ -106,7 +106,7 @@ class ShellReading(Struct, dict=True):
         """What else the bytes of a place decide, beside arguments `indices` of a launch (and of its other rounds)."""
         out: list[str] = []
         for use in self.uses.of(place):
-            spoken = use.number < 0 and use.label[1:].encode() in own.command.spoken
+            spoken = min(use.number, use.field) < 0 and use.label[1:].encode() in own.command.spoken
             if spoken or (use.number in own.group and use.field in indices):
                 continue
             out.append(use.label or self.label(use.number, use.field))

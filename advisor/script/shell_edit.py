@@ -256,10 +256,9 @@ class ShellEditor:
             line, keys = self.reading.span(own[0]).line, listed(self.reading.shared(own[0], self.launch, ()))
             raise refused("Line {line} decides {keys}: change it by hand.", line=line, keys=keys)
         place = self.in_script(place)
-        data = self.reading.data[self.doc]
         start = place.start - (simple.last - simple.start)
         lead = b" "
-        if b"\n" in data[start : place.start]:
+        if b"\n" in source.data[simple.start : simple.last]:  # not where YAML folds the lines into one
             line = self.site.data.rfind(b"\n", 0, place.start) + 1
             indent = self.site.indent(line) if line > start else b""
             lead = b" \\" + self.site.newline + (indent or _DEFAULT_INDENT)

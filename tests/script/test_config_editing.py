@@ -77,6 +77,28 @@ def test_yaml_is_edited_in_place(edited: Edited, key: str, value: str | None, ol
 
 
 @pytest.mark.parametrize(
+    ("stood", "given", "written"),
+    [
+        ("1.0e-5", "5e-7", "5.0e-7"),
+        ("1.0e-5", "1e6", "1.0e+6"),
+        ("5e-6", "5e-7", "5e-7"),
+        ("null", "5e-7", "5.0e-7"),
+        ("4096", "1e6", "1000000"),
+        ("8", "010", "10"),
+        ("bf16", "no", '"no"'),
+        ("true", "no", "no"),
+        ("auto", "4", "4"),
+        ("auto", "true", "true"),
+        ("run1", "2024-01-02", '"2024-01-02"'),
+        ("run1", "1:30", '"1:30"'),
+        ("4096", "null", "null"),
+    ],
+)
+def test_a_value_in_yaml_is_of_the_type_that_stood_there(edited: Edited, stood: str, given: str, written: str) -> None:
+    assert edited(f"k: {stood}\n", EditRequest("k", given), name="a.yaml") == f"k: {written}\n"
+
+
+@pytest.mark.parametrize(
     ("key", "value", "old", "new"),
     [
         ("zero_optimization.stage", "3", "2", "3"),

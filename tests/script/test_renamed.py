@@ -60,3 +60,34 @@ def test_a_file_in_another_folder_is_not_named(tmp_path: Path) -> None:
     launch.write_text("python train_sft.py\n")
     with pytest.raises(EditRefused, match="another folder"):
         name_instead(read_script(launch), [0], tmp_path / "train_sft.py", Path("/elsewhere/train.py"))
+
+
+def test_a_copy_that_starts_itself_by_its_name_starts_the_copy(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    end = "python train_sft.py --batch_size 8\n"
+    for line in (
+        "srun bash run.sh x",
+        'ssh h "cd /w && bash ./run.sh x"',
+        "xargs -n1 bash run.sh",
+        "bash $0 x",
+        "echo run.sh: bash",
+    ):
+        script.write_text(f'if [ "$1" != x ]; then\n{line}\nexit\nfi\n{end}')
+        assert main(["set", str(script), "batch_size=2", "--force"]) == 0
+        assert (
+            line.replace("run.sh", "run.fits.sh" if "echo" not in line else "run.sh")
+            in script.with_name("run.fits.sh").read_text()
+        )
+    for line in ("trap 'sbatch run.sh' USR1", "N=run\nsrun bash $N.sh x"):
+        script.write_text(f"{line}\n{end}")
+        assert main(["set", str(script), "batch_size=2", "--force"]) == 2
+
+
+def test_what_is_inherited_is_set_in_the_config_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("a:\n  batch: 8\n")
+    (tmp_path / "child.yaml").write_text("defaults: base.yaml\na:\n  n: 1\n")
+    (tmp_path / "run.sh").write_text('COMMAND="python train.py --config child.yaml" sbatch ray.sub\n')
+    (tmp_path / "ray.sub").write_text('srun bash -c "$COMMAND"\n')
+    assert main(["set", str(tmp_path / "run.sh"), "a.batch=4"]) == 0
+    assert (tmp_path / "child.fits.yaml").read_text() == "defaults: base.yaml\na:\n  n: 1\n  batch: 4\n"
+    assert "--config child.fits.yaml" in (tmp_path / "run.fits.sh").read_text()

@@ -29,6 +29,15 @@ def test_a_task_starts_what_its_blocks_run(read: Read, edited: Edited) -> None:
     assert changed == TASK.replace("1e-6", "2e-6").replace("LENGTH: 4096", "LENGTH: 2048")
 
 
+def test_a_folded_text_is_one_line_and_is_changed_as_one(read: Read, edited: Edited) -> None:
+    text = "kind: RayJob\nspec:\n  entrypoint: >-\n    python train.py\n    --lr 1\n    --n 8\n"
+    text += "  env: |\n    env_vars:\n      HF: /c\n"
+    assert not read(text, "job.yaml").launches[0].cuts
+    changed = edited(text, EditRequest("--lr", "2"), EditRequest("--new", "3"), name="job.yaml")
+    assert changed == text.replace("--lr 1", "--lr 2").replace("--n 8", "--n 8 --new 3")
+    assert not read(text.replace("--lr 1", "--lr 1 \\"), "job.yaml").launches[0].argv
+
+
 def test_a_configuration_with_a_block_of_text_stays_one(read: Read) -> None:
     (launch,) = read("model: m\nprompt: |\n  Think first.\n", "run.yaml").launches
     assert launch.effective()["model"].value == "m"
