@@ -342,8 +342,8 @@ def _logits(run: Run, shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) 
 
 
 def _vocabulary(run: Run, shape: ModelShape) -> tuple[int, str]:
-    """Columns of one rank's logits, and what they are called: Megatron pads the vocabulary to a multiple of 128 a rank, the
-    ranks beside FSDP's shards cut it as it is."""
+    """Columns of one rank's logits, and their name: Megatron pads the vocabulary to a multiple of 128 a rank, the ranks
+    beside FSDP's shards cut it as it is."""
     if (ways := tensor_ways(run)) > 1:
         return -(-shape.vocab // ways), _OF_RANK
     parallel = int(run.number("actor.tensor_parallel") or 1) if run.mechanics.trainer == "megatron" else 1

@@ -50,8 +50,8 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
     guessed = [*now.ledger.assumed, *now.run.doubts, *now.ledger.doubts]
     assumed = clauses(one.rstrip(".。") for one in guessed[:ASSUMPTIONS])
     if _fits(situation.predictor.predict(all_of_them)):
-        every = clauses(f"{key.lstrip('-')} {say('removed') if new is None else new}" for key, new in all_of_them.items())
-        return say("No few changes are enough; by this count these are, together: {every}.", every=every)
+        each = [(key.lstrip("-"), say("removed") if new is None else new) for key, new in all_of_them.items()]
+        return say("By this count these are enough, together: {every}.", every=listed(map(" ".join, each)))
     for beside in (chosen, all_of_them):
         if found := list(_ways(situation, beside)):
             told = {"ways": listed(found), "assumed": assumed}

@@ -220,7 +220,7 @@ def no_place(recognised: Recognised, launch: Launch | None) -> str:
     if recognised.told_by == "log":
         return say("only the log speaks of {framework}; whether this command reads its settings is not known", **told)
     typed = [one for one in launch.settings if one.origin == "command" and not one.key.startswith(FOLLOWED)]
-    own = [setting for setting in typed if setting.key not in _CHOOSES_A_FILE]  # nor is a launcher's option the program's
+    own = [one for one in typed if one.key not in _CHOOSES_A_FILE]  # those of the launcher are not the program's
     if beside_file(recognised, launch)[1] == "nothing":
         if any(one.origin != "command" and one.span is not None for one in launch.settings):
             return ""  # it is written into that file
