@@ -195,7 +195,7 @@ def fitting(
     if not ledger.gpu or not (too_much or too_little):
         return None
     elsewhere = held_by_others(fields) if stands_apart(run) is not False else None  # by the engine's process, at most
-    if stands_apart(run) is None and not elsewhere:  # it may as well be inside
+    if stands_apart(run) is None and (elsewhere or 0) < run.mechanics.sleep_residue_bytes:  # then it may be inside
         elsewhere = None
     found: list[tuple[float, int, Assumption]] = []
     for one in possible:
