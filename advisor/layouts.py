@@ -166,5 +166,5 @@ def filled(text: str, start: Start, model: str, nodes: int, gpus: int) -> str:
 
 
 def suffices(fit: Fit) -> bool:
-    """It fits, or fits the cards while nobody says how much RAM a node has."""
-    return fit.verdict == "fits" or fit.fits_beside == "host"
+    """It fits by what is expected, or fits the cards while nobody says how much RAM a node has."""
+    return fit.verdict == "fits" or fit.fits_beside == "host" or (fit.doubted and fit.findings == fit.perhaps)

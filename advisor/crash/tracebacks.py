@@ -282,17 +282,21 @@ _LEAST = 2
 
 _INSTALLED = ("site-packages", "dist-packages", "src")
 """Where a package lies that is its own project's; its checkout bears its name."""
+_OF_TREE = regex(r"/[\w-]*?[-_]v?(\d{1,2}\.\d[\w.]*)/$")
+"""A source tree as it is unpacked: "verl-0.7", "OpenRLHF-v0.8.5"."""
 
 
 def traced_versions(frames: Iterable[Frame]) -> dict[str, str]:
     """Package → version, where all of a traceback's places in it agree on one or on releases of one minor version. Of
     several such releases the newest. A place that no release has, or a function that none has in that file, as in a
-    fork or between two releases, leaves its package out."""
+    fork or between two releases, leaves its package to what its source tree is called."""
     found = ((place, frame) for frame in frames if (place := _place(frame.file)) is not None)
     places: dict[str, dict[tuple[str, str, int], None]] = {}
+    told: dict[str, str] = {}
     for (folder, file), frame in found:
         places.setdefault(folder, {})[file, frame.function, frame.line] = None
-    told = {}
+        if (tree := _OF_TREE.search(frame.file.replace("\\", "/").removesuffix(file))) is not None:
+            told.setdefault(code_lines(folder).package, tree[1])
     for folder, within in places.items():
         lines = code_lines(folder)
         agreed = [releases for at in within if (releases := lines.of_frame(*at)) is not None]

@@ -19,7 +19,7 @@ _PLUMBING = regex(r"^(?:_?(?:wrapped_)?call_impl|decorate_context|inner|wrapper|
 """Functions that only call what they wrap (torch, DeepSpeed, transformers)."""
 OPEN = ("batch-or-states", "batch-too-big", "long-sequence", "not-in-the-settings")
 """Causes that leave open what the failing line made, or say only that there was too much of it."""
-HEADED = ("batch-too-big", "states-too-big")
+HEADED = ("batch-too-big", "states-too-big", "engine-start-too-big")
 """Causes that are many things: what the failing line made names the one."""
 FACT = "frame.allocation"
 

@@ -48,6 +48,8 @@ PINS = regex(r"""\.to\(\s*\\?["']cpu\\?["'] *,.*non_blocking\s*=\s*True|\bpin_me
 """Source lines and functions that take page-locked host memory: CUDA reports its refusal as its own "out of memory"."""
 WAKES = regex(r"^(?:wake_up|resume_memory\w*|_?resume_\w*|create_and_map|_?allocate_kv_cache\w*|backload\w*)$")
 """Functions that take an engine's memory back (vLLM, SGLang)."""
+STARTS = regex(r"initialize_kv_cache|from_engine_args")
+"""Functions of an engine that starts: they take its memory for the first time."""
 ENGINE_WEIGHTS = regex(r"^(?:load_model|_?initialize_model|create_weights|get_model|process_weights_after_loading)$")
 ENGINE_MEASURES = regex(r"profile|warm_?up|_dummy_\w*run|captur|initialize_kv_cache|determine_\w*available|wake_up")
 """Functions of an engine that make its weights; and what it does once they are there."""
@@ -84,6 +86,7 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
     gathering = [frame for frame in frames if gathers(frame)]
     near = list(reversed(frames[-NEAREST:]))
     product = next((frame for frame in near if _is_product(frame)), None)
+    starts = any(STARTS.search(frame.function) for frame in frames)
     facts = {
         "frame.gather": _true(gathering[-1]) if gathering else Fact(False, "log", frame_words(frames[-1])),
         "frame.pass": _pass(frames),
@@ -92,7 +95,7 @@ def frame_facts(frames: Sequence[Frame]) -> dict[str, Fact]:
     for name, found in {
         "frame.gathers_all": _gathers_all(frames),
         "frame.bucket": next((frame for frame in near if _is_bucket(frame)), None),
-        "frame.wakes": next((frame for frame in reversed(frames) if WAKES.match(frame.function)), None),
+        "frame.wakes": next((one for one in reversed(frames) if not starts and WAKES.match(one.function)), None),
         "frame.engine_weights": _makes_weights(frames),
         "frame.attention": next((frame for frame in near if _is_attention(frame)), None),
         "frame.collects": next((frame for frame in near if _collects(frame)), None),

@@ -181,7 +181,9 @@ def _exactly(found: Sequence[Match], words: int, run: Run) -> str:
     step = ROUND if all(one.round for one in found) else 1
     ways = sorted(((FP32 if one.shape.startswith("fp32") else BF16), one.tokens) for one in found)[::-1]
     each = [_of_rows(-(-tokens // step) * step, width, run) for width, tokens in ways]
-    told = {"tried": show_bytes(found[0].bytes), "words": f"{words:,}", "ways": clauses(each)}
+    ranks = round(words / int(found[0].shape.rpartition(" ")[2].rstrip("]")))
+    each_rank = f"{words:,} ÷ {ranks}" if ranks > 1 else f"{words:,}"
+    told = {"tried": show_bytes(found[0].bytes), "words": each_rank, "ways": clauses(each)}
     return say("The {tried} asked for is the size of logits over the {words} words of this model: {ways}.", **told)
 
 

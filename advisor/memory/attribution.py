@@ -34,6 +34,7 @@ _DTYPES = ((c.IN_BF16, "bf16"), (c.IN_FP32, "fp32"))
 _WIDENED = regex(r"\.float\(\)|\bfloat32\b")
 """A failing line that makes its tensor in fp32."""
 _LOGITS = mark("{role} logits")
+_OF_RANK = mark("vocabulary of one tensor-parallel rank")
 _SCORES = mark("{role} attention scores (attention is not fused)")
 _COPIES = mark("{role} logits in fp32, or a softmax, entropy or gradient copy of them")
 _FITTING = mark(
@@ -325,8 +326,7 @@ def _in_each_type(
 
 
 def _logits(run: Run, shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
-    vocab, ranks = _vocabulary(run, shape)
-    name = mark("vocabulary of one tensor-parallel rank") if ranks > 1 else mark("vocabulary")
+    vocab, name = _vocabulary(run, shape)
     for step, phase, role in passes:
         if phase == "critic_update":
             continue
@@ -341,16 +341,16 @@ def _logits(run: Run, shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) 
                 yield replace(each, tensor=_COPIES if wide else _LOGITS, at_cap=at_cap)
 
 
-def _vocabulary(run: Run, shape: ModelShape) -> tuple[int, int]:
-    """Columns of one rank's logits, and of how many: Megatron pads the vocabulary to a multiple of 128 a rank, the
-    ranks beside FSDP's shards cut it as it is."""
+def _vocabulary(run: Run, shape: ModelShape) -> tuple[int, str]:
+    """Columns of one rank's logits, and their name: Megatron pads the vocabulary to a multiple of 128 a rank, the ranks
+    beside FSDP's shards cut it as it is."""
     if (ways := tensor_ways(run)) > 1:
-        return -(-shape.vocab // ways), ways
+        return -(-shape.vocab // ways), _OF_RANK
     parallel = int(run.number("actor.tensor_parallel") or 1) if run.mechanics.trainer == "megatron" else 1
     if parallel < 2:
-        return shape.vocab, 1
+        return shape.vocab, mark("vocabulary")
     padded = -(-shape.vocab // (c.VOCABULARY_STEP * parallel)) * c.VOCABULARY_STEP
-    return padded, parallel
+    return padded, _OF_RANK
 
 
 def _activations(shape: ModelShape, passes: list[tuple[Pass, Phase, str]]) -> Iterator[Candidate]:
@@ -436,8 +436,9 @@ def _inverse(run: Run, shape: ModelShape, tried: int, crash: Crash, by_row: bool
     by_row, step = by_row and step.padded, _row_of(step) if by_row else step
     where: Phase = phase if phase in ("actor_update", "log_prob") else "unknown"
     found: list[tuple[bool, Match]] = []
+    vocab, name = _vocabulary(run, shape)
     for size, dtype in _DTYPES[widened:]:
-        each = quantity("vocabulary", shape.vocab) * size
+        each = quantity(name, vocab) * size
         least, most = elements_window(tried, round(each.value))
         tokens = f"{least}" if least == most else say("{least} to {most}", least=least, most=most)
         fits = least <= step.high
@@ -452,7 +453,7 @@ def _inverse(run: Run, shape: ModelShape, tried: int, crash: Crash, by_row: bool
             step=step.tokens.text(),
         )
         tensor = say("logits of {tokens} tokens, if it is logits", tokens=tokens)
-        of_logits = Match(tensor, tried, f"{dtype} [T, {shape.vocab}]", words, where, False, True, least)
+        of_logits = Match(tensor, tried, f"{dtype} [T, {vocab}]", words, where, False, True, least)
         found.append((fits, replace(of_logits, round=_is_round(least, most))))
     return tuple(match for _, match in sorted(found, key=lambda pair: not pair[0]))
 

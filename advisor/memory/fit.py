@@ -6,6 +6,7 @@ that the run passed. The thresholds stand in `standing` and `fit_of` and nowhere
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -126,8 +127,13 @@ class Fit(Struct, frozen=True):
     """Over by prediction, but the run passed them and they do not grow."""
     set_aside: tuple[tuple[Place, Phase], ...] = ()
     """Short peaks that are over only by what the log measured elsewhere."""
-    doubted: bool = False
-    """Whether a phase whose place is known may be over, whatever decides."""
+    perhaps: tuple[FitFinding, ...] = ()
+    """Phases of a known place that may be over, whatever decides, the worst first."""
+
+    @property
+    def doubted(self) -> bool:
+        """Whether a phase whose place is known may be over."""
+        return bool(self.perhaps)
 
     @property
     def worst(self) -> FitFinding | None:
@@ -282,7 +288,7 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
         tuple(decisive),
         tuple(skipped["lived_through"]),
         tuple(skipped["set_aside"]),
-        bool(perhaps),
+        tuple(perhaps),
     )
 
 
@@ -300,9 +306,9 @@ def of_estimate(fit: Fit, walls: Walls, run: Run) -> Fit:
     return replace(fit, verdict="may_not_fit", findings=tuple(near))
 
 
-def worst_of_each_place(fit: Fit) -> list[FitFinding]:
+def worst_of_each_place(findings: Sequence[FitFinding]) -> list[FitFinding]:
     """One finding of a kind and place: the others are relieved with it or say no more."""
-    return list({(one.place, one.reason): one for one in reversed(fit.findings)}.values())[::-1]
+    return list({(one.place, one.reason): one for one in reversed(findings)}.values())[::-1]
 
 
 def cannot_start(now: PhaseSum) -> bool:

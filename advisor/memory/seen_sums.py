@@ -194,13 +194,18 @@ def fitting(
     too_little = too_little and not (predictor.of_logits and needed - seen <= COPIES * (needed - used))
     if not ledger.gpu or not (too_much or too_little):
         return None
-    alone = stands_apart(run) is True and not held_by_others(fields)  # no engine's process is on the card
+    elsewhere = held_by_others(fields) if stands_apart(run) is not False else None  # by the engine's process, at most
+    if stands_apart(run) is None and (elsewhere or 0) < run.mechanics.sleep_residue_bytes:  # then it may be inside
+        elsewhere = None
     found: list[tuple[float, int, Assumption]] = []
     for one in possible:
-        if not _open(run, one.knobs) or (SLEEPS in one.knobs and alone):
+        if not _open(run, one.knobs):
             continue
         other = predictor.built(earlier, knobs=one.as_knobs).run
         sums, size, off = count(other)
+        engine = min((each.of(*ENGINE) for each in _phases(sums, crash)), default=0)
+        if SLEEPS in one.knobs and elsewhere is not None and elsewhere < engine * (1 - AS_ITS_SHARE):
+            continue  # what the message leaves to other processes holds no engine that is awake
         if off <= min(FAR, missed / NEARER) and not refuted(sums, ran):
             found.append((off, size, one))
     if not found:

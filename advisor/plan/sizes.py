@@ -60,6 +60,8 @@ class Sizes(Struct, frozen=True):
     """What each card needs, the margin kept free."""
     host_bytes: int
     """What each node needs, likewise."""
+    gpu_most: int = 0
+    """What a card may have to hold, at the upper end of what is counted."""
 
 
 def sizes_of(predictor: Predictor, cards: Sequence[GpuFact]) -> Sizes | None:
@@ -77,6 +79,7 @@ def sizes_of(predictor: Predictor, cards: Sequence[GpuFact]) -> Sizes | None:
         smallest_card(predictor, cards),
         int(peaks["gpu"] / left),
         int(peaks["host"] / left),
+        max(each.high for each in now.ledger.gpu),
     )
 
 

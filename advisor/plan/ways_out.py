@@ -50,7 +50,8 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
     guessed = [*now.ledger.assumed, *now.run.doubts, *now.ledger.doubts]
     assumed = clauses(one.rstrip(".。") for one in guessed[:ASSUMPTIONS])
     if _fits(situation.predictor.predict(all_of_them)):
-        return say("No few of these changes are enough; by this count all that leave the results alone are, together.")
+        each = [(key.lstrip("-"), say("removed") if new is None else new) for key, new in all_of_them.items()]
+        return say("By this count these are enough, together: {every}.", every=listed(map(" ".join, each)))
     for beside in (chosen, all_of_them):
         if found := list(_ways(situation, beside)):
             told = {"ways": listed(found), "assumed": assumed}
@@ -215,7 +216,7 @@ def shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool)
     """
     if not after.ledger.gpu:
         return ""  # what is missing is told where the sums would be
-    worst = worst_of_each_place(after.fit)
+    worst = worst_of_each_place(after.fit.findings)
     # the size of the place that did not run out decides nothing where no change moves anything there
     other: Place = "host" if situation.place == "gpu" else "gpu"
     moved = chosen and peak_rises(situation.now.ledger, after.ledger, other)

@@ -77,11 +77,11 @@ class Estimated(Struct, frozen=True):
             return say("no command in it starts a training that is known")
         fit = self.sizing.fit
         if fit.verdict in ("may_not_fit", "does_not_fit"):
-            why = clauses(map(finding_clause, worst_of_each_place(fit)))
+            why = clauses(map(finding_clause, worst_of_each_place(fit.findings)))
             return "; ".join([why, *([self._decisive[0]] if self._decisive is not None else [])])
         if fit.verdict == "fits":
             return _fullest(self.sizing.ledger)
-        return clauses(self.sizing.ledger.missing or map(finding_clause, worst_of_each_place(fit)))
+        return clauses(self.sizing.ledger.missing or map(finding_clause, worst_of_each_place(fit.findings)))
 
     @property
     def _decisive(self) -> tuple[str, Span | None] | None:
@@ -276,7 +276,7 @@ def _changes(layout: Layout) -> list[str]:
         lines += wrap(say("{step} ({facts})", step=step.title, facts=phrases.saves_word(step) or step.id), 2, 4)
         lines += wrap_each((phrases.change_line(change) for change in step.changes), 4, 6)
     if not layout.fits:
-        worst = worst_of_each_place(layout.state.plan.fit)
+        worst = worst_of_each_place(layout.state.plan.fit.findings)
         lines += wrap(say("It still does not fit: {why}.", why=clauses(map(finding_clause, worst))), 2, 4)
     return lines
 

@@ -44,7 +44,7 @@ def memory_section(state: State) -> list[str]:
     # a run of these sums did steps
     if (place == "gpu" and refuted(ledger, state.ran)) or (state.ran and state.crash.verdict == "unclear"):
         return []
-    short: Phase = next((one.phase for one in worst_of_each_place(plan.fit) if one.place == place), "unknown")
+    short: Phase = next((one.phase for one in worst_of_each_place(plan.fit.findings) if one.place == place), "unknown")
     died: Phase = state.situation.fullest if state.situation is not None and place == "host" else state.diagnosis.phase
     room, load = capacity_of(ledger, place), ledger.phase(place, "model_load")
     if died == "unknown" and load is not None and room is not None and load.expected > room:

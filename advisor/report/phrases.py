@@ -351,7 +351,7 @@ def fits_words(plan: Plan) -> str:
 
 def fit_sentence(fit: Fit, ledger: Ledger, margin: float) -> str:
     """Whether a run fits as it is, in a sentence or two: the headline of an estimate."""
-    worst = worst_of_each_place(fit)
+    worst = worst_of_each_place(fit.findings)
     if fit.verdict == "fits":
         said = say("It fits, with {margin:.0%} of the memory left free in every phase.", margin=margin)
         passed = say(
@@ -363,11 +363,11 @@ def fit_sentence(fit: Fit, ledger: Ledger, margin: float) -> str:
     if fit.verdict == "does_not_fit":
         return sentences(_excess(one, ledger, margin) for one in worst)
     if ledger.gpu and [one.place for one in worst] == ["host"] and worst[0].reason == "capacity":
-        return say(
-            "It fits on the GPUs, with {margin:.0%} of their memory left free in every phase. Whether host RAM "
-            "suffices cannot be said: how much a node has is not known (--host-ram).",
-            margin=margin,
-        )
+        beside = say("It fits on the GPUs, with {margin:.0%} of their memory left free in every phase.", margin=margin)
+        if fit.doubted:
+            beside = say("It may not fit: {why}.", why=clauses(map(finding_clause, worst_of_each_place(fit.perhaps))))
+        unknown = say("Whether host RAM suffices cannot be said: how much a node has is not known (--host-ram).")
+        return sentences((beside, unknown))
     missing = clauses(ledger.missing or map(finding_clause, worst)) or say("the capacity is not known")
     if not ledger.missing and worst and all(one.reason == "capacity" for one in worst):
         return sentences(map(sentence, map(finding_clause, worst)))  # what to tell, and no more stands in doubt

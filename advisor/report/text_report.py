@@ -371,4 +371,10 @@ def _smallest(sizes: Sizes, machine: Machine) -> str:
             "shrink with it.",
             **told,
         )
+    if sizes.gpu_most > sizes.card.total_bytes:
+        return say(
+            "{need}, the margin included. The smallest known cards that hold it: {cards}, if it does not take more "
+            "than that.",
+            **told,
+        )
     return say("{need}, the margin included. The smallest known cards that hold it: {cards}.", **told)

@@ -20,6 +20,7 @@ from advisor.run.run import Knob, ModelShape, Topology
 from advisor.run.topology import cards_of, visible_cards
 from advisor.script.document import Setting
 from advisor.script.launch import Launch, NotFound
+from advisor.script.reader import FOLLOWED
 
 _COUNTING = frozenset(
     f"--{name.replace('_', dash)}"
@@ -218,7 +219,8 @@ def no_place(recognised: Recognised, launch: Launch | None) -> str:
         )
     if recognised.told_by == "log":
         return say("only the log speaks of {framework}; whether this command reads its settings is not known", **told)
-    own = [setting for setting in launch.settings if setting.origin == "command" and setting.key not in _CHOOSES_A_FILE]
+    typed = [one for one in launch.settings if one.origin == "command" and not one.key.startswith(FOLLOWED)]
+    own = [one for one in typed if one.key not in _CHOOSES_A_FILE]  # those of the launcher are not the program's
     if beside_file(recognised, launch)[1] == "nothing":
         if any(one.origin != "command" and one.span is not None for one in launch.settings):
             return ""  # it is written into that file

@@ -72,6 +72,11 @@ def test_what_no_release_has_tells_none(places: list[tuple[str, int, str]]) -> N
     assert not traced_versions(Frame(VERL + file, line, function, 1) for file, line, function in places)
 
 
+def test_a_source_tree_says_which_release_it_is() -> None:
+    assert traced_versions([Frame("/opt/llm/verl-0.7/verl/utils/of_ours.py", 250, "of_ours", 1)]) == {"verl": "0.7"}
+    assert not traced_versions([Frame("/opt/envs/py3.10/verl/utils/of_ours.py", 250, "of_ours", 1)])
+
+
 @pytest.mark.parametrize(("tree", "told"), [("site-packages", True), ("verl-main", True), ("EasyR1", False)])
 def test_a_fork_that_carries_the_package_has_versions_of_its_own(tree: str, told: bool) -> None:
     places = (("fsdp_workers.py", 764), ("actor/dp_actor.py", 338))

@@ -30,7 +30,7 @@ STEPS = (
 def died(folder: Path, launch: str, tried: str, free: float, beside: str = "", before: str = "") -> State:
     """A launch on eight A100 that asked for `tried`, with `free` GiB left; `beside`: other processes of the card."""
     (folder / "run.sh").write_text(launch)
-    own = f"Process 7 has {79.15 - free - (23.73 if beside else 0):.2f} GiB memory in use. "
+    own = f"Process 7 has {79.15 - free - (float(beside.split()[3]) if beside else 0):.2f} GiB memory in use. "
     line = (
         f"{before}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried}. GPU 0 has a total capacity of "
         f"79.15 GiB of which {free} GiB is free. {beside}{own}Of the allocated memory 44.11 GiB is allocated by "
@@ -85,3 +85,11 @@ def test_results_are_not_given_up_before_what_frees_enough(tmp_path: Path) -> No
     state = died(tmp_path, SFT.format(more="--deepspeed ds_config.json"), "2.32 GiB", 1.21, before=STEPS)
     steps = [step.id for step in state.plan.steps]
     assert steps.index("cpu-optimizer") < steps.index("shorten-sequences")
+
+
+def test_an_engine_that_is_awake_is_among_what_other_processes_hold(tmp_path: Path) -> None:
+    scored = 'File "/v/verl-0.7/verl/workers/actor/dp_actor.py", line 5, in compute_log_prob\n    logits - logits_max\n'
+    launch = VERL.replace("utilization=0.3", "utilization=0.6")  # 47 GiB of the card, of which others hold 7
+    state = died(tmp_path, launch, "23.93 GiB", 5.35, "Process 9 has 7.41 GiB memory in use. ", scored)
+    assert state.run.value("rollout.sleeps") is not False
+    assert state.diagnosis.cause != "engine-beside-trainer"

@@ -14,6 +14,7 @@ from tests.loops import each
 
 SFT = "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B --tuner_type {tuner} --deepspeed zero3 --max_length 2048 \\\n"
 FITS = SFT.format(tuner="lora") + "    --per_device_train_batch_size 1\n"
+SOME = SFT.format(tuner="full") + "    --per_device_train_batch_size 12\n"
 ROWS = "#!/bin/bash\n" + SFT.format(tuner="full") + "    --logging_steps 5 \\\n    --per_device_train_batch_size 64\n"
 OVER = "#!/bin/bash\nNPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-72B --tuner_type full --deepspeed zero2\n"
 UNKNOWN = "NPROC_PER_NODE=8 swift sft --model nobody/knows-this --tuner_type full\n"
@@ -23,7 +24,7 @@ BOX = ["--gpus", "8xA100-80GB", "--host-ram", "900GB"]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    texts = {"fits": FITS, "rows": ROWS, "over": OVER, "unknown": UNKNOWN, "none": NONE}
+    texts = {"fits": FITS, "rows": ROWS, "some": SOME, "over": OVER, "unknown": UNKNOWN, "none": NONE}
     for name, text in texts.items():
         (tmp_path / f"{name}.sh").write_text(text)
     monkeypatch.chdir(tmp_path)
@@ -119,3 +120,12 @@ def test_the_hook_and_the_action_call_what_exists() -> None:
     assert {"--format github", "--format markdown"} <= {
         one for one in ("--format github", "--format markdown") if one in steps
     }
+
+
+def test_how_much_ram_a_node_has_changes_nothing_of_the_cards(capsys: pytest.CaptureFixture[str]) -> None:
+    heads = []
+    for box in (BOX, BOX[:2]):
+        main(["estimate", "some.sh", *box])
+        heads.append(" ".join(capsys.readouterr().out.partition("\n\n")[0].split()))
+    assert heads[0].startswith("It may not fit: ")
+    assert heads[1].removeprefix(heads[0]).startswith(" Whether host RAM suffices cannot be said")

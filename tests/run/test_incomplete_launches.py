@@ -177,6 +177,12 @@ def test_a_command_of_another_grammar_gives_no_place(tmp_path):
     assert "takes --options" in no_place(recognised(tmp_path, text), launched(tmp_path, text)[0])
 
 
+def test_a_count_of_the_launcher_is_no_argument_of_the_program(tmp_path):
+    (tmp_path / "zero3.yaml").write_text("distributed_type: DEEPSPEED\nnum_processes: 8\n")
+    text = "accelerate launch --config_file zero3.yaml --num_processes 7 src/open_r1/grpo.py --config recipe.yaml\n"
+    assert no_place(recognised(tmp_path, text), launched(tmp_path, text)[0]) == ""
+
+
 def test_what_the_framework_refuses_to_start_without_was_left_out_by_who_quoted_it(tmp_path):
     whole = run_of(tmp_path, f"{VERL} actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4", gpus(8))
     part = run_of(tmp_path, VERL, gpus(8))
