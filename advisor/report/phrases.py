@@ -392,7 +392,8 @@ def holders(crash: Crash, most: int = 4) -> list[str]:
     by_command: dict[str, list[int]] = {}
     for user in crash.top_users:
         by_command.setdefault(clean_line(user.command, 60), []).append(user.used_bytes)
-    return [_held(command, sizes) for command, sizes in list(by_command.items())[:most]]
+    held = sorted(by_command.items(), key=lambda one: -sum(one[1]))
+    return [_held(command, sizes) for command, sizes in held[:most]]
 
 
 def _held(command: str, sizes: list[int]) -> str:
