@@ -42,7 +42,8 @@ def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
     Of a list those lead whose own condition (`leads_when`) holds; what the facts contradict is left out.
     """
     known, facts = situation.knowledge, situation.facts
-    by_cause = [name for one in known.tree.causes if one.id == situation.cause for name in one.remedies]
+    of_cause = (name for one in known.tree.causes if one.id == situation.cause for name in one.remedies)
+    by_cause = [*situation.led, *of_cause]
     useful = of_the_line(situation, by_cause)
     useful = [remedy for remedy in useful if remedy.id != ANY_EXCEPTION or len(useful) == 1]
     useful.sort(key=lambda remedy: not remedy.leads_when or all_hold(remedy.leads_when, facts) is None)
