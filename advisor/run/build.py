@@ -285,7 +285,7 @@ def _chosen(framework: Framework | None, natives: Natives, algorithm: str) -> li
 def _undescribed(framework: Framework | None, chosen: Sequence[MechanicsWhen], *, sized: bool) -> str:
     """What is not known of how the run holds memory, in words; "" where a dialect or a run file says it."""
     if framework is None:
-        return "" if sized else say("how the framework that ran holds memory, so none is predicted")
+        return "" if sized else say("how the framework that ran holds memory")
     unread = next((one.unread for one in chosen if one.unread), "")
     told = {"framework": framework.title, "what": unread}
     return say("how {framework} holds memory with {what}, which is not known here", **told) if unread else ""
