@@ -180,7 +180,8 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...], notifier: Notifi
     """Whether it died of memory; where no app can be opened, the report goes to standard error."""
     from advisor.commands.streams import tell
     from advisor.report.short_report import short_report
-    from advisor.watch.listing import add_told
+    from advisor.watch.listing import add_told, end_words
+    from advisor.watch.recording import RecordError, read_record
 
     record = finished.record
     state = opened(finished, knowledge)
@@ -190,6 +191,10 @@ def _diagnosed(finished: Finished, knowledge: tuple[Path, ...], notifier: Notifi
         tell_death(notifier, finished)
         if state is not None:
             tell_diagnosis(notifier, state, died_at(state))
+    if finished.status and record is not None:
+        with suppress(RecordError, OSError):
+            ended = end_words(read_record(record).end)
+            narrate(say("the command: {ended}; this program ends the same way", ended=ended))
     if state is None or state.crash.verdict != "oom":
         narrate(say("record: {folder} (rl-oom-advisor --record opens it)", folder=clean_line(str(record))))
         return finished

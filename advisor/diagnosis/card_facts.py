@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -10,7 +11,7 @@ from advisor.crash.evidence import Crash, Evidence, TopUser
 from advisor.crash.holders import contradicts, fill_together, held_by_others, idle_in_pool, is_empty
 from advisor.diagnosis.fact import Fact
 from advisor.knowledge import load_knowledge
-from advisor.language import say
+from advisor.language import listed, say
 from advisor.machine.describe import NAMELESS
 from advisor.machine.inventory import Gpu
 from advisor.units import GIB, show_bytes
@@ -243,9 +244,9 @@ def host_user_facts(
     `cut`: rows are missing; `in_use`: bytes of the node in use, where the log says so. Only host.outside_list where
     what is listed is no fair part of that.
     """
-    listed = sum(user.used_bytes for user in users)
-    part = listed / in_use if in_use else None
-    outside = _outside_list(users, listed, in_use) if users and not cut and in_use else {}
+    in_table = sum(user.used_bytes for user in users)
+    part = in_table / in_use if in_use else None
+    outside = _outside_list(users, in_table, in_use) if users and not cut and in_use else {}
     if not users or (part is not None and part < FEW) or (cut and (part is None or part < PLENTY)):
         return outside
     top = max(users, key=lambda user: user.used_bytes)
@@ -258,9 +259,10 @@ def host_user_facts(
     held = {kind: [user for user in users if kind_of(user.command) == kind] for kind in KINDS}
     sums = {kind: sum(user.used_bytes for user in rows) for kind, rows in held.items()}
     most = max(sums, key=lambda kind: sums[kind])
-    if sums[most] > MOST * listed:
-        told = {"size": show_bytes(sums[most]), "count": len(held[most]), "command": held[most][0].command}
-        because = say("the log's memory users: {size} in {count} × {command}", **told)
+    if sums[most] > MOST * in_table:
+        named = Counter(user.command for user in held[most])
+        told = {"size": show_bytes(sums[most]), "held": listed([f"{count} × {name}" for name, count in named.items()])}
+        because = say("the log's memory users: {size} in {held}", **told)
         facts["host.held_by"] = Fact(most, "log", because)
     if parameters:
         facts.update(_against_states(held["workers"], parameters))

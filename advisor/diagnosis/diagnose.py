@@ -91,7 +91,7 @@ def diagnose(
     worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     facts.update(concern_facts(worries))
     walked = _walked(knowledge.tree, facts, answers, known, proved)
-    if "memory" not in facts and "killed.likely" in facts and walked.cause.memory == "host":
+    if "memory" not in facts and value_of(facts, "killed.likely") and walked.cause.memory == "host":
         facts["memory"] = Fact("host", "log", "")  # a guess, for what is said and planned
         worries = concerns(knowledge.advisories, facts, ignoring=frozenset({"phase"} - set(facts)))
     matched = match_cases(knowledge.cases, facts, known.run, knowledge.own_cases)

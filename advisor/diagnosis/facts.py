@@ -159,6 +159,9 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
     facts.update(bound_facts(known.text, known.crash))
     facts.update(attention_facts(known.run, {**known.crash.libraries, **known.machine.libraries}))
     facts.update(_machine_facts(known, sharded="sharded" in facts))
+    roomy, watched = facts.get("host.roomy"), known.measured
+    if roomy is not None and roomy.value and watched is not None and watched.node_kills == 0:
+        facts |= {"killed.likely": replace(roomy, value=False)} if "killed.likely" in facts else {}  # not by the kernel
     facts.update(row_facts(known.run))
     if (vendor := vendor_of(known.crash, known.machine, load_knowledge().gpus, known.text)) != "nvidia":
         facts["vendor"] = Fact(vendor, "machine", say("whose card it is"))

@@ -42,7 +42,8 @@ def elsewhere(situation: Situation) -> tuple[PlanStep, ...]:
     Of a list those lead whose own condition (`leads_when`) holds; what the facts contradict is left out.
     """
     known, facts = situation.knowledge, situation.facts
-    by_cause = [name for one in known.tree.causes if one.id == situation.cause for name in one.remedies]
+    of_cause = (name for one in known.tree.causes if one.id == situation.cause for name in one.remedies)
+    by_cause = [*situation.led, *of_cause]
     useful = of_the_line(situation, by_cause)
     useful = [remedy for remedy in useful if remedy.id != ANY_EXCEPTION or len(useful) == 1]
     useful.sort(key=lambda remedy: not remedy.leads_when or all_hold(remedy.leads_when, facts) is None)
@@ -230,14 +231,14 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
         return sentences([" ".join(remedy.says.split()), say("Here: {keys}.", keys=keys) if keys else ""])
     if (named := stated_by_name(remedy, situation)) is not None:
         return say(
-            "No dialect is known for this launch; by its name this is {key}. {says}",
+            "The framework of this launch is not known here; by its name this is {key}. {says}",
             key=named.key,
             says=_without_numbers(remedy),
         ).strip()
     if known is not None:
         return say(
-            "No dialect is known for this launch; {library} itself calls it {key}. The framework around it may have "
-            "another name and another default: start from the value that is in force.",
+            "The framework of this launch is not known here; {library} itself calls it {key}. The framework around it "
+            "may have another name and another default: start from the value that is in force.",
             library=known.title,
             key=known.key,
         )
@@ -260,8 +261,8 @@ def _by_hand(remedy: Remedy, known: KnownAs | None, situation: Situation) -> str
         title = knob.title.lower() if spoken() == ENGLISH else knob.title
         carries = say("{knob} ({unit})", knob=title, unit=knob.unit)
     return say(
-        "No dialect is known for this launch, so no key can be named: look for the setting that carries {knob}. With "
-        "`set` it can then be changed in the script.",
+        "The framework of this launch is not known here, so no key can be named: look for the setting that carries "
+        "{knob}. With `set` it can then be changed in the script.",
         knob=carries,
     )
 

@@ -57,8 +57,8 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
             told = {"ways": listed(found), "assumed": assumed}
             if guessed:
                 return say(
-                    "By this count they are not enough; beside them any of these would be: {ways}. The count assumes: "
-                    "{assumed}. Give that first.",
+                    "By this count the changes below are not enough; with one of these beside them the run would fit: "
+                    "{ways}. The count may be wrong, for it assumes: {assumed}.",
                     **told,
                 )
             left = listed(_uncounted(situation, all_of_them))
@@ -72,7 +72,7 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
                 )
             )
     if guessed:
-        return say("What is enough hangs on what the count assumes: {assumed}. Give that first.", assumed=assumed)
+        return say("What is enough hangs on what the count assumes: {assumed}.", assumed=assumed)
     return say(
         "None of those listed is enough by this count, nor beside them LoRA, the largest card or {times} times the "
         "nodes.",

@@ -387,12 +387,15 @@ def _excess(one: FitFinding, ledger: Ledger, margin: float) -> str:
     )
 
 
-def holders(crash: Crash, most: int = 4) -> list[str]:
-    """Who held host RAM, alike commands together: "8 × ray::WorkerDict.update_actor, 68.31–68.71 GiB each"."""
+def holders(crash: Crash, most: int = 4, least: float = 0.0) -> list[str]:
+    """Who held host RAM, alike commands together: "8 × ray::WorkerDict.update_actor, 68.31–68.71 GiB each". `least`:
+    part of what all hold, below which nobody is named."""
     by_command: dict[str, list[int]] = {}
     for user in crash.top_users:
         by_command.setdefault(clean_line(user.command, 60), []).append(user.used_bytes)
-    return [_held(command, sizes) for command, sizes in list(by_command.items())[:most]]
+    held = sorted(by_command.items(), key=lambda one: -sum(one[1]))
+    floor = least * sum(user.used_bytes for user in crash.top_users)
+    return [_held(command, sizes) for command, sizes in held[:most] if sum(sizes) >= floor]
 
 
 def _held(command: str, sizes: list[int]) -> str:

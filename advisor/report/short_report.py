@@ -49,6 +49,8 @@ LENGTHS = (
     Most(1, 0, 4, 1, 2, 1, 1, 4),
 )
 """From the longest on; the last is taken however long it is."""
+_NAMED = 0.1
+"""Part of what all listed processes hold from which on those of one name are told (judgement)."""
 _PROVES = ("cause", "victim", "hint", "pointer", "warning")
 """Roles of evidence, the one that proves most first."""
 UNPROVEN = "unproven"
@@ -122,8 +124,8 @@ def _head(state: State) -> list[str]:
         if outside is not None and outside >= NOTABLE:
             lines += wrap(say("Held by others on the card, or outside torch: {size}", size=show_bytes(outside)), 2, 4)
         lines += wrap(_tensor(state), 4) if crash.phase == "unknown" else []
-    held = phrases.holders(crash, 1)
-    lines += wrap(say("Held: {held}", held=held[0]), 2, 4) if held else []
+    held = phrases.holders(crash, 3, _NAMED)
+    lines += wrap(say("Held: {held}", held=clauses(held)), 2, 4) if held else []
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
     run = f"{phrases.subject(state.run)} · {machine_line(state.machine, state.run.topology, state.crash.platform)}"

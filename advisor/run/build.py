@@ -285,7 +285,7 @@ def _chosen(framework: Framework | None, natives: Natives, algorithm: str) -> li
 def _undescribed(framework: Framework | None, chosen: Sequence[MechanicsWhen], *, sized: bool) -> str:
     """What is not known of how the run holds memory, in words; "" where a dialect or a run file says it."""
     if framework is None:
-        return "" if sized else say("how this launch holds memory, which no dialect describes")
+        return "" if sized else say("how the framework that ran holds memory")
     unread = next((one.unread for one in chosen if one.unread), "")
     told = {"framework": framework.title, "what": unread}
     return say("how {framework} holds memory with {what}, which is not known here", **told) if unread else ""
@@ -333,8 +333,9 @@ def _notes(
         notes.append(
             say("The settings of this launch stand in {file}, which was not found: give that file instead.", file=file)
         )
-    if framework is None and not sized:
-        notes.append(say("No dialect is known for this launch: settings are listed, memory is not predicted."))
+    if framework is None and launch is not None and not sized:
+        told = mark("The framework of this launch is not known here: settings are listed, memory is not predicted.")
+        notes.append(say(told))
     if shape is None and name:
         text = mark("The shape of the model {name!r} is not known: give a config.json with --model, or a known name.")
         notes.append(say(text, name=name))

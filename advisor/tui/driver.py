@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from advisor.session import ChosenSet, SessionRequest, State
 
 
-_OF_THE_DEMO = mark("This was the demo: its data and configuration are not here. Of your own run {command} comes next.")
+_OF_THE_DEMO = mark(
+    "This was the demo: its data and configuration are not here, so what it wrote is to be read, not run. "
+    "For a run of your own: {command}"
+)
 
 
 def expected_trouble() -> tuple[type[Exception], ...]:
@@ -233,7 +236,7 @@ class SessionDriver(Struct, frozen=True):
         starter = starter_of(state, patch, destination)
         written = save(state, patch, destination, force, starter)
         if self.is_demo:
-            told = say(_OF_THE_DEMO, command=next_command(destination))
+            told = say(_OF_THE_DEMO, command="rl-oom-advisor run.sh --log train.log")
             read_it = f"cat {shlex.quote(str(written.report))}"
             return Saved(destination, written.report, read_it, notes=(*written.notes, told))
         launch = starter.beside(destination) if starter is not None else None

@@ -19,6 +19,7 @@ from advisor.hostile import cells
 from advisor.language import mark, say, say_count
 from advisor.line_breaks import cut
 from advisor.regex import regex
+from advisor.report.phrases import fits_words
 from advisor.tui.driver import Preview, Saved
 from advisor.tui.field_view import text_field
 from advisor.tui.gauges_view import left_behind
@@ -72,6 +73,8 @@ def saved_rows(saved: Saved, width: int, state: State | None = None, left: Seque
     out += [*labelled(say("Report"), str(saved.report), width), BLANK]
     for note in saved.notes:
         out += paragraph(note, width)
+    if state is not None and saved.path != saved.report and state.plan.fit.verdict == "does_not_fit":
+        out += paragraph(fits_words(state.plan), width, tone="warn")
     for number, step in enumerate(saved.by_hand):
         out += labelled("" if number else say("By hand first"), step, width, tone="warn")
     if saved.next_command:

@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -75,14 +75,19 @@ class ListedRecord(Struct, frozen=True):
             return say("runs")
         if self.verdict == "oom":
             return say("{memory} ran out: {phase}", memory=MEMORY_TITLES[self.memory], phase=PHASE_TITLES[self.phase])
-        if self.end is None:
-            return say("how it ended is not known: the watcher ended first")
-        if "sent" in self.end:
-            return say("stopped by {signal}", signal=_signal_name(self.end["sent"]))
-        if "signal" in self.end:
-            return say("killed by {signal}", signal=_signal_name(self.end["signal"]))
-        code = self.end.get("code")
-        return say("ended well") if code == 0 else say("exit code {code}", code="?" if code is None else code)
+        return end_words(self.end)
+
+
+def end_words(end: Mapping[str, Any] | None) -> str:
+    """How a command ended, of what its record says of it."""
+    if end is None:
+        return say("how it ended is not known: the watcher ended first")
+    if "sent" in end:
+        return say("stopped by {signal}", signal=_signal_name(end["sent"]))
+    if "signal" in end:
+        return say("killed by {signal}", signal=_signal_name(end["signal"]))
+    code = end.get("code")
+    return say("ended well") if code == 0 else say("exit code {code}", code="?" if code is None else code)
 
 
 def list_records(folder: Path) -> list[ListedRecord]:

@@ -91,6 +91,8 @@ class Measured(Struct, frozen=True):
     first: Forecast | None = None
     alerts: tuple[str, ...] = ()
     oom_kills: int = 0
+    node_kills: int | None = None
+    """What the kernel killed for want of memory on the whole node; None: not known."""
     last_phase: Phase = "unknown"
     """In which the record ends."""
     last_phase_at: float = 0.0
@@ -160,6 +162,7 @@ def measure_recording(recording: Recording) -> Measured:
         _forecast(leaks, borders),
         tuple(told),
         recording.oom_kills,
+        recording.killed_meanwhile,
         last_phase,
         last_phase_at,
         next((int(recording.steps[name][-1][1]) for name in STEP_COUNTERS if recording.steps.get(name)), None),

@@ -12,6 +12,7 @@
         {"t": 121, "phase": "actor_update"}         a mark in the output
         {"t": 130, "counter": "step", "count": 12}  a step that the output counts
         {"t": 140, "oom_kills": 1, "group": "/sys/fs/cgroup/…"}  the kernel's counter rose by so many
+        {"t": 160, "node_kills": 0}                 what the kernel killed on the whole node meanwhile
         {"t": 150, "alert": 0, "mib": 38912}        gauge 0 passed the level that was asked for
         {"t": 155, "trouble": "…"}     a reading failed; there are fewer of them from here on
         {"t": 160, "end": {"signal": 9}}            how the command ended; without this line, the watcher ended first

@@ -78,6 +78,8 @@ def _close(sampler: Sampler, failed: bool, end: dict[str, Any], how: RunEnd, beg
     """The last readings, how the run ended, and of one that failed what Ray wrote since it began."""
     folder = sampler.record.folder
     sampler.finish(clock(), failed)
+    if (now := kills_of_the_node()) is not None and how.kills_before is not None:
+        sampler.record.mark(sampler.latest, node_kills=now - how.kills_before)
     sampler.record.mark(sampler.latest, end=end)
     write_end_logs(folder, sampler, how)
     sampler.close()

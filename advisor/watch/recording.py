@@ -74,6 +74,8 @@ class Recording(Struct):
     """Which start of the kernel it was written under."""
     node_kills: int | None = None
     """What that kernel had counted on the whole node when the run began."""
+    killed_meanwhile: int | None = None
+    """What it counted there until the run ended."""
     grouped: bool = False
     """The kernel kills the run and its watcher at once."""
     end: dict[str, Any] | None = None
@@ -163,6 +165,8 @@ def _event(recording: Recording, value: dict[str, Any]) -> None:
         recording.steps.setdefault(_words(value.get("counter"), 40), []).append((at, count))
     elif (kills := _whole(value.get("oom_kills"))) is not None:
         recording.oom_kills += kills
+    elif (kills := _whole(value.get("node_kills"))) is not None:
+        recording.killed_meanwhile = kills
     elif column is not None and column < len(recording.series):
         size = max(_bytes(value.get("mib")), 0)
         recording.alerts.append(Alert(at, recording.series[column].gauge.name, size))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from advisor.diagnosis.fact import Fact, all_hold
+from advisor.knowledge.load import load_knowledge
 from tests.plan.planned import Planned, changes
 
 OOM = (
@@ -25,6 +29,13 @@ def test_adapters_go_layer_by_layer_with_the_format_that_needs(planned: Planned)
 
 def test_full_training_sends_nothing_layer_by_layer(planned: Planned) -> None:
     assert "layered-sync" not in planned(f"{VERL}\n", OOM, *SYNC)
+
+
+def test_no_step_is_told_in_the_code_of_a_trainer_that_does_not_run() -> None:
+    facts = {"framework": Fact("verl", "script", ""), "era": Fact("v0.4", "script", "")}
+    told = [one for each in load_knowledge().remedies for one in each.examples if all_hold(one.when, facts) is not None]
+    assert told
+    assert not [one for one in told if re.search("TrainingArguments|peft|SFTConfig|torch_dtype", one.code + one.place)]
 
 
 def test_states_in_bf16_are_two_settings_of_easyr1(planned: Planned) -> None:

@@ -45,7 +45,7 @@ def test_a_preview_writes_nothing_and_the_demo_goes_into_the_users_state(driver,
 def test_saving_writes_script_and_report_and_names_the_next_command(driver, state, tmp_path):
     saved = driver.save(state, tmp_path / "run.fits.sh", False)
     assert subprocess.run(shlex.split(saved.next_command), check=True, capture_output=True).stdout  # it works there
-    assert any(f"bash {tmp_path / 'run.fits.sh'}" in note for note in saved.notes)
+    assert any("rl-oom-advisor run.sh --log train.log" in note for note in saved.notes)
     own = SessionDriver(driver.asked).save(state, tmp_path / "own.fits.sh", False)
     assert own.next_command == f"bash {tmp_path / 'own.fits.sh'}"
     assert saved.path.read_bytes() != DEMO.script.read_bytes()

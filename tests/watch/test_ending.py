@@ -13,7 +13,9 @@ import pytest
 
 from advisor.crash.read import read_logs
 from advisor.knowledge.load import load_knowledge
+from advisor.report.phrases import killed_likely
 from advisor.request import SessionRequest, read_crash_of
+from advisor.session import open_session
 from advisor.watch import end_of_run_log
 from advisor.watch.end_of_run_log import RunEnd, write_end_logs
 from advisor.watch.gauges import Gauge, HostGauges, Pace
@@ -206,3 +208,16 @@ def test_of_a_watcher_that_was_killed_with_its_run_the_kernels_counter_tells(
     if verdict is not None:
         logs = [words, *(tmp_path / "r").glob("kernel.log")]
         assert read_logs(logs, load_knowledge().signatures).verdict == verdict
+
+
+@pytest.mark.parametrize(("kills", "cause"), [(0, "not-memory"), (1, "host-too-small")])
+def test_a_kill_beside_free_memory_is_somebody_elses_where_the_kernel_counted_none(tmp_path, kills, cause):
+    record = Record.create(tmp_path / "r", {"began": 1.7e9, "command": ["run"]})
+    record.mark(9.0, node_kills=kills)
+    record.mark(9.0, end={"signal": 9})
+    record.close()
+    words = [*end_of_run_log.fullest_words([(2 << 30, 24 << 30)]), end_of_run_log.ended_words(9, 9.0, None)]
+    end_of_run_log.write_words(tmp_path / "r", words)
+    state = open_session(SessionRequest(logs=(tmp_path / "r/watch.log",), record=tmp_path / "r"))
+    assert state.diagnosis.cause == cause
+    assert killed_likely(state) == (cause != "not-memory")

@@ -97,4 +97,5 @@ def test_a_run_that_fails_otherwise_is_not_called_a_shortage(tmp_path):
     code, _, err = finished(tmp_path, sys.executable, "-c", "raise KeyError('x')")
     assert code == 1
     assert "ran out" not in err
+    assert "exit code 1; this program ends the same way" in err
     assert "--record opens it" in err
