@@ -229,3 +229,21 @@ def test_what_else_holds_the_setting(tmp_path, capsys, text, told, changed):
     assert told in capsys.readouterr().err
     written = tmp_path / "run.fits.sh"
     assert (written.read_text().count("2") - text.count("2") if written.exists() else 0) == changed
+
+
+@pytest.mark.parametrize(
+    ("version", "line"),
+    [("0.5.0", b"++actor_rollout_ref.actor.fsdp_config.model_dtype=bf16"),
+     ("0.7.0", b" actor_rollout_ref.actor.fsdp_config.model_dtype=bf16")],
+)  # fmt: skip
+def test_hydra_is_told_to_add_what_its_config_has_not(two, version, line):
+    (two.parent / "verl" / "version").mkdir(parents=True)
+    (two.parent / "verl" / "version" / "version").write_text(version)
+    assert line in edited(two, "actor_rollout_ref.actor.fsdp_config.model_dtype=bf16", "--launch", "1")
+
+
+@pytest.mark.parametrize("value", ["abc", "1.7", "-0.5"])
+def test_what_a_share_cannot_be_is_refused(two, value, capsys):
+    assert cli.main(["set", str(two), f"actor_rollout_ref.rollout.gpu_memory_utilization={value}"]) == Exit.UNUSABLE
+    assert "gpu_memory_utilization" in capsys.readouterr().err
+    assert cli.main(["set", str(two), "rollout.gpu_mem=0.2"]) == Exit.UNUSABLE

@@ -279,7 +279,7 @@ def _wanted(launch: Launch, key: str, value: str, recognised: Recognised, *, eve
     from advisor.run.dialect import beside_file
     from advisor.script.document import EditRequest
 
-    setting, (in_file, form) = _found(launch, key), beside_file(recognised, launch)
+    setting, (in_file, form) = _found(launch, key), beside_file(recognised, launch, key)
     given_there = setting is not None and setting.origin == "command"
     in_file = in_file and not given_there
     if setting is not None:

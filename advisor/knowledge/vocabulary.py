@@ -15,7 +15,7 @@ COUNTS = {
 """Name → the count of the topology."""
 RUN_NAMES = frozenset({
     *COUNTS, "algorithm", "config_alone", "era", "machine.gpus", "machine.nodes", "model.heads", "model.kv_heads",
-    "model.table_bytes",
+    "model.experts", "model.layers", "model.table_bytes",
     "model.vision", "program", "rolls_out", "samples",
 })  # fmt: skip
 """What every expression of a dialect knows beside the dialect's keys, $VARIABLES, --options and the knobs."""

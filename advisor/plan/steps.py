@@ -133,7 +133,7 @@ def change_of(present: Native, new: str | None, situation: Situation) -> Change:
     options = framework is not None and framework.takes_options
     bare = options and present.fact is not None and present.fact.type == "flag"
     inputs = situation.predictor.inputs
-    in_file, form = beside_file(inputs.recognised, inputs.launch)
+    in_file, form = beside_file(inputs.recognised, inputs.launch, present.key)
     given_there = present.setting is not None and present.setting.origin == "command"
     in_file = in_file and not given_there
     if present.setting is not None and _is_launchers(present.setting):

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Framework
 from advisor.language import say, sentences
 from advisor.run.build import BuiltRun
 from advisor.run.natives import RunScope
 from advisor.run.resume import spelled
+from advisor.run.unknown_keys import is_added
 from advisor.script.launch import Launch
 
 
@@ -52,8 +52,7 @@ def _written(settings: Mapping[str, str], framework: Framework, era: str, launch
     if launch is not None and not launch.argv:
         return ", ".join(f"{key}: {value}" for key, value in settings.items())
     if framework.syntax in ("hydra", "dotlist"):
-        space = key_space(framework.framework)
-        known = space.at(era) if space is not None and framework.syntax == "hydra" else None
-        words = [f"{'' if known is None or key in known else '+'}{key}={v}" for key, v in settings.items()]
+        new = {key for key in settings if framework.syntax == "hydra" and is_added(framework, era, key)}
+        words = [f"{'+' * (key in new)}{key}={v}" for key, v in settings.items()]
         return shlex.join(words)
     return " ".join(f"--{key} {shlex.quote(value)}" for key, value in settings.items())

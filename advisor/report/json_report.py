@@ -298,7 +298,7 @@ _ASSIGNED = regex(r"(?:--)?(?P<key>[A-Za-z][\w.-]*)(?:=|: | )(?P<value>\"[^\"]*\
 def _exemplified(example: str) -> tuple[Change, ...]:
     """The settings of a step that is told by an example, "gradient_checkpointing=True (TrainingArguments)"; () where it
     is no list of settings."""
-    code = example.rpartition(" (")[0]
+    code = (example.rpartition(" (")[0] or example.rpartition("（")[0]).strip()
     found = list(_ASSIGNED.finditer(code))
     whole = sum(len(one[0]) for one in found) == len(code)
     return tuple(Change(one["key"], None, one["value"].strip('"'), how=not_written()) for one in found) if whole else ()

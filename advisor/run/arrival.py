@@ -22,11 +22,12 @@ from advisor.language import listed, mark, say
 from advisor.machine.inventory import Machine
 from advisor.regex import regex
 from advisor.run.build import RunInputs, build_run
-from advisor.run.constraints import newly_stopped, no_effect
+from advisor.run.constraints import newly_broken, newly_stopped, no_effect
 from advisor.run.dialect import Recognised
 from advisor.run.natives import default_of, native
 from advisor.run.program_options import program_of
 from advisor.run.unknown_keys import has_key, longer_names
+from advisor.run.values import NOTHING
 from advisor.script.config_files import read_config, unreadable
 from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting, refused
 from advisor.script.edit import rewritten
@@ -45,6 +46,10 @@ _OPEN = ("+", "~", *FOLLOWED)
 _RUNS_SEVERAL = ("-m", "--multirun")
 _CONFIGS = (".py", ".yaml", ".yml", ".json", ".toml")
 _SWEEPS = "hydra.sweeper.params"
+_REFERS = regex(r"[$`*]|\{\{")
+"""In a value that something else fills in."""
+_NO_NUMBERS = NOTHING | {"auto"}
+_SEVERAL = ("[", "(", "{")
 
 
 def in_its_file(
@@ -240,13 +245,23 @@ def refuse_idle(
             if longer := [one for one in there if one.endswith(f".{key}")]:
                 raise refused("{key} is no whole name here: {longer}?", key, longer=listed(longer[:3]))
             raise refused("{framework} does not read {key} in this training.", key, **told)
+        one = new.natives.values.get(key)
+        if one is not None and one.fact is not None and one.fact.type == "bool" and one.value is None and one.given:
+            told_of = {"key": clean_line(key), "value": clean_line(one.text or "", 40)}
+            if (one.text or "").lower() not in NOTHING and not _REFERS.search(one.text or ""):
+                idle.append(say("{key} is true or false as far as is known here: {value} may be refused.", **told_of))
         if why := no_effect(new, key):
             unseen = fact is not None and all(one.eras for one in fact.no_effect_when)
             unseen = unseen and recognised.era_told_by not in ("version", "user")
             told_as = mark("Some versions ignore {key}: {why}.") if unseen else mark("{key} has no effect here: {why}.")
             idle.append(say(told_as, key=clean_line(key), why=why.rstrip(".")))
     if stops := newly_stopped(old, new, [native(key) for key in keys]):
-        raise refused("{framework} would stop: {why}. Change both together.", why=stops[0].rstrip("."), **told)
+        raise refused(
+            "{framework} would stop: {why}. What must go together is set in one command.",
+            why=stops[0].rstrip("."),
+            **told,
+        )
+    idle += [say("This may stop the run: {why}.", why=why.rstrip(".")) for why in newly_broken(old, new, keys)]
     return tuple(idle)
 
 
@@ -351,11 +366,18 @@ def _refuse_swept(script: Script, launch: Launch, item: EditRequest, program: Do
 
 
 def _refuse_type(framework: Framework | None, item: EditRequest) -> None:
-    """Refuse a number that is not whole for a setting that counts something."""
+    """Refuse what is none of the values that the setting takes: no number, or a share above the whole."""
     fact = framework.settings.get(native(item.key)) if framework is not None else None
-    number = _number(item.value)
-    if fact is not None and fact.type == "int" and number is not None and number != int(number):
-        raise refused("{key} takes a whole number, which {value} is not.", item.key, value=item.value)
+    text, told = str(item.value).strip().strip("\"'"), {"value": item.value}
+    if fact is None or not isinstance(item.value, str) or text.lower() in _NO_NUMBERS or _REFERS.search(text):
+        return
+    number = _number(text)
+    if fact.type in ("int", "float") and number is None and not text.startswith(_SEVERAL):
+        raise refused("{key} takes a number, which {value} is not.", item.key, **told)
+    if fact.type == "int" and number is not None and number != int(number):
+        raise refused("{key} takes a whole number, which {value} is not.", item.key, **told)
+    if fact.unit.startswith("fraction") and number is not None and not 0 <= number <= 1:
+        raise refused("{key} is a share: 1 is all of it", item.key)
 
 
 def agreeing(

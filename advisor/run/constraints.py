@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import lru_cache
 
+from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Constraint
 from advisor.knowledge.vocabulary import COUNTS
 from advisor.language import say
@@ -13,14 +15,14 @@ from advisor.run.build import BuiltRun
 from advisor.run.natives import SAMPLES, RunScope, differing
 
 Stands = tuple[str, int]
-"""Where a constraint is written: its key ("" for the dialect's own), and which one of them."""
+"""Where a constraint is written: its key ("" for the dialect's own) or its knob, and which one of them."""
 
 
 def violations(built: BuiltRun, keys: Sequence[str], like: BuiltRun | None = None) -> list[str]:
     """Sentences for every constraint that the values of `keys`, and the dialect as a whole, break. `like`: another form
     of the run, of which that is known."""
     every = _all_broken(built, like)
-    return list(dict.fromkeys(said for key in (*keys, "") for (at, _), said, _ in every if at == key))
+    return list(dict.fromkeys(said for key in (*keys, "", *_of_knobs()) for (at, _), said, _ in every if at == key))
 
 
 def newly_broken(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()) -> list[str]:
@@ -30,12 +32,16 @@ def newly_broken(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()
 
 
 def newly_stopped(before: BuiltRun, after: BuiltRun, changed: Container[str] = ()) -> list[str]:
-    """The same of constraints of keys that the launch gives itself, and that divide by one that it gives."""
+    """The same of constraints of keys that the launch gives itself, and that divide by one that it gives; and of heads
+    that libraries split evenly. (Layers and experts are split unevenly by some.)"""
     values = after.natives.values
     given = {key for key, one in values.items() if one.given}
-    rules = {at: dict(_rules_of(after, at)) for (at, _), _, _ in _all_broken(after) if at in given}
+    rules = {at: dict(_rules_of(after, at)) for (at, _), _, _ in _all_broken(after) if at in given or at in _of_knobs()}
     counts = {
-        (at, n) for at, each in rules.items() for n, rule in each.items() if _divides_by_one_of(rule, given, values)
+        (at, n)
+        for at, each in rules.items()
+        for n, rule in each.items()
+        if (_divides_by_one_of(rule, given, values) if at in given else _remainder(rule.holds) is None)
     }
     return _newly(before, after, changed, unseen=False, of=counts)
 
@@ -74,7 +80,8 @@ def _all_broken(built: BuiltRun, like: BuiltRun | None = None) -> list[tuple[Sta
         moved = None if like is None else _moved(like, built)
         known = {} if like is None else {one[0]: one for one in _all_broken(like)}
         built.broken = []
-        for key in (*[key for key, one in built.natives.values.items() if one.fact is not None and one.fact.must], ""):
+        keyed = [key for key, one in built.natives.values.items() if one.fact is not None and one.fact.must]
+        for key in (*keyed, "", *(knob for knob in _of_knobs() if knob in built.run.knobs)):
             for n, rule in _rules_of(built, key):
                 stands = (key, n)
                 if moved is not None and moved.isdisjoint(_names(key, rule, built)):
@@ -130,13 +137,21 @@ def _is_floor(rule: Expression) -> bool:
 
 def _rules_of(built: BuiltRun, key: str) -> Iterator[tuple[int, Constraint]]:
     """The constraints of a key in this era, or of the dialect (""); none for a key that the backend does not read."""
-    if not key:
+    if key in _of_knobs():
+        rules = _of_knobs()[key]
+    elif not key:
         rules = built.natives.framework.must if built.natives.framework is not None else ()
     else:
         known = built.natives.values.get(key)
         fact = known.fact if known is not None else None
         rules = () if fact is None or not fact.must or not built.natives.reads(fact) else fact.must
     yield from ((n, rule) for n, rule in enumerate(rules) if not rule.eras or built.run.era in rule.eras)
+
+
+@lru_cache(maxsize=1)
+def _of_knobs() -> Mapping[str, tuple[Constraint, ...]]:
+    """What libraries below all frameworks demand of a knob, whatever key carries it."""
+    return {knob.id: knob.must for knob in load_knowledge().knobs if knob.must}
 
 
 def divisors_of(built: BuiltRun, key: str) -> list[str]:

@@ -19,7 +19,7 @@ from advisor.regex import regex
 from advisor.rules.functions import release_of, version_in
 from advisor.run.natives import any_key, fact_in, native
 from advisor.run.run import RecognisedFrom
-from advisor.run.unknown_keys import by_named_keys, by_words, known_share, outspoken, strangers
+from advisor.run.unknown_keys import by_named_keys, by_words, is_added, known_share, outspoken, strangers
 from advisor.script.launch import Launch
 
 LEAST_SHARE = 1 / 3
@@ -272,9 +272,9 @@ def elsewhere(framework: Framework | None, launch: Launch) -> str:
     return program if program.endswith(".py") else program.replace(".", "/") + ".py"
 
 
-def beside_file(recognised: Recognised, launch: Launch | None) -> tuple[bool, str]:
+def beside_file(recognised: Recognised, launch: Launch | None, key: str = "") -> tuple[bool, str]:
     """Whether what a command does not have yet goes into its config file, and how the command takes it: "assignments"
-    (key=value), "additions" (++key=value where the file has no such key), "dashes" (--kebab-case, no truth values),
+    (key=value), "additions" (++key=value where no file has such a key: hydra stops at others), "dashes" (--kebab-case),
     "nothing", or "" for options. Where nobody knows the version and one takes nothing, the file that was read holds it
     in all of them."""
     framework = recognised.framework
@@ -287,9 +287,11 @@ def beside_file(recognised: Recognised, launch: Launch | None) -> tuple[bool, st
     usual = {"hydra": "assignments", "dotlist": "assignments", "yaml": "nothing"}.get(framework.syntax, "")
     told = framework.beside_file if from_file or usual else {}
     form = told.get(recognised.era, told.get("*", usual)).replace("options", "")
+    unsure = recognised.era_told_by in ASSUMED_BY
+    if framework.syntax == "hydra" and recognised.era not in told and is_added(framework, recognised.era, key, unsure):
+        form = "additions"
     was_read = any(s.origin == "file" and s.span is not None for s in launch.settings)
-    unsure = was_read and recognised.era_told_by in ASSUMED_BY and "nothing" in told.values()
-    return unsure or form in ("nothing", "dashes"), form
+    return (unsure and was_read and "nothing" in told.values()) or form in ("nothing", "dashes"), form
 
 
 def era_of(framework: Framework, version: str | None, keys: set[str]) -> str:

@@ -260,8 +260,9 @@ class RunScope:
             if name == "model.vision":
                 return bool(self.model.vision_parameters)
             table = 2 * self.model.vocab * self.model.hidden
-            counts = {"heads": self.model.heads, "kv_heads": self.model.kv_heads, "table_bytes": table}
-            return None if self.model.basis == "estimated" else counts.get(name.removeprefix("model."))
+            part = name.removeprefix("model.")
+            count = table if part == "table_bytes" else getattr(self.model, part, None)
+            return None if self.model.basis == "estimated" else count
         if name == "machine.nodes" and self.machine is not None:
             return self.machine.nodes
         if name == "machine.gpus" and self.machine is not None:

@@ -59,6 +59,16 @@ def has_key(framework: Framework, key: str) -> bool:
     return space is None or _is_known(key, framework, space, keys_ever(framework.framework))
 
 
+def is_added(framework: Framework, era: str, key: str, unsure: bool = False) -> bool:
+    """Whether hydra takes a key only as an addition (`+`): the config of the era that reads it has it not. `unsure`: of
+    any that may run. What has no section may be a group of configs, which is chosen and not added."""
+    space, fact = key_space(framework.framework), framework.settings.get(key)
+    if space is None or "." not in key or not has_key(framework, key):
+        return False
+    eras = [one.id for one in framework.eras if fact is None or in_era(fact, one.id)] if unsure else [era]
+    return any(key not in space.at(one) for one in eras)
+
+
 def longer_names(framework: Framework | None, launch: Launch, key: str) -> tuple[str, ...]:
     """What may be meant by a key that is not set: longer names that end in it, or have it inside; none for a key of
     which the framework's dialect speaks."""

@@ -9,14 +9,15 @@ _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 LARGEST = 1e15
 """No setting is as large; what is written so is none."""
-_NONE = frozenset({"null", "none", "~", ""})
+NOTHING = frozenset({"null", "none", "~", ""})
+"""Words by which a setting has no value."""
 
 
 def parse_value(text: str, kind: str) -> KnobValue | None:
     """A native text as the knob's type; None where it is empty, null or not of that type."""
     bare = text.strip().strip("\"'")
     low = bare.lower()
-    if low in _NONE:
+    if low in NOTHING:
         return None
     if kind in ("bool", "flag"):
         return True if low in _TRUE else False if low in _FALSE else None

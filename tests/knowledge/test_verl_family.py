@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from advisor.folders import knowledge_folder
-from advisor.knowledge.schema import Constraint, Era, FrameTier, Framework, Idle, KnobFact, SettingFact, StatedMechanics
+from advisor.knowledge import load_knowledge
+from advisor.knowledge.schema import Constraint, Era, FrameTier, Framework, Idle, SettingFact, StatedMechanics
 from advisor.rules.expression import Expression, decode
 from advisor.rules.tree import Call, Compare, Node, RuleValue, joined
 from advisor.session import SessionRequest, open_session
@@ -53,7 +54,7 @@ def eras_of(fact: SettingFact) -> set[str]:
 
 
 def test_every_knob_is_one_of_the_canonical_knobs(dialect: Framework) -> None:
-    knobs = {knob.id for knob in msgspec.convert(plain_yaml(FOLDER / "knobs.yaml"), list[KnobFact])}
+    knobs = {knob.id for knob in load_knowledge().knobs}
     assert {fact.knob for fact in facts(dialect).values() if fact.knob} <= knobs
 
 

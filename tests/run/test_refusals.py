@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -156,3 +158,15 @@ def test_a_trainer_that_copies_no_heads_is_not_spread_over_more_gpus_than_there_
     run = built(launch("examples/run_grpo_math.py", **given), gpus(8), libraries={"nemo-rl": "0.5.0"})
     assert run.run.framework == "nemo-rl"
     assert any("2 key-value heads" in said for said in violations(run, [key])) is refused
+
+
+@pytest.mark.parametrize(("core", "refused"), [(None, True), ("0.15.0", True), ("0.16.0", False)])
+def test_megatron_copies_heads_from_a_version_on(core: str | None, refused: bool) -> None:
+    """Qwen3-30B-A3B has 32 attention heads and 4 key-value heads."""
+    at = {"actor_rollout_ref__actor__strategy": "megatron", "trainer__n_gpus_per_node": "8"}
+    model = {"actor_rollout_ref__model__path": "Qwen/Qwen3-30B-A3B"}
+    size = {"actor_rollout_ref__actor__megatron__tensor_model_parallel_size": "8"}
+    machine = replace(gpus(8), libraries={"megatron-core": core} if core else {})
+    run = built(launch("verl.trainer.main_ppo", **at, **model, **size), machine, libraries={"verl": "0.5.0"})
+    said = violations(run, ["actor_rollout_ref.actor.megatron.tensor_model_parallel_size"])
+    assert any("4 key-value heads" in one for one in said) is refused

@@ -16,7 +16,7 @@ from advisor.rules.expression import Expression
 from advisor.rules.parser import tokens
 from advisor.rules.tree import Conditional, Joint, Name, Node, Not
 
-_SPEAKING: tuple[EntryKind, ...] = ("framework", "remedy", "advisory", "cause", "question")
+_SPEAKING: tuple[EntryKind, ...] = ("framework", "knob", "remedy", "advisory", "cause", "question")
 _OWN = {"settings": ("value", "knob"), "environment": ("value", "knob"), "with_it": ("old", "new")}
 """Part of a dialect → names that only its expressions know."""
 
@@ -50,7 +50,7 @@ def expressions_of(part: Any, at: At = ()) -> Iterator[tuple[At, Expression]]:
 
 
 def _names(entry: KnowledgeEntry, at: At, expression: Expression, shelf: Shelf) -> Iterator[Finding]:
-    about_facts = entry.kind != "framework" and at[0] not in ("value", "also")
+    about_facts = entry.kind not in ("framework", "knob") and at[0] not in ("value", "also")
     known = () if about_facts else _names_of_run(entry, at, shelf)
     for name in expression.names():
         if about_facts and not _is_fact(name, shelf):

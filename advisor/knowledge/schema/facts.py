@@ -142,6 +142,17 @@ class Instead(Strict, frozen=True):
     """A clause: "weights kept in bf16"."""
 
 
+class Constraint(Strict, frozen=True):
+    """What a framework, or a library below it, demands of settings."""
+
+    holds: Expression
+    says: str = ""
+    """The sentence for the user where it does not hold; "": made of the expression."""
+    eras: tuple[str, ...] = ()
+    """Eras that check it; () = all."""
+    source: str = ""
+
+
 class KnobFact(Strict, frozen=True):
     """A canonical knob: one vocabulary for remedies, tree and ledger."""
 
@@ -160,6 +171,8 @@ class KnobFact(Strict, frozen=True):
     """None: a launch that sets it has it."""
     instead: tuple[Instead, ...] = ()
     """What it may be where no launch states it, the likeliest first."""
+    must: tuple[Constraint, ...] = ()
+    """What libraries below every framework demand of it, whatever key carries it."""
 
 
 class NewestRead(Strict, frozen=True):

@@ -9,7 +9,7 @@ from typing import Literal
 
 from advisor.knowledge.schema.base import Scalar, Strict
 from advisor.knowledge.schema.crash import FrameRule, Progress
-from advisor.knowledge.schema.facts import NewestRead, Resume
+from advisor.knowledge.schema.facts import Constraint, NewestRead, Resume
 from advisor.rules.expression import Expression
 from advisor.words import Results
 
@@ -61,17 +61,6 @@ class Era(Strict, frozen=True):
     """Folders of forks that were cut in this era, and programs that it alone has, as paths name them."""
     fork_keys: tuple[str, ...] = ()
     """Keys (fnmatch) that forks cut in this era have and upstream never had: one of them tells it."""
-
-
-class Constraint(Strict, frozen=True):
-    """What a framework demands of its settings."""
-
-    holds: Expression
-    says: str = ""
-    """The sentence for the user where it does not hold; "": made of the expression."""
-    eras: tuple[str, ...] = ()
-    """Eras that check it; () = all."""
-    source: str = ""
 
 
 class Idle(Strict, frozen=True):
