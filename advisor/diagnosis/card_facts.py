@@ -17,8 +17,8 @@ from advisor.machine.inventory import Gpu
 from advisor.units import GIB, show_bytes
 
 MUCH_IDLE, IDLE = 0.10, 0.03
-"""Parts of a card that lie reserved but unallocated: so much is fragmentation; the smaller part, where it is no less
-than what was asked for, says that it lay in pieces, on a card that was full all the same (judgement)."""
+"""Parts of a card that lie reserved but unallocated, where joined they would have done: so much is fragmentation; the
+smaller part says that it lay in pieces, on a card that was full all the same (judgement)."""
 DOMINATES, MINOR = 0.5, 0.1
 """Others dominate a card where they hold more than half of it and the process less than a tenth of that; a task is the
 victim that held less than a tenth of what was in use (judgement)."""
@@ -80,12 +80,14 @@ def printed_facts(first: Evidence, where: str) -> dict[str, Fact]:
     if idle is not None and total and tried is not None:
         told = "reserved_unallocated_bytes" in fields  # older allocators kept some pieces on any full card
         joined = idle + (free or 0) >= tried  # joined, the pieces would have done
-        much, some = idle / total > MUCH_IDLE, told and idle >= tried and idle / total > IDLE
+        much, some = idle / total > MUCH_IDLE, told and idle / total > IDLE
         sizes = {"idle": show_bytes(idle), "tried": show_bytes(tried)}
         because = say("{idle} reserved but unallocated, {tried} asked for ({line})", **sizes, line=where)
+        facts["gpu.idle_bytes"] = Fact(idle, "log", because, (0,))
         facts["gpu.idle_covers"] = Fact(joined, "log", because, (0,))
-        facts["gpu.fragmented"] = Fact(much and joined, "log", because, (0,))
-        facts["gpu.scattered"] = Fact(some and joined and not much, "log", because, (0,))
+        if much or not (some and joined):  # less than much that would have done proves neither
+            facts["gpu.fragmented"] = Fact(much and joined, "log", because, (0,))
+        facts["gpu.scattered"] = Fact(some and joined, "log", because, (0,))
     if allocated is not None and total:
         sizes = {"size": show_bytes(allocated), "total": show_bytes(total)}
         because = say("{size} of {total} allocated by PyTorch ({line})", **sizes, line=where)

@@ -28,7 +28,7 @@ FACTS = frozenset({
     "first_step", "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects",
     "frame.data_parallel", "frame.engine", "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.loads",
     "frame.logits", "frame.logits_cast", "frame.makes_states", "frame.matmul", "frame.packs", "frame.pass",
-    "frame.pins", "gpu.idle_covers",
+    "frame.pins", "gpu.idle_bytes", "gpu.idle_covers",
     "frame.resumes", "frame.to_card", "frame.torch_asks", "frame.torch_load", "frame.trains", "frame.wakes",
     "framework",
     "gathered_weights.share", "fsdp2",

@@ -246,16 +246,18 @@ def _pass(
         return Pass(
             tokens.rounded().moved(*ends, mark("how full the token budget is")), sequences, length, whole, False
         )
+    to_cap = not unpadded and run.recipe.answers != "given" and run.mechanics.trainer == "fsdp"
     if budget:
-        # rows whose real tokens fill the budget, one at full length; each is then padded to it all the same
-        micro = max(1.0, 1 + (budget * max(1, parallel) / length - 1) / c.FILL)
+        # rows whose real tokens fill the budget, each padded to the longest of them, or all to the cap
+        full = budget * max(1, parallel) / length
+        micro = max(1.0, full / fill.others if to_cap else 1 + (full - 1) / c.FILL)
     rows = _sequences(micro, caps, mark("sequences in the budget") if budget else mark("sequences in a micro-batch"))
     if micro is None and not caps:
         assumed.note(say(_ONE_SEQUENCE[kind]))
         rows = guess("sequences", 1)
     sequences = int(rows.value)
     cap = (rows * longest).rounded()
-    if not unpadded and run.recipe.answers != "given" and run.mechanics.trainer == "fsdp":
+    if to_cap:
         return Pass(cap, sequences, length, whole, True)  # verl and its like pad every row to the cap
     if unpadded and sequences > 1:
         real, low = _end_to_end(rows, longest, fill), fill.least_others

@@ -29,8 +29,8 @@ from advisor.run.build import BuiltRun
 from advisor.run.constraints import scope_of
 from advisor.run.natives import ChosenScope, EnvironmentPrefix, Native, Natives, RunScope
 from advisor.run.run import Knob, KnobValue
-from advisor.run.values import parse_value
-from advisor.units import show_bytes
+from advisor.run.values import parse_value, spell
+from advisor.units import GIB, show_bytes
 
 MOST = 24
 """Candidates looked at for one setting."""
@@ -241,6 +241,12 @@ WEIGHTS_OF_SHARE = 0.85
 """Part of an engine's share that its weights may take: start-up pass and cache need the rest (judgement)."""
 
 
+WEIGHTS_OF_RAISED = 0.9
+"""The same of a share that rises, which takes from the trainer what it gives (judgement)."""
+USUAL_CARD = 80 * GIB
+"""Of a card whose size nobody tells, to see how far an engine's share has to rise (judgement)."""
+
+
 def no_room_for_engine(remedy: Remedy, value: KnobValue, before: Prediction, after: Prediction) -> str:
     """Why the engine has no room after the remedy gave its setting the value; "" where it has, or nobody knows."""
     if any(map(cannot_start, after.ledger.gpu)) and not any(map(cannot_start, before.ledger.gpu)):
@@ -253,16 +259,18 @@ def no_room_for_engine(remedy: Remedy, value: KnobValue, before: Prediction, aft
 def _filled_by_weights(share: float, now: Prediction) -> str:
     """That the weights leave hardly anything of a share, where it is known over how many cards they are spread."""
     run, card, spread = now.run, now.ledger.gpu_capacity, now.run.knobs.get("rollout.tensor_parallel")
+    old = run.number(SHARE) or 1
+    card = card or (USUAL_CARD if share > old else None)
     guessed = spread is not None and spread.value != 1 and spread.source in ("default", "assumed")
-    if run.model is None or card is None or (guessed and not run.seen_whole) or share >= (run.number(SHARE) or 1):
-        return ""  # a larger one is on its way out of it
+    if run.model is None or card is None or (guessed and not run.seen_whole) or share == old:
+        return ""
     counted = [cell.expected for each in now.ledger.gpu for cell in each.cells if cell.owner == "engine_weights"]
     packed = run.number("rollout.weight_bits") or run.model.served_bits or run.number("actor.quantized_bits")
     whole = 0 if packed else BF16 * run.model.parameters // max(1, int(run.number("rollout.tensor_parallel") or 1))
     weights = max(counted, default=whole)
     # no engine starts so: what spreads it was not seen, unless it has cards of its own, which it needs whole
     spread_wider = weights > card and not run.seen_whole and run.topology.colocated
-    if weights <= WEIGHTS_OF_SHARE * share * card or spread_wider:
+    if weights <= (WEIGHTS_OF_SHARE if share < old else WEIGHTS_OF_RAISED) * share * card or spread_wider:
         return ""
     return say("the engine's weights alone take {weights} of each card", weights=show_bytes(weights))
 
@@ -312,9 +320,20 @@ def _with(rule: Partners, joined: Joined, scope: RunScope) -> list[Joined]:
     if None in moved.values():
         return alone
     caveats = (*joined.caveats, *([rule.says] if rule.says else []))
+    moved = {k: _in_its_capitals(k, text, scope.natives) for k, text in moved.items()}
     moved = {key: text for key, text in moved.items() if not _stands(key, text, scope.natives)}
     with_them = Joined({**joined.overrides, **moved}, joined.kept or rule.keeps_product, caveats)
     return [with_them, *(alone if rule.keeps_product else [])]
+
+
+def _in_its_capitals(key: str, text: str | None, natives: Natives) -> str | None:
+    """A switch as the file writes it now."""
+    known = natives.values.get(key)
+    fact = known.fact if known is not None else None
+    value = parse_value(text or "", fact.type) if fact is not None else None
+    if known is None or fact is None or not known.given or not isinstance(value, bool):
+        return text
+    return spell(value, fact, known.text)
 
 
 def _stands(key: str, text: str | None, natives: Natives) -> bool:

@@ -68,6 +68,14 @@ class Proposal(Struct, frozen=True):
         return self.unseen and not next(iter(self.present.values())).switch
 
     @property
+    def claims(self) -> Mapping[str, str | None]:
+        """What no other remedy may move: all but partners that are good by themselves (no product is kept by them)."""
+        own, kept = {self.remedy.knob, *self.remedy.also}, any(one.kept for one in self.options)
+        facts = {key: native.fact for key, native in self.present.items()}
+        knobs = {key: {fact.knob, *fact.also} if fact is not None else own for key, fact in facts.items()}
+        return {key: text for key, text in self.overrides.items() if kept or own & knobs[key]}
+
+    @property
     def results(self) -> Results:
         """Changed where the remedy or one of the dialect's own facts says so."""
         changed = self.remedy.results == "changed" or any(fact.results == "changed" for fact in self.facts)

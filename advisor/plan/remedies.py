@@ -238,8 +238,9 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
     if proposal.fits is None or proposal.documented:
         return ""
     leads = bool(proposal.remedy.leads_when) and all_hold(proposal.remedy.leads_when, situation.facts) is not None
-    if leads and all(native.text is None for native in proposal.present.values()):
-        return ""  # the usual way out, and no sum knows what stands there now
+    uncounted = first and proposal.remedy.kind == "environment"
+    if uncounted or (leads and all(native.text is None for native in proposal.present.values())):
+        return ""  # the usual way out, and no sum knows what stands there now, or what it gives
     phase = situation.fullest
     if situation.phase != "unknown" and situation.phase in proposal.remedy.phases and phase != situation.phase:
         return ""  # the phase that died is none of those that are counted

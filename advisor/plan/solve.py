@@ -398,7 +398,7 @@ def _propose_all(situation: Situation, cause: Cause) -> tuple[list[Proposal], tu
             if idle:
                 refused += [NotProposed(remedy.id, remedy.title, idle)] if remedy.id in cause.remedies else []
                 continue
-            keys |= {} if found.spills else found.overrides  # what has no room there leaves the key to others
+            keys |= {} if found.spills else found.claims  # what has no room there leaves the key to others
             proposals.append(found)
     return ordered(proposals, situation, cause), tuple(refused)
 

@@ -32,9 +32,10 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
     elsewhere = _in_another_file(proposal.overrides, situation)
     most = (situation.now.ledger.gpu_capacity or 0) if remedy.memory != "host" else 0
     unnamed = elsewhere and not any(change.left_to_user for change in changes)
+    alone = not any(fact.knob in remedy.also for fact in proposal.facts)
     return PlanStep(
         id=remedy.id,
-        title=remedy.title_alone if remedy.title_alone and len(changes) == 1 and changes[0].old else remedy.title,
+        title=remedy.title_alone if remedy.title_alone and alone and changes[0].old else remedy.title,
         kind=kind,
         tier=remedy.tier,
         changes=changes,

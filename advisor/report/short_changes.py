@@ -212,10 +212,11 @@ def _further(step: PlanStep) -> str:
 
 def _no_way_out(step: PlanStep, state: State) -> bool:
     """Whether another way than the chosen steps, which suffice by the count of a whole launch, is none by the count,
-    and nobody reports it to be one."""
+    and nobody reports it to be one. What an environment variable gives, no sum knows."""
     fit = state.plan.fit
     if (
         state.planned_for is None
+        or step.kind == "environment"
         or state.run.quoted
         or (fit.verdict != "fits" and fit.fits_beside is None)
         or step.documented

@@ -44,6 +44,27 @@ def test_memory_in_pieces_is_not_met_by_what_lowers_a_sum(tmp_path: Path) -> Non
     assert {step.id for step in state.plan.selected()} <= set(CAUSES["fragmentation"].remedies)
 
 
+POOR_PIECES = OOM.format(tried="{tried}", held="71.20", idle="6.70")
+
+
+def test_pieces_that_joined_would_have_done_are_not_ruled_out_and_lead_where_the_request_is_small(
+    tmp_path: Path,
+) -> None:
+    for tried in ("0.25", "2.50", "9.00"):
+        state = opened(tmp_path, POOR_PIECES.format(tried=tried), DPO, phase="actor_update")
+        out = {one.cause for one in (*state.diagnosis.ruled_out, *state.diagnosis.less_likely)}
+        ids = [step.id for step in state.plan.steps if not step.selected]
+        assert ("fragmentation" in out) == (tried == "9.00")
+        assert ("join-pieces" in ids[:2]) == (tried == "0.25")
+
+
+def test_where_memory_lay_in_pieces_no_sum_refuses_to_join_them(tmp_path: Path) -> None:
+    state = opened(tmp_path, FULL, DPO, phase="actor_update", message="fragmented")
+    assert "expandable-segments" not in {step.id for step in state.plan.steps}  # 0.3 GiB, joined, are too little
+    state = opened(tmp_path, POOR_PIECES.format(tried="1.00"), DPO, phase="actor_update", message="fragmented")
+    assert [step.id for step in state.plan.selected()][:1] == ["expandable-segments"]
+
+
 @each("cause", [cause.id for cause in CAUSES.values() if not cause.counted])
 def test_what_the_ledger_does_not_sum_is_a_cause_of_the_card_or_grows_or_is_a_limit(cause: str) -> None:
     assert CAUSES[cause].memory == "gpu" or cause in (

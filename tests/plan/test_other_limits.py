@@ -60,6 +60,24 @@ def test_an_engine_without_cache_blocks_gets_a_larger_share(planned: Planned) ->
     assert float(new) > 0.15
 
 
+def test_a_share_rises_until_the_engines_weights_leave_room_in_it(planned: Planned) -> None:
+    script = (VERL % {"micro": 2, "share": 0.15}).replace("Qwen2.5-7B", "Qwen2.5-32B")  # 30.5 GiB on each of two cards
+    ((_, new),) = changes(planned(script, NO_BLOCKS)["raise-rollout-share"]).values()
+    assert float(new or 0) >= 0.45
+
+
+def test_a_token_budget_comes_with_rows_that_are_not_padded(planned: Planned) -> None:
+    budget = "actor_rollout_ref.actor.use_dynamic_bsz=True actor_rollout_ref.actor.ppo_max_token_len_per_gpu=%s \\\n"
+    script = VERL.replace("padding=True", "padding=False").replace(
+        "    trainer.n_gpus", f"    {budget}    trainer.n_gpus"
+    )
+    steps = planned(script.replace("%s ", "98304 ") % {"micro": 2, "share": 0.4}, UPDATE % {"done": 0})
+    moved = changes(steps["token-budget"])
+    assert moved["actor_rollout_ref.model.use_remove_padding"] == ("False", "True")
+    assert int(moved["actor_rollout_ref.actor.ppo_max_token_len_per_gpu"][1] or 0) < 98304
+    assert "remove-padding" not in selected(steps)
+
+
 @pytest.mark.parametrize(("done", "lowered"), [(0, True), (40, False)])
 def test_phases_of_a_first_step_were_not_passed_with_the_optimizer(planned: Planned, done: int, lowered: bool) -> None:
     script = VERL % {"micro": 160, "share": 0.88}
