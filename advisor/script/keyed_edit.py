@@ -82,7 +82,8 @@ class KeyedEditor:
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
             raise refused("{key} is a list with comments in it; edit it by hand.", name)
         old = self.data[entry.start : entry.end].decode("utf-8", "replace") if entry.style == "plain" else ""
-        value, quoted = _as_it_stood(value, old) if old and isinstance(value, str) else (value, False)
+        in_yaml = self.document.kind == "yaml"  # JSON has one reading of a number
+        value, quoted = _as_it_stood(value, old) if in_yaml and old and isinstance(value, str) else (value, False)
         new = encoded(self.text(value, "double" if quoted else entry.style, entry.flow))
         lead = b" " if entry.style == "empty" else b""
         value_range = (len(lead), len(lead) + len(new))
@@ -138,7 +139,8 @@ class KeyedEditor:
         parts = [".".join(filter(None, (table.key, *names[:n]))) for n in range(1, len(names))]
         if any(self.keyed.find(part) or self.keyed.below(part) for part in parts):
             raise refused("A part of {key} is already a plain value or a list.", wanted.key)
-        shown = self.text(_as_it_stood(value, "")[0] if isinstance(value, str) else value, "plain", table.flow)
+        in_yaml = self.document.kind == "yaml" and isinstance(value, str)
+        shown = self.text(_as_it_stood(str(value), "")[0] if in_yaml else value, "plain", table.flow)
         if table.flow:
             self.insert_flow(table, names, wanted, shown)
             return

@@ -38,8 +38,3 @@ def test_of_very_many_readings_some_are_kept_and_the_last_is_one_of_them():
     assert crash.readings[-1].bytes == round(12.999 * GIB)
     readings = [one for one in crash.evidence if one.signature == "swift-reading"]
     assert [one.line for one in readings] == [3_000]
-
-
-@each("line", ["worker.py:267] the current vLLM instance can use total_gpu_memory (79.11GiB) x gpu_memory_utilization (0.60) = 47.46GiB", "gpu_worker.py:391] Free memory on device (78.7/79.11 GiB) on startup. Desired GPU memory utilization is (0.9, 71.2 GiB)."])  # fmt: skip
-def test_an_engines_account_tells_the_cards_size(line):
-    assert judge(line + "\n").gpu_total_bytes == round(79.11 * GIB)

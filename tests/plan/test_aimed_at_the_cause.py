@@ -114,6 +114,6 @@ def test_that_nothing_is_enough_is_said_with_what_it_assumes(tmp_path: Path, mod
     script = f"trl dpo --model_name_or_path {model} --per_device_train_batch_size 2\n"
     state = opened(tmp_path, "", script, gpus="2xRTX-3090-24GB", memory="gpu")
     assert "longest row" in " ".join(state.ledger.assumed)
-    assert "count assumes" in state.plan.beyond
+    assert "assumes: lengths of the data" in state.plan.beyond
     assert "longest row" in state.plan.beyond
     assert "largest card" not in state.plan.beyond
