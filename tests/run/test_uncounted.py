@@ -17,6 +17,7 @@ from tests.replacing import replace
 
 BY_CONSTRUCTION = {
     "actor.bf16": "what is assumed anyway",
+    "actor.bf16_states": "the optimizer that it is told with",
     "algorithm.estimator": "the method",
     "algorithm.kl": "whether a reference is built (run/filled_knobs.py)",
     "actor.gathers_to_generate": "the mechanics of TRL and ms-swift",
