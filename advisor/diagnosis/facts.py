@@ -354,7 +354,7 @@ def _machine_facts(known: DiagnosisInputs, sharded: bool) -> dict[str, Fact]:
         told = {"bits": f"{bits:g}", "weights": whole, "card": card}
         because = say("all weights in {bits} bits are {weights}, the card has {card}", **told)
         facts["gathered_weights.share"] = Fact(round(share, 3), "script", because)
-        cards = len(machine.usable) * (machine.nodes or 1)
+        cards = max(len(machine.usable) * (machine.nodes or 1), known.run.topology.actor_gpus or 1)  # a log shows one
         of_each = ADAM * known.run.model.parameters / max(1, cards)
         told = {"optimizer": show_bytes(round(of_each)), "card": card}
         because = say("shared over all cards the optimizer state is {optimizer}, a card has {card}", **told)
