@@ -63,11 +63,11 @@ def of_the_line(situation: Situation, more: Sequence[str] = ()) -> list[Remedy]:
 def advice_step(remedy: Remedy, situation: Situation, named: str = "") -> PlanStep:
     """A machine or manual remedy: said, never written into a script. `named`: what the message calls the setting."""
     known = _known_as(remedy, situation)
-    changes, example = _as_named(remedy, named, situation), ""
+    changes, typed = _as_named(remedy, named, situation), None
     changes = changes or _below_the_framework(remedy, known, situation)
     key_told = remedy.knob is not None and situation.now.built.natives.carrier(remedy.knob) is not None
     if not changes and not (key_told and (remedy.kind == "manual" or unseen_number(remedy, situation))):
-        example = example_of(remedy, situation)
+        typed = example_of(remedy, situation)
     in_files = remedy.kind == "setting" and bool(changes) and not any(change.how for change in changes)
     step = PlanStep(
         id=remedy.id,
@@ -81,7 +81,7 @@ def advice_step(remedy: Remedy, situation: Situation, named: str = "") -> PlanSt
         why=_by_hand(remedy, known, situation),
         costs=remedy.costs,
         caveats=remedy.caveats,
-        example=example,
+        typed=typed,
         then=_then(remedy, changes),
         sources=(remedy.source,) if remedy.source else (),
         group=remedy.id,

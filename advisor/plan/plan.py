@@ -61,6 +61,23 @@ class Change(Struct, frozen=True):
         return say("{value} (default)", value=self.old)
 
 
+class TypedExample(Struct, frozen=True):
+    """How a step is typed in what most people train with, where no key of this launch is known."""
+
+    code: str
+    place: str
+    changes: tuple[Change, ...] = ()
+    """The settings that the code begins with; () where it is a command or a call."""
+
+    @property
+    def words(self) -> str:
+        """ "gradient_checkpointing=True (TrainingArguments)"."""
+        default = next((change.old for change in self.changes if change.old is not None), None)
+        if default is None:
+            return say("{code} ({place})", code=self.code, place=self.place)
+        return say("{code} ({place}; {default} by default)", code=self.code, place=self.place, default=default)
+
+
 class PlanStep(Struct, frozen=True, kw_only=True):
     """One remedy as applied to this run."""
 
@@ -97,8 +114,7 @@ class PlanStep(Struct, frozen=True, kw_only=True):
     """Bytes saved per phase on the other place; negative where a GPU remedy costs host RAM, or the reverse."""
     spills: int = 0
     """Bytes by which it alone overfills the other place, where that had the room before."""
-    example: str = ""
-    """How it is typed in what most people train with, where no key of this launch is known."""
+    typed: TypedExample | None = None
     no_place: bool = False
     """No file of this launch may carry it; a caveat says why."""
     decides: Phase = "unknown"
@@ -111,6 +127,11 @@ class PlanStep(Struct, frozen=True, kw_only=True):
     """The number that the user wrote in place of the plan's."""
     most: int = 0
     """Bytes that the card has on which it acts; 0 where nobody knows, or where it acts on no card."""
+
+    @property
+    def example(self) -> str:
+        """How it is typed elsewhere, "gradient_checkpointing=True (TrainingArguments)"; "" where nothing says so."""
+        return self.typed.words if self.typed is not None else ""
 
     @property
     def told(self) -> dict[Phase, int]:

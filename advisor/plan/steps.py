@@ -10,9 +10,10 @@ from advisor.knowledge.schema import Framework, Remedy
 from advisor.language import say, sentences
 from advisor.plan.common_names import stated_by_name
 from advisor.plan.patch import no_place_because, not_written
-from advisor.plan.plan import Change, PlanStep, StepKind, believable
+from advisor.plan.plan import Change, PlanStep, StepKind, TypedExample, believable
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import TOTAL, Situation
+from advisor.regex import regex
 from advisor.run.dialect import ASSIGNED, ASSUMED_BY, EraToldBy, beside_file
 from advisor.run.natives import EnvironmentPrefix, Native, last_part
 from advisor.script.document import Setting
@@ -61,7 +62,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         host_saves={phase: size for phase, size in proposal.other_saves.items() if size},
         spills=proposal.spills,
         then=_then(proposal),
-        example=example_of(remedy, situation) if unnamed and not _file_of(situation) else "",
+        typed=example_of(remedy, situation) if unnamed and not _file_of(situation) else None,
         no_place=bool(elsewhere),
         decides=situation.fullest,
     )
@@ -100,19 +101,28 @@ def mending_step(situation: Situation) -> PlanStep | None:
     )
 
 
-def example_of(remedy: Remedy, situation: Situation) -> str:
-    """How it is typed in what most people train with: "gradient_checkpointing=True (TrainingArguments)"; "" where the
-    knowledge has no example for a run of this kind.
-    """
+_ASSIGNED = regex(
+    r"(?:(?P<key>[A-Za-z][\w.-]*)(?:=|: )|--(?P<option>[A-Za-z][\w.-]*)[= ])(?P<value>\"[^\"]*\"|[\w./-]+)(?:, |\s|$)"
+)
+
+
+def example_of(remedy: Remedy, situation: Situation) -> TypedExample | None:
+    """How it is typed in what most people train with; None where the knowledge has no example for such a run."""
     found = next((one for one in remedy.examples if all_hold(one.when, situation.facts) is not None), None)
     if found is None:
-        return ""
+        return None
     launch = situation.predictor.inputs.launch
     files = [file.rpartition("/")[2] for file in launch.files] if launch is not None else []
     written = [launch.program, *files] if launch is not None else []
     program = clean_line(next((name for name in written if name.endswith(".py")), "train.py"))
     code = found.code.replace("{program}", program).replace("{length}", str(_shorter(situation)))
-    return say("{code} ({place})", code=code, place=found.place)
+    changes, end = [], 0
+    while assigned := _ASSIGNED.match(code, end):
+        key, end = assigned["key"] or assigned["option"], assigned.end()
+        old = found.defaults.get(key)
+        new = assigned["value"].strip('"')
+        changes.append(Change(key, old, new, how=not_written(), old_source="assumed" if old else None))
+    return TypedExample(code, found.place, tuple(changes))
 
 
 def _shorter(situation: Situation) -> int:

@@ -19,10 +19,8 @@ from advisor.machine.inventory import Machine
 from advisor.machine.inventory_json import to_json as machine_json
 from advisor.memory.cells import Cell, Ledger, Match, PhaseSum
 from advisor.memory.fit import Fit
-from advisor.plan.patch import not_written
 from advisor.plan.plan import Change, PlanStep
 from advisor.redact import redact_value
-from advisor.regex import regex
 from advisor.report.layout import fields_of
 from advisor.report.record_report import record_json
 from advisor.report.sharding_report import sharding_json
@@ -281,7 +279,7 @@ def step_json(step: PlanStep) -> dict[str, Any]:
         if step.example
         else step.title,
         "kind": step.kind,
-        "changes": [_change(change) for change in step.changes or _exemplified(step.example)],
+        "changes": [_change(change) for change in step.changes or (step.typed.changes if step.typed else ())],
         **fields_of(step, "results basis"),
         "saves_bytes": dict(step.saves),
         **fields_of(step, "why costs caveats sources selected place"),
@@ -290,18 +288,6 @@ def step_json(step: PlanStep) -> dict[str, Any]:
         **({"worked_here": step.worked_here} if step.worked_here else {}),
         **fields_of(step, "group conflicts"),
     }
-
-
-_ASSIGNED = regex(r"(?:--)?(?P<key>[A-Za-z][\w.-]*)(?:=|: | )(?P<value>\"[^\"]*\"|[\w.-]+)(?:, |\s|$)")
-
-
-def _exemplified(example: str) -> tuple[Change, ...]:
-    """The settings of a step that is told by an example, "gradient_checkpointing=True (TrainingArguments)"; () where it
-    is no list of settings."""
-    code = (example.rpartition(" (")[0] or example.rpartition("（")[0]).strip()
-    found = list(_ASSIGNED.finditer(code))
-    whole = sum(len(one[0]) for one in found) == len(code)
-    return tuple(Change(one["key"], None, one["value"].strip('"'), how=not_written()) for one in found) if whole else ()
 
 
 def _change(change: Change) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from advisor.knowledge.schema.base import Grade, Scalar, Strict
@@ -167,6 +168,8 @@ class Example(Strict, frozen=True):
     """A name, in any language: "TrainingArguments"."""
     when: tuple[Expression, ...] = ()
     """The first example whose facts hold is told."""
+    defaults: Mapping[str, str] = {}
+    """What the settings of the code are where nobody sets them."""
     source: str = ""
 
 
