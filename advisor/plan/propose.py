@@ -24,6 +24,10 @@ from advisor.run.run import Run
 from advisor.words import Basis, Phase, Results
 
 
+FEW_STEPS = 2
+"""Halvings down to the least value of a pass that are taken at once where nothing can be computed (judgement)."""
+
+
 class Proposal(Struct, frozen=True):
     """A remedy with its native changes (key → new text, None removes) on top of what was chosen before."""
 
@@ -228,14 +232,15 @@ def _best(tried: Sequence[Option], remedy: Remedy, situation: Situation) -> Opti
 
 
 def _uncounted(tried: Sequence[Option], rule: NewValue, situation: Situation) -> Option:
-    """The first value with which the request that failed would have found room, or the first that is `low`."""
+    """The first value with which the request that failed would have found room, or the first that is `low`. Where no
+    request was seen, the least if it is near: a second crash costs more than slower passes."""
     low = rule.low
     if low is not None:
         ordinary = [o for o in tried if isinstance(o.value, (int, float)) and o.value <= low]
         return next((o for o in ordinary if o is not tried[0]), tried[0])  # the mildest moves too little
     asked, free = (situation.facts.get(name) for name in ("gpu.tried_bytes", "gpu.free_bytes"))
     if not rule.request_follows or asked is None or free is None:
-        return tried[0]
+        return tried[-1] if rule.request_follows and len(tried) <= FEW_STEPS else tried[0]
     sizes = [float(each.value) for each in (asked, free) if isinstance(each.value, (int, float))]
     return next((o for o in tried if sizes[0] * exp(-o.distance) <= sizes[1]), tried[-1])
 

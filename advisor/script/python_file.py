@@ -35,6 +35,7 @@ from advisor.script.python_options import (
     is_filled,
     later_defaults,
     option_defaults,
+    own_defaults,
     read_names,
     takes,
 )
@@ -199,6 +200,8 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
                 handed = inside is not None and inside is not around and _takes_over(inside, change.node)
                 _read_change(reading, replace(change, value=None) if handed else change, values)
         _read_handed(reading, tree, values)
+        if not setup.configs and not setup.trainer and not candidates:
+            _read_options(reading, tree, given, names)
         return
     for key, value in () if candidates else command_settings(tree):
         _add(reading, key, value, value, values.at(value))
@@ -207,6 +210,8 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
         _add(reading, key, value, value, {})
         reading.words[id(value)] = b""
     _read_handed(reading, tree, values)
+    if not candidates and not reading.fields:
+        _read_options(reading, tree, given, names)
     modules = {one.name.partition(".")[0] for node in tree.body if isinstance(node, ast.Import) for one in node.names}
     loops = not modules.isdisjoint(("torch", "lightning"))
     for statement in tree.body:  # a fragment of a config class, or what a loop of one's own is set by
@@ -215,6 +220,16 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
         ):
             for key, value in assignments(statement):
                 _add(reading, key, statement, value, names)
+
+
+def _read_options(
+    reading: PythonReading, tree: ast.Module, given: Collection[str], names: dict[str, Evaluated]
+) -> None:
+    """The defaults of a loop of one's own: they hold where no command is seen that gives the options."""
+    told = {option.rpartition(".")[2] for option in given}
+    for key, value in own_defaults(tree):
+        if key not in told and reading.find(key) is None:
+            _add(reading, key, value, value, names)
 
 
 def _read_handed(reading: PythonReading, tree: ast.Module, values: NameValues) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.hostile import clean_line
@@ -180,6 +181,18 @@ def _flags(tree: ast.Module) -> Iterator[tuple[str, str, ast.expr | None]]:
         switch = ast.copy_location(ast.Constant(not _SWITCHES[action]), option.call) if action in _SWITCHES else None
         if name := option.dest or option.long:
             yield name, action, option.told("default") or switch
+
+
+def own_defaults(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Name and default of the options of argparse that take a value and that nothing else in the file sets."""
+    flags = list(_flags(tree))
+    times = Counter(name for name, _, _ in flags)  # subcommands have options of one name
+    set_anew = later_defaults(tree) | {
+        node.attr for node in every(tree, ast.Attribute) if isinstance(node.ctx, ast.Store)
+    }
+    for name, action, default in flags:
+        if default is not None and not action and times[name] == 1 and name not in set_anew:
+            yield name, default
 
 
 def later_defaults(tree: ast.Module) -> frozenset[str]:
