@@ -26,6 +26,8 @@ _CONFIG_NAME = regex(r"(Config|Arguments|Args)$")
 _NOT_SETTINGS = {"ListConfig", "DictConfig"}
 _PART = regex(r"\w_config$")
 """A keyword that hands a config object over which is not the run's own: `peft_config=`, `quantization_config=`."""
+_NEVER_ITS_OWN = regex(r"(?:Lora|AdaLora|LoHa|LoKr|IA3|\w*Prompt\w*|Prefix\w*|BitsAndBytes|GPTQ|Awq)Config$")
+"""Configs of peft and of quantizers, whoever takes them."""
 _OWN = ("args", "config")
 _OTHER_MODEL = regex(r"^(ref|reward|value|teacher|judge|processing|tokenizer)")
 _NO_MODEL = regex(r"Tokenizer|Processor|Config|Extractor|Peft")
@@ -349,6 +351,7 @@ def find_setup(tree: ast.Module, values: NameValues, chosen: int | None = None) 
         if _is_config(call) or (called(call) in derived and (call.keywords or call.args or not derived[called(call)]))
     ]
     parts = {id(call) for handed in _handed_over(tree, made) for call in bound.reached(handed) if _is_config(call)}
+    parts |= {id(call) for call in configs if _NEVER_ITS_OWN.match(called(call))}
     taken, ambiguous = False, False
     trainers = [call for call in made if called(call).endswith(TRAINER) and called(call)[:1].isupper()]
     out = Setup([call for call in configs if id(call) not in parts])
