@@ -155,9 +155,18 @@ def told_of_joins(joins: Sequence[tuple[Cut, int]]) -> Iterator[str]:
         )
         settings = sum(len(cut.names) for cut, _ in forgotten)
         yield say(told, count=len(forgotten), line=forgotten[0][1], settings=settings)
-    for cut, line in joins:
-        if cut.by_comment or (len(forgotten) == 1 and not cut.glued):
-            yield _told_of_join(cut, line)
+    commented = [(cut, line) for cut, line in joins if cut.by_comment]
+    if len(commented) > 1:
+        told = mark(
+            "{count} comments, the first of them in line {line}, end the command; without what stands below nothing "
+            "could have been trained, so the {settings} settings there count as meant. If that file is what ran, remove "
+            "the comments."
+        )
+        settings = sum(len(cut.names) for cut, _ in commented)
+        yield say(told, count=len(commented), line=commented[0][1], settings=settings)
+    for alone in (commented, forgotten):
+        if len(alone) == 1:
+            yield _told_of_join(*alone[0])
 
 
 def _told_of_join(cut: Cut, line: int) -> str:

@@ -154,7 +154,7 @@ def read_shell(
     while True:
         reading = ShellReading(files, trace(doc, data, name, arguments, load, find, by_dash), cuts=tuple(found))
         _find_launches(reading, path.parent)
-        further = {cut.start: cut for launch in reading.launches for cut in _meant(launch, data)}
+        further = {cut.start: cut for launch in reading.launches for cut in _meant(launch, data, found)}
         rounds += 1
         if not further or rounds > cuts.MOST_ROUNDS:
             return reading
@@ -162,14 +162,17 @@ def read_shell(
         data = cuts.joined(data, further.values())
 
 
-def _meant(draft: ShellLaunch, data: bytes) -> Iterator[cuts.Cut]:
-    """What a command of the script itself loses and was meant to have."""
+def _meant(draft: ShellLaunch, data: bytes, found: Sequence[cuts.Cut]) -> Iterator[cuts.Cut]:
+    """What a command of the script itself loses and was meant to have. `found` before: where one comment was put in
+    afterwards, the others were, too."""
+    annotated = any(cut.by_comment for cut in found)
     if draft.command.text.data is not data:
         return
     yield from cuts.glued_lines(draft.command.simple, data)
     keys = [argument.key for argument in draft.arguments]
     for cut in cuts.cuts_below(draft.command.simple, data):
-        if not cuts.is_meant(cut, keys):
+        annotated = annotated or cuts.is_meant(cut, keys)
+        if not (annotated if cut.by_comment else cuts.is_meant(cut, keys)):
             return
         yield cut
         keys += cut.names
