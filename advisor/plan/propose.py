@@ -23,7 +23,6 @@ from advisor.run.natives import EnvironmentPrefix, Native, default_of
 from advisor.run.run import Run
 from advisor.words import Basis, Phase, Results
 
-
 FEW_STEPS = 2
 """Halvings down to the least value of a pass that are taken at once where nothing can be computed (judgement)."""
 

@@ -159,8 +159,8 @@ def told_of_joins(joins: Sequence[tuple[Cut, int]]) -> Iterator[str]:
     if len(commented) > 1:
         told = mark(
             "{count} comments, the first of them in line {line}, end the command; without what stands below nothing "
-            "could have been trained, so the {settings} settings there count as meant. If that file is what ran, remove "
-            "the comments."
+            "could have been trained, so the {settings} settings there count as meant. If that file is what ran, "
+            "remove the comments."
         )
         settings = sum(len(cut.names) for cut, _ in commented)
         yield say(told, count=len(commented), line=commented[0][1], settings=settings)

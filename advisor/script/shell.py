@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -171,8 +171,9 @@ def _meant(draft: ShellLaunch, data: bytes, found: Sequence[cuts.Cut]) -> Iterat
     yield from cuts.glued_lines(draft.command.simple, data)
     keys = [argument.key for argument in draft.arguments]
     for cut in cuts.cuts_below(draft.command.simple, data):
-        annotated = annotated or cuts.is_meant(cut, keys)
-        if not (annotated if cut.by_comment else cuts.is_meant(cut, keys)):
+        meant = cuts.is_meant(cut, keys) or annotated
+        annotated = annotated or (meant and cut.by_comment)
+        if not meant:
             return
         yield cut
         keys += cut.names

@@ -76,3 +76,15 @@ def test_flags_of_argparse_are_their_defaults(tmp_path: Path) -> None:
 def test_an_option_of_two_parsers_or_none_is_not_guessed(tmp_path: Path) -> None:
     found = settings(tmp_path, FLAGS.replace("args = parse_args()", "args = load()"))
     assert "per_device_train_batch_size" not in found
+
+
+def test_defaults_of_a_loop_of_ones_own_are_its_settings(tmp_path: Path) -> None:
+    file = tmp_path / "pretrain.py"
+    file.write_text(
+        "import argparse, torch\np = argparse.ArgumentParser()\n"
+        "p.add_argument('--batch_size', type=int, default=64)\np.add_argument('--max_seq_len', default=512)\n"
+        "p.add_argument('--lr', type=float, default=1e-4)\np.add_argument('--debug', action='store_true')\n"
+        "args = p.parse_args()\nargs.max_seq_len = 256\n"
+    )
+    (launch,) = read_script(file).launches
+    assert {one.key: one.text for one in launch.settings} == {"batch_size": "64", "lr": "1e-4"}
