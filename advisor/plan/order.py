@@ -327,7 +327,8 @@ def grounds(
     scoring = situation.phase == "log_prob" and situation.place == "gpu" and not _missing(situation)
     scoring = scoring and cause.holds[:1] not in (("states",), ("engine",))
     open_ = holder_unknown(situation, cause) and not scoring
-    held = ("pass", "rows") if scoring else () if open_ else cause.holds
+    guess = cause.holds if cause.id == "states-too-big" else ()
+    held = ("pass", "rows") if scoring else guess if open_ else cause.holds
     missing = _missing(situation)
     phase_told = situation.phase != "unknown" or missing > 0
     worth = decisive if phase_told else most_saved
@@ -392,7 +393,8 @@ def arranged(steps: Sequence[PlanStep], why: Grounds) -> list[PlanStep]:
     tried: list[PlanStep] = []
     taken: dict[str, str | None] = {}
     levers: Counter[str] = Counter()
-    holders: Counter[str] = Counter()
+    waiting = {why.holder(step) for step in steps}.difference(why.held) if why.open and why.held else ()
+    holders = Counter[str](dict.fromkeys(waiting, 1))  # what the guess names comes first
 
     def next_of(each: tuple[Precedence, PlanStep]) -> tuple[object, ...]:
         place, step = each

@@ -255,9 +255,7 @@ def weights_beyond(situation: Situation, also_states: bool = False) -> bool:
     """Whether the weights alone take a whole card and more (`also_states`: or all that is trained, by the parameters):
     then no pass is small enough."""
     counted = also_states and situation.now.built.natives.framework is not None  # a script of one's own may share them
-    in_full = also_states and situation.cause == "states-too-big"  # nothing but the parameters led there
     names = ("weights.least_share", *(("states.least_share",) if counted else ()))
-    names += ("states.if_full_share", "states.if_unshared_share") if in_full else ()
     known = (situation.facts.get(name) for name in names)
     return any(one is not None and isinstance(one.value, float) and one.value >= 1 for one in known)
 
@@ -269,6 +267,16 @@ def states_beyond(situation: Situation) -> bool:
     return named and isinstance(share, float) and share >= 1
 
 
+def _by_parameters_alone(situation: Situation) -> bool:
+    """Whether the states are a guess for a pass that died: too much for a card if all weights are trained, or if
+    nothing shares them out."""
+    if situation.phase not in ("unknown", "actor_update", "critic_update"):
+        return False
+    sure = ("weights.least_share", "states.least_share", "ledger.states_share")
+    beyond = any(isinstance(share := situation.value(name), float) and share >= 1 for name in sure)
+    return not beyond and not situation.facts.keys().isdisjoint(("states.if_full_share", "states.if_unshared_share"))
+
+
 def holder_unknown(situation: Situation, cause: Cause) -> bool:
     """Whether nothing tells what held the card: the cause is a guess, and no sum over a whole launch speaks for it."""
     if situation.place != "gpu" or cause.memory != "gpu" or situation.led:
@@ -278,6 +286,8 @@ def holder_unknown(situation: Situation, cause: Cause) -> bool:
         return False
     if situation.value("frame.cause") == cause.id or any(situation.value(name) is True for name in shown):
         return False
+    if cause.id == "states-too-big" and _by_parameters_alone(situation):
+        return True
     now = situation.now
     seen = now.built.natives.framework is not None and (now.enough is not False or now.run.seen_whole)
     if situation.phase == "unknown" and not seen:

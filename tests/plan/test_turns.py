@@ -70,3 +70,10 @@ def test_what_changes_results_stands_behind_what_does_not_and_the_larger_saving_
     results = [steps[name]["results"] for name in named(steps)[:4]]
     assert results == sorted(results, key="changed".__eq__)
     assert results.count("unchanged") > 1
+
+
+def test_states_that_are_too_much_only_if_nothing_shares_them_take_turns_with_the_pass(planned: Planned) -> None:
+    log = f"{BARE}  loss.backward()\n"
+    steps = named(planned("python train.py --model_name x\n", log, "--model", "Qwen2.5-32B", "--gpus", "8xA100-80GB"))
+    assert steps[0] in ("higher-zero-stage", "cpu-optimizer")
+    assert "lower-actor-micro-batch" in steps[1:3]

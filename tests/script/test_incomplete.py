@@ -356,7 +356,9 @@ def test_a_command_that_markdown_shows_as_code_is_read(read: Read, end: str) -> 
 
 def test_where_one_comment_was_put_in_afterwards_so_were_the_others(read: Read) -> None:
     (launch,) = read(
-        "torchrun grpo.py \\\n  --bf16 \\  # on\n  --model_name_or_path m \\\n  --num_generations 6 \\  # died\n  --b 48\n"
+        "torchrun grpo.py \\\n  --bf16 \\  # on\n  --model_name_or_path m \\\n"
+        "  --num_generations 6 \\  # died\n  --b 48\n"
     ).launches
-    assert values(launch)["--num_generations"] == "6" and values(launch)["--b"] == "48"
+    assert values(launch)["--num_generations"] == "6"
+    assert values(launch)["--b"] == "48"
     assert [note.startswith("2 comments") for note in launch.notes] == [True]
