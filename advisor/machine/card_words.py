@@ -18,7 +18,7 @@ from advisor.regex import regex
 EXAMPLES = "8xA100-40GB, 4xH100, 2xRTX-3090-24GB"
 MOST_OF_A_NODE = 8
 _LONGEST = 8000
-"""Characters that are read; 64 lines of `nvidia-smi -L` have fewer."""
+"""Characters that are read; 64 lines of `nvidia-smi -L` have fewer, and of its table few have any."""
 FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr6x", "gddr7"}
 SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*([gmt]i?b|gi?)\b", re.IGNORECASE)
@@ -40,13 +40,25 @@ _WORD = regex(
 )
 _ONE = regex(r"\b(?:an?|my|the|this)\s+(?=\S)", re.IGNORECASE)
 _SCRIPTS = regex(r"(?<=[a-z0-9])(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=[a-z0-9])", re.IGNORECASE)
-_HEADER = regex(r"memory\.total|^\W*(?:index|name|gpu.name)\s*,", re.IGNORECASE)
-_OF_LIST = regex(r"^\W*(?:gpu|npu|device|card)s?\s*#?(\d+(?:\s*,\s*\d+)*)\s*[:：]\s*(?=\S)", re.IGNORECASE)
-"""A line of `nvidia-smi -L`, or of several cards alike."""
+_HEADER = regex(
+    r"^(?!.*\d)(?=.*,)(?=.*\b(?:gpu_)?name\b).*(?:memory\.total|\bindex\b|uuid|count|name\W*,)", re.IGNORECASE
+)
+_OF_LIST = regex(
+    r"^\W*(?:(?:gpu|npu|device|card)s?\s*#?(\d+(?:\s*,\s*\d+)*)\s*[:：]|(?<=\[)\d+\](?=.*[|])"
+    r"|(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d (?!.*bridge)[^:]*:(?=.*\[.*\d.*\]))\s*(?=\S)",
+    re.IGNORECASE,
+)
+"""A line of `nvidia-smi -L`, or of several cards alike, of gpustat, of lspci."""
 _ROW = regex(r"^\s*(\d{1,3})\s*,\s*(?=\D)")
 """A line of a table whose first column counts."""
-_DRAWN = regex(r"^\s*\|(?:\s*\d{1,3}\s+([^|]*[a-z][^|]*)\|)?.*", re.IGNORECASE)
-"""A line of nvidia-smi's drawn table, with the card that it may name."""
+_DRAWN = regex(
+    r"^\s*[|+](?:\s*(\d{1,3})\s+(?:(?P<name>[^|]*[a-z][^|]*)\||[\d ]+\|\s*\d+MiB\s*/\s*(?P<part>\d+)MiB))?.*",
+    re.IGNORECASE,
+)
+"""A line of nvidia-smi's drawn table, with the number of a card, and its name or the memory of a MIG instance."""
+_ASIDE = regex(r"\b\d\d:\d\d:\d\d\b|^\W*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d\s", re.IGNORECASE)
+"""A tool's heading, and what other device lspci lists."""
+_UUID = r"\b(?:GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
 _VIRTUAL = regex(r"(?<=[a-z0-9])-(\d{1,2})[cq](?![\w-])", re.IGNORECASE)
 """The part of a card that a virtual machine has: "A100-20C"."""
 _ALIEN = (
@@ -60,15 +72,22 @@ _NOISE = regex(
     | (?<!v)(?<!gpu\s)(?:\bram\b|内存|[硬磁]盘|\b(?:disk|nvme|ssd|storage)\b)\s*[:：=]?\s*\d[\d.,]*\s*[gt]i?b?(?!\w)
     | \b(?:cuda|driver|torch|python|rocm|cann|gen)\s*(?:version)?\s*[:=]?\s*v?\d[\w.]*
     | \b\d{{1,2}}\s*[-–~]\s*(?=\d{{1,2}}\s*(?:[x×*]|gpus?\b|cards?\b|[张卡块]))
+    | {_UUID}
+    | \d[\d.]*\s*(?:mi?b?)?\s*/\s*(?=\d[\d.]*\s*mi?b\b) | \d[\d.]*\s*(?:%|°\s?[cf]?)
+    | (?<=\d)\s+of\s+(?:(?:the|my|our|its)\s+)?\d{{1,3}}(?=\s+[a-z])
     | \#sbatch\b | \bnvidia\.com/ | \bml\.(?=[a-z]\d) | \bstandard\s(?=n[cd]\d)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Numbers of processors, RAM, disks and versions; the beginning of a range; what stands before names."""
-_NO_WORD = r"\s,;，；：、。()（）\[\]|\n*×"
+"""Numbers of processors, RAM, disks, versions and devices; the beginning of a range; what is in use, or all there is,
+beside what is meant; what stands before names."""
+_NO_WORD = r"\s,;，；：、。()（）\[\]{}\"'|\n*×"
+_BEHIND = r"""[:=：]\s*["']?\d{1,3}["']?(?=\s*(?:[,;，；)）\]}|\n]|$))"""
+"""A number that ends a clause behind a colon: "A100-80GB:8", "count: 8"."""
 _TOKEN = regex(
     rf"""(?P<part>[,;，；、。|\n]|\s[+&]\s|\s(?:and|plus|和)\s(?=\s*\d)) | (?P<open>[(（\[]) | (?P<close>[)）\]])
     | (?P<either>\s(?:or|then|vs\.?)\s|\s/\s|或者?|还是)
-    | (?P<mig>(?:mig[-\s])?\b[1-7]g\.\d{{1,3}}gb(?:\+\w+)?)(?:["']?\s*[:=]\s*["']?(?P<slices>\d{{1,2}})(?![\w.]))?
+    | -?(?P<mig>(?:mig[-\s])?\b(?:[1-7]c\.)?[1-7]g\.\d{{1,3}}gb(?:\+\w+)?|mig\s[\d.]+gb)
+      (?:["']?\s*[:=]\s*["']?(?P<slices>\d{{1,2}})(?![\w.]))?
     | (?:--)?(?:gres[=/:])?\b(?:gpus?|npus?)(?:[-\s]per[-\s](?:node|task)|[.\s-]count)?["']?\s*[:=：]\s*["']?
       (?:(?P<kind>[a-z][\w.-]*)[:=])?(?P<asked>\d{{1,3}})(?![\w.]|\s*(?:nodes?\b|machines?\b|[台机\d]))["']?
     | \b(?:gpus?|npus?|cards?|devices?)\s*\#?(?P<first>\d{{1,3}})\s*(?:-|–|~|to|至|到)\s*(?:gpu|npu)?\s*
@@ -76,18 +95,21 @@ _TOKEN = regex(
     | (?:--nodes|--nnodes|\s-n|^-n|\bn?nodes)\s*[=:\s]\s*(?P<in_nodes>\d{{1,4}})(?![\w.])
     | (?P<nodes>\d{{1,4}})\s*[-x×*]?\s*(?:(?:nodes?|machines?|servers?|hosts?|vms?|boxes)\b|[台机]|个?节点)
     | (?P<count>\d{{1,3}})\s*-?\s*(?:x\s*)?
-      (?:(?:graphics\s+)?(?:gpus?|npus?|cards?)(?![\w-])|[张块片颗枚]\s*(?:显?卡|gpu)?|显?卡)
+      (?:(?:graphics\s+)?(?:gpus?|npus?|cards?)(?![\w-])|of\s(?:them|these|those)\b|[张块片颗枚]\s*(?:显?卡|gpu)?|显?卡)
+    | (?P<behind>{_BEHIND})
     | \b[a-z]\d[a-z]?-[a-z]*gpu[a-z]*-(?P<cloud>\d{{1,2}})g\b
     | (?P<size>\d+(?:\.\d+)?\s*(?:[gmt]i?b|gi?))(?:(?![a-z0-9/.-])|(?=x\s*\d))
     | (?P<times>[×*]|(?<=\d)\s*x(?![\w])|(?<=\d)x|\bx(?=\s*\d)|(?<=[a-z])x(?=\d)|(?<!\w)x(?!\w))
     | (?P<number>\d{{1,9}})(?:(?![a-z0-9.])|(?=x[a-z0-9])|(?<!\d\d\d)(?=x))
-    | (?P<word>[^{_NO_WORD}]*?\d[^{_NO_WORD}]*?(?=x\d{{1,3}}(?![a-z0-9.]))|(?!-\d)[^{_NO_WORD}]+)""",
+    | (?P<word>[^{_NO_WORD}]*?\d[^{_NO_WORD}]*?(?=x\d{{1,3}}(?![a-z0-9.])|-mig-\d)
+      |(?!-\d)(?:(?!{_BEHIND})[^{_NO_WORD}])+)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _ENDS = {"part": 0, "either": 0, "open": 1, "close": -1}
 """What ends a clause, and how much deeper in parentheses the next one is."""
-_TOKENS = ("mig", "nodes", "in_nodes", "count", "asked", "last", "cloud", "size", "times", "number", "word")
+_TOKENS = ("mig", "nodes", "in_nodes", "count", "asked", "last", "cloud", "behind", "size", "times", "number", "word")
 _MEANS = {"in_nodes": "nodes", "asked": "count", "last": "count", "cloud": "count"}
+_COUNTED = regex(r"(?:count|quantity|qty|num(?:ber)?|amount|[gn]pus?|cards?|devices?|数量|个数|卡数?)$", re.IGNORECASE)
 _FILLERS = {"", "mig", "gpu", "gpus", "npu", "npus", "cards", "each", "with", "of"}
 _MAKERS = {"nvidia", "rtx", "gtx", "tesla", "quadro", "titan", "vgpu", "amd", "radeon", "instinct", "ascend", "昇腾"}
 _MAKERS |= {"intel", "gaudi", "apple", "jetson", "tpu"}
@@ -195,20 +217,35 @@ def size_in(name: str) -> str:
     return found[0] if found else ""
 
 
-def _lines(text: str) -> Iterator[str]:
-    """Lines, those of a list or a table without their numbers."""
-    lines = [clean_line(line, 600) for line in text.splitlines()[:64]]
+def _lines(text: str) -> list[str]:
+    """Lines, those of a list or a table without what is no card's name or size; MIG instances below their card."""
+    lines = [clean_line(line, 600) for line in text.splitlines()[:256]]
     rows = [int(found[1]) for line in lines if (found := _ROW.match(line))]
     is_table = rows == sorted(set(rows)) and (len(rows) > 1 or rows == [0])
+    columns, read, at = list[str](), list[str](), dict[str, int]()
     for line in lines:
-        named = _ROW.sub("1 x ", line) if is_table else line
-        named = _DRAWN.sub(lambda found: f"1 x {found[1]}" if found[1] else "", _OF_LIST.sub(_as_many, named))
-        if not _HEADER.search(line):
-            yield named
+        cells, drawn = line.split(","), _DRAWN.match(line)
+        if len(lines) > 1 and _ASIDE.search(line) and not _OF_LIST.match(line):
+            continue
+        if _HEADER.search(line):
+            columns = [cell.split("[")[0].strip(" #'\"").lower() for cell in cells]
+        elif len(cells) == len(columns):
+            row = dict(zip(columns, map(str.strip, cells), strict=True))
+            name = next((cell for column, cell in row.items() if column.endswith("name")), "")
+            size = row.get("memory.total", "")
+            read.append(f"1 x {name} {size}{' MiB' if size.isdecimal() else ''}")
+        elif drawn is not None and drawn["part"] and drawn[1] in at:
+            read[at[drawn[1]]] += f"\nMIG {int(drawn['part']) / 1024:.2f}gb"
+        elif drawn is not None:
+            at.update({drawn[1]: len(read)} if drawn["name"] else {})
+            read.append(f"1 x {drawn['name']}" if drawn["name"] else "")
+        else:
+            read.append(_OF_LIST.sub(_as_many, _ROW.sub("1 x ", line) if is_table else line))
+    return read
 
 
 def _as_many(ids: re.Match[str]) -> str:
-    return f"{ids[1].count(',') + 1} x "
+    return f"{(ids[1] or '').count(',') + 1} x "
 
 
 def _clauses(text: str, names: CardNames) -> Iterator[CardKind]:
@@ -257,8 +294,8 @@ def _clause(text: str, tokens: list[_Token], names: CardNames) -> CardKind:
             words[at] = said
         elif what in ("number", "count") and signs:
             factors[at] = int(said)
-        elif what == "count":
-            units.append(int(said))
+        elif what == "count" or (what == "behind" and (kind.size or kind.mig or any(map(_counts, words.values())))):
+            units.append(int(re.sub(r"\D", "", said)))
         elif what == "number" and _card_follows(tokens[at + 1 :]):
             ahead.append(int(said))
         elif what == "number":
@@ -304,6 +341,11 @@ def _card_follows(tokens: list[_Token]) -> bool:
     return False
 
 
+def _counts(word: str) -> bool:
+    """Whether a number behind a colon is one of what the word says."""
+    return _is_card(word) or _COUNTED.match(word) is not None
+
+
 def _is_card(word: str) -> bool:
     """Whether a word looks like a card's name, known or not."""
     bare = word.strip(":：.")
@@ -329,17 +371,23 @@ def _take(told: CardsTold, kind: CardKind, names: CardNames) -> None:
         told.kinds += [kind] if kind.name or kind.size or kind.mig or kind.count is not None else []
     elif kind.name:
         if not last.name and kind.count in (None, last.count) and (known or kind.size or not kind.inside):
-            told.kinds[-1] = replace(kind, count=last.count, size=last.size or kind.size)
+            told.kinds[-1] = replace(kind, count=last.count, size=last.size or kind.size, mig=last.mig or kind.mig)
         elif kind.inside and (kind.count is None or known & names.cards(last.name)):  # "A10G (g5.12xlarge)"
             last.count, last.size = last.count or kind.count, last.size or kind.size or size_in(kind.name)
+            last.name = kind.name if known and not names.cards(last.name) else last.name  # "GH100 [H100 SXM5 80GB]"
         else:
             told.kinds.append(kind)
+    elif kind.mig and last.mig and not (kind.inside and kind.mig == last.mig):
+        told.kinds.append(replace(kind, name=last.name, size=last.size))
     elif kind.mig:
         last.mig, last.count = kind.mig, kind.count or last.count
     elif kind.count is None or of_role:
         alone = re.search(r"[^\W\d]{2}", _CARDS_OWN.sub("", SIZE.sub("", kind.text))) is None
         if not of_role and (alone or kind.inside or _EACH.search(kind.text)):
             last.size = last.size or kind.size
+    elif kind.inside and kind.size and not last.size and kind.count < (last.count or 0):  # "8xA100 (2x 40GB, 6x 80GB)"
+        told.kinds.insert(-1, replace(kind, name=last.name))
+        last.count = (last.count or 0) - kind.count
     elif last.count in (None, kind.count):
         last.count, last.size = kind.count, last.size or kind.size
     elif told.nodes and last.count == kind.count * told.nodes:  # "16 GPUs (2 nodes x 8)"

@@ -10,11 +10,11 @@ from advisor.regex import regex
 from advisor.units import parse_size, read_size
 
 _SIZE = regex(
-    r"(?<![\w.-])(?P<many>\d{1,2}\s*[x×*]\s*)?(?P<number>\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?)\s*"
-    r"(?P<unit>[gmt])i?b?(?![a-z0-9])",
+    r"(?<![\w.-])(?P<many>\d{1,2}\s*[x×*]\s*)?(?P<number>\d{1,3}(?:,\d{3})+|\d{1,12}(?:[.,]\d{1,3})?)\s*"
+    r"(?P<unit>[gmt]|k(?=i?b))i?b?(?![a-z0-9])",
     re.IGNORECASE,
 )
-_CLAUSE = regex(r"(?:,(?!\d{3})|[;()，；、（）]|\s(?:and|plus)\s)\s*", re.IGNORECASE)
+_CLAUSE = regex(r"(?:(?<!\d),|,(?!\d)|(?<=[x×*]\s\d),|[;()，；、（）]|\s(?:and|plus)\s)\s*", re.IGNORECASE)
 _RAM = regex(r"\b(?:d?ram|ddr\d|memory|mem|host)\b|内存", re.IGNORECASE)
 _LIMIT = regex(r"limit|cgroup|container|docker|\bpod\b|slurm|\bjob\b|--mem\b|限制|容器", re.IGNORECASE)
 _ANOTHER = regex(
@@ -59,7 +59,10 @@ class Ram:
 
 
 def ram_told(text: str) -> Ram:
-    """The RAM that words tell, and the limit below it. Raises ValueError where they tell none, or several."""
+    """The RAM that words tell, or the row of `free`, and the limit below it. Raises ValueError where they tell none, or
+    several."""
+    if listed := ram_listed(text.splitlines()):
+        return Ram(listed)
     sizes = list(_sizes(text))
     limits = {size for clause, size in sizes if _LIMIT.search(clause)}
     others = [(clause, size) for clause, size in sizes if not _LIMIT.search(clause)]
@@ -107,7 +110,8 @@ def _sizes(text: str) -> Iterator[tuple[str, int]]:
     for clause in _CLAUSE.split(text):
         for one in _SIZE.finditer(clause):
             if one["many"] is None and not _ANOTHER.search(clause):
-                size = parse_size(one["number"].replace(",", "") + one["unit"])
+                number = re.sub(r",(?=\d{3})", "", one["number"]).replace(",", ".")  # "1,024 GB", "1,5 TB"
+                size = parse_size(number + one["unit"])
                 if size:
                     yield clause, size
 
