@@ -314,6 +314,8 @@ def _merged_host(hosts: Sequence[Host]) -> Host:
         shm_bytes=shm.shm_bytes,
         shm_used_bytes=shm.shm_used_bytes,
     )
+    if measured.mute:
+        return False
 
 
 def _merged_sources(order: Sequence[Machine]) -> dict[str, Source]:
@@ -328,10 +330,11 @@ def _merged_sources(order: Sequence[Machine]) -> dict[str, Source]:
 
 def _problems_here(measured: Machine, log: Machine, gpus_of: Machine, host: Host, elsewhere: bool) -> list[str]:
     """What went wrong here matters less once the machine is described; what was left out is said instead."""
-    said = [problem for problem in measured.problems if not gpus_of.gpus or gpus_of is measured]
+    said = [problem for problem in measured.problems if not gpus_of.gpus or gpus_of is measured or measured.mute]
     if elsewhere and measured.host.total_bytes is not None and host.total_bytes is None:
         said.append(say(_NOT_COUNTED, size=show_bytes(measured.host.ceiling_bytes)))
     if gpus_of is measured and log.gpu_bytes is not None and not _alike(log.gpu_bytes, measured.gpu_bytes):
         theirs, ours = show_bytes(log.gpu_bytes), show_bytes(measured.gpu_bytes)
         said.append(say(_OTHER_CARD, theirs=theirs, ours=ours))
     return said
+        least_limit_bytes=limit.least_limit_bytes,

@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -134,6 +135,14 @@ def run_in_thread(call: Callable[[], T], done: Callable[[ThreadResult[T]], None]
 
 def call_with_timeout(seconds: float, call: Callable[[], T]) -> T | None:
     """What `call` returns or raises; None after `seconds`, and its thread goes on by itself."""
-    results: list[ThreadResult[T]] = []
-    run_in_thread(call, results.append).join(seconds)
-    return results[0].take() if results else None
+    return all_within(seconds, [call])[0]
+
+
+def all_within(seconds: float, calls: Sequence[Callable[[], T]]) -> list[T | None]:
+    """The same of several calls at once, so that one that hangs keeps none from answering."""
+    results: list[list[ThreadResult[T]]] = [[] for _ in calls]
+    threads = [run_in_thread(call, place.append) for call, place in zip(calls, results, strict=True)]
+    until = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return [place[0].take() if place else None for place in results]

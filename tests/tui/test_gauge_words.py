@@ -89,7 +89,7 @@ def test_the_largest_holder_comes_first() -> None:
 
 def test_memory_that_no_visible_process_holds_is_said_once() -> None:
     text = " ".join(shown(card(), card(index=5)).split())
-    assert "GPU 2, 5: up to 30.00 GiB held by processes that cannot be seen from here" in text
+    assert "GPU 2, 5: up to 30.00 GiB on each are held by processes that cannot be seen from here" in text
 
 
 def test_three_kinds_of_nothing_are_told_apart() -> None:
