@@ -21,7 +21,7 @@ from advisor.knowledge import Knowledge, load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
 from advisor.machine.batch import batch_memory, visible, with_cards, within
-from advisor.machine.describe import as_many, described, from_log, merge
+from advisor.machine.describe import as_many, beside_others, described, from_log, merge
 from advisor.machine.gpu_spec import cards_told, size_of
 from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import BRIEF, PATIENCE, measure
@@ -320,7 +320,8 @@ def machine_for(
     if script is not None and script.documents and script.documents[0].kind == "shell":
         machine = with_cards(machine, script.documents[0].data.decode(errors="replace"), knowledge.gpus)
     limit = asked_of_slurm(script)
-    return within(machine, limit) if limit is not None else machine
+    machine = within(machine, limit) if limit is not None else machine
+    return beside_others(machine, here, not (asked.logs or asked.words or asked.record))
 
 
 def asked_of_slurm(script: Script | None) -> BatchMemory | None:

@@ -16,7 +16,8 @@ from advisor.machine.card_words import MOST_OF_A_NODE, CardsTold
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
-from advisor.machine.nodes import join_nodes
+from advisor.machine.nodes import free_for_a_run, join_nodes
+from advisor.machine.processes import leftovers
 from advisor.machine.ram_words import Ram, ram_beside, ram_told
 from advisor.regex import regex
 from advisor.units import parse_size, show_bytes
@@ -39,6 +40,12 @@ _OF_HOST = regex(r"\b(?:d?ram|ddr\d|host|system|cpu|node)\b|内存", re.IGNORECA
 NAMELESS = mark("GPU in the log")
 """What a card is called that a log gives no name."""
 _NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")
+_LITTLE, _MUCH = 0.02, 0.1
+"""Parts of the RAM: what any system holds, and what others hold that may be what a run misses."""
+_HELD_NOW = mark("Others hold {held} of the {whole} of RAM here now: the run is counted with what they leave.")
+_HELD_THEN = mark(
+    "Others hold {held} of the {whole} of RAM here now; while they do, a run has so much less than is counted."
+)
 _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run was elsewhere, describe it with --gpus.")
 
 
@@ -259,6 +266,25 @@ def merge(
     )
 
 
+def beside_others(machine: Machine, here: Machine, to_come: bool) -> Machine:
+    """The machine, with what others hold of the RAM where it is this box's (`here`, as it was measured): less for a run
+    that is `to_come`. What holds the cards has to go before a run anyway, and its RAM with it."""
+    free, whole = free_for_a_run(machine.host), machine.host.ceiling_bytes
+    if machine.sources.get("host.total") != "measured" or free is None or whole is None:
+        return machine
+    on_cards = {left.process.pid: left.process.host_rss_bytes or 0 for left in leftovers(here.gpus, 0)}
+    host = replace(machine.host, held_bytes=max(0, whole - free - sum(on_cards.values())), to_come=to_come)
+    return replace(machine, host=host, problems=(*machine.problems, *filter(None, (held_words(host),))))
+
+
+def held_words(host: Host) -> str:
+    """A sentence on what others hold of the RAM; "" where it is little."""
+    held, whole = host.held_bytes or 0, host.ceiling_bytes or 0
+    if held <= whole * (_LITTLE if host.to_come else _MUCH):
+        return ""
+    return say(_HELD_NOW if host.to_come else _HELD_THEN, held=show_bytes(held), whole=show_bytes(whole))
+
+
 def with_room(machine: Machine, needed: int, known: Sequence[gpu_spec.KnownGpu]) -> Machine:
     """The machine, with cards of more than `needed` bytes where their name leaves the size open; itself elsewhere."""
     cards = [gpu_spec.roomier(card, needed, known) for card in machine.gpus]
@@ -288,6 +314,8 @@ def _strangers(description: Machine, log: Machine) -> list[str]:
 
 def _ran_elsewhere(measured: Machine, description: Machine, of_run: bool) -> bool:
     """`of_run`: a run is asked about, which no box without GPUs can be the machine of."""
+    if measured.mute:
+        return False
     if not measured.gpus:
         return of_run or bool(description.gpus) or description.host.total_bytes is not None
     if not description.gpus:
@@ -310,12 +338,11 @@ def _merged_host(hosts: Sequence[Host]) -> Host:
         limit_bytes=limit.limit_bytes,
         limit_used_bytes=limit.limit_used_bytes,
         limit_source=limit.limit_source,
+        least_limit_bytes=limit.least_limit_bytes,
         oom_kills=first.oom_kills if first.oom_kills is not None else limit.oom_kills,
         shm_bytes=shm.shm_bytes,
         shm_used_bytes=shm.shm_used_bytes,
     )
-    if measured.mute:
-        return False
 
 
 def _merged_sources(order: Sequence[Machine]) -> dict[str, Source]:
@@ -337,4 +364,3 @@ def _problems_here(measured: Machine, log: Machine, gpus_of: Machine, host: Host
         theirs, ours = show_bytes(log.gpu_bytes), show_bytes(measured.gpu_bytes)
         said.append(say(_OTHER_CARD, theirs=theirs, ours=ours))
     return said
-        least_limit_bytes=limit.least_limit_bytes,

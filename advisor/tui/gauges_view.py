@@ -66,13 +66,13 @@ def expected_of(state: State) -> Expected:
     if ledger is None:
         return Expected()
     gpu, host = ledger.peak("gpu"), ledger.peak("host")
-    room = state.machine.host.ceiling_bytes
-    walled = ledger.host_limit is not None and room is not None and ledger.host_limit < room
+    room, others = state.machine.host.ceiling_bytes, state.machine.host.taken_bytes  # the bar shows what all hold
+    wall = None if ledger.host_limit is None else ledger.host_limit + others
     return Expected(
         None if gpu is None else gpu.expected,
         ledger.gpu_capacity,
-        None if host is None else host.expected,
-        ledger.host_limit if walled else None,
+        None if host is None else host.expected + others,
+        wall if wall is not None and room is not None and wall < room else None,
         room,
     )
 
