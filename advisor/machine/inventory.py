@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from advisor.words import Source
@@ -67,6 +68,16 @@ class Gpu:
         return bool(self.problem) and all(reading is None for reading in told)
 
 
+def bytes_held(listed: Iterable[tuple[int, Sequence[GpuProcess] | None]]) -> dict[tuple[int, int], int]:
+    """(card, process id) → bytes, for the processes of which the driver tells both."""
+    held: Counter[tuple[int, int]] = Counter()
+    for card, processes in listed:
+        for one in processes or ():
+            if one.used_bytes is not None:
+                held[card, one.pid] += one.used_bytes
+    return held
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """Host memory of one node. `limit_bytes`: of all limits that bind (cgroup), the one with the least room left."""
@@ -79,6 +90,12 @@ class Host:
     """Working set charged to that limit: usage less the file cache that can be dropped."""
     limit_source: str = ""
     """Which limit it is: "cgroup v2 /sys/fs/cgroup/…/memory.max"."""
+    oom_kills: int | None = None
+    """The cgroup's own counter of kernel OOM kills."""
+    swap_total_bytes: int | None = None
+    swap_used_bytes: int | None = None
+    shm_bytes: int | None = None
+    shm_used_bytes: int | None = None
     least_limit_bytes: int | None = None
     """The least of all limits, which has more room where others fill a wider one."""
     reserved_bytes: int | None = None
@@ -87,12 +104,6 @@ class Host:
     """What others hold now of what a run here may use."""
     to_come: bool = False
     """The run has yet to start, so it finds that held; one that ended had it otherwise."""
-    oom_kills: int | None = None
-    """The cgroup's own counter of kernel OOM kills."""
-    swap_total_bytes: int | None = None
-    swap_used_bytes: int | None = None
-    shm_bytes: int | None = None
-    shm_used_bytes: int | None = None
 
     @property
     def ceiling_bytes(self) -> int | None:

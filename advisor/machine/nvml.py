@@ -11,7 +11,7 @@ from typing import Any
 from advisor.hostile import clean_line
 from advisor.language import Sayings, mark, say
 from advisor.machine import tool
-from advisor.machine.inventory import Gpu, GpuProcess
+from advisor.machine.inventory import Gpu, GpuProcess, bytes_held
 
 NAME_LIMIT = 96
 SHARED_WITH_HOST = mark(
@@ -207,14 +207,8 @@ class NvmlReader:
         return [None if answer is None else answer[1] for answer in answers]
 
     def holders(self) -> dict[tuple[int, int], int]:
-        """(card, process id) → bytes, for the processes of which the driver tells both."""
-        held: dict[tuple[int, int], int] = {}
-        for device in self._devices:
-            for process in (self._read_processes(device.handle) if device.handle is not None else None) or ():
-                if process.used_bytes is not None:
-                    key = device.gpu.index, process.pid
-                    held[key] = held.get(key, 0) + process.used_bytes
-        return held
+        answering = (device for device in self._devices if device.handle is not None)
+        return bytes_held((device.gpu.index, self._read_processes(device.handle)) for device in answering)
 
     def close(self) -> None:
         """Let go of NVML; the reader can be opened again."""
