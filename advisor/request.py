@@ -24,7 +24,7 @@ from advisor.machine.batch import batch_memory, visible, with_cards, within
 from advisor.machine.describe import as_many, beside_others, described, from_log, merge
 from advisor.machine.gpu_spec import cards_told, size_of
 from advisor.machine.inventory import BatchMemory, Machine
-from advisor.machine.measure import BRIEF, PATIENCE, measure
+from advisor.machine.measure import PATIENCE, measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before
 from advisor.run.dialect import Recognised, recognise
@@ -297,8 +297,8 @@ def machine_for(
     interpreter = launch.interpreter if launch is not None else None
     chosen = visible_cards(launch) if launch is not None else None
     seen = max(cards_seen(crash.counts), chosen or 1)
-    patience = PATIENCE if asked.gpus is None else BRIEF  # what is told needs no driver; nobody's box runs the demo
-    here = Machine() if is_bundled(asked.script) else measure(interpreter, patience=patience)
+    patience = PATIENCE / 3 if asked.gpus else PATIENCE
+    here = Machine() if is_bundled(asked.script) else measure(interpreter, patience=patience)  # nobody's is the demo's
     machine = merge(
         visible(here, {**os.environ, **(launch.environment if launch is not None else {})}),
         described_machine(asked, knowledge, tell),

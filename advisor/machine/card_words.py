@@ -22,43 +22,29 @@ _LONGEST = 8000
 FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr6x", "gddr7"}
 SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*([gmt]i?b|gi?)\b", re.IGNORECASE)
-_WORDS = {
-    "one": "1",
-    "single": "1",
-    "dual": "2",
-    "two": "2",
-    "three": "3",
-    "four": "4",
-    "quad": "4",
-    "six": "6",
-    "eight": "8",
-}
-_WORDS |= {"sixteen": "16", "一张": "1张", "一块": "1块", "一台": "1台", "单": "1", "两": "2", "双": "2", "三": "3"}
-_WORDS |= {"quad": "4", "四": "4", "六": "6", "八": "8", "九": "9", "_": " "}
-_WORD = regex(
-    rf"\b(?:{'|'.join(key for key in _WORDS if key.isascii())})\b|_|一[张块台]|[单两双三四六八九]", re.IGNORECASE
-)
+_NUMBERS = "one=1 single=1 dual=2 two=2 three=3 four=4 quad=4 five=5 six=6 seven=7 eight=8 sixteen=16 一张=1张 一块=1块"
+_NUMBERS += " 一台=1台 单=1 两=2 双=2 三=3 四=4 六=6 八=8 九=9"
+_WORDS = {"_": " ", **dict(pair.split("=") for pair in _NUMBERS.split())}
+_WORD = regex(rf"\b(?:{'|'.join(filter(str.isascii, _WORDS))})\b|_|一[张块台]|[单两双三四六八九]", re.IGNORECASE)
 _ONE = regex(r"\b(?:an?|my|the|this)\s+(?=\S)", re.IGNORECASE)
 _SCRIPTS = regex(r"(?<=[a-z0-9])(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=[a-z0-9])", re.IGNORECASE)
-_HEADER = regex(
-    r"^(?!.*\d)(?=.*,)(?=.*\b(?:gpu_)?name\b).*(?:memory\.total|\bindex\b|uuid|count|name\W*,)", re.IGNORECASE
-)
+_HEADER = regex(r"^(?!.*\d)(?=.*,)(?:.*,)?\W*(?:gpu_)?name\W*(?:,|$)", re.IGNORECASE)
+_PCI = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d\s"
 _OF_LIST = regex(
-    r"^\W*(?:(?:gpu|npu|device|card)s?\s*#?(\d+(?:\s*,\s*\d+)*)\s*[:：]|(?<=\[)\d+\](?=.*[|])"
-    r"|(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d (?!.*bridge)[^:]*:(?=.*\[.*\d.*\]))\s*(?=\S)",
+    r"^\W*(?:(?:gpu|npu|device|card|cuda)s?\s*[#\[:]?(\d+(?:\s*,\s*\d+)*)\]?\s*[:：(](?:\s*card series\s*:)?"
+    rf"|(?<=\[)\d+\](?=.*[|])|{_PCI}(?!.*(?:bridge|intel))[^:]*:(?=.*\[.*\d.*\]))\s*(?=\S)",
     re.IGNORECASE,
 )
 """A line of `nvidia-smi -L`, or of several cards alike, of gpustat, of lspci."""
 _ROW = regex(r"^\s*(\d{1,3})\s*,\s*(?=\D)")
 """A line of a table whose first column counts."""
 _DRAWN = regex(
-    r"^\s*[|+](?:\s*(\d{1,3})\s+(?:(?P<name>[^|]*[a-z][^|]*)\||[\d ]+\|\s*\d+MiB\s*/\s*(?P<part>\d+)MiB))?.*",
+    r"^\s*[|+](?:\s*(\d{1,3})\s+(?:(?P<name>[^|]*[a-z][^|]*)\|(?=[^|]+\|)|[\d ]+\|\s*\d+MiB\s*/\s*(?P<part>\d+)MiB))?",
     re.IGNORECASE,
 )
 """A line of nvidia-smi's drawn table, with the number of a card, and its name or the memory of a MIG instance."""
-_ASIDE = regex(r"\b\d\d:\d\d:\d\d\b|^\W*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d\s", re.IGNORECASE)
-"""A tool's heading, and what other device lspci lists."""
-_UUID = r"\b(?:GPU|MIG)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+_ASIDE = regex(rf"\b\d\d:\d\d:\d\d\b|^\W*{_PCI}|^gpu\[\d+\]\s*:(?!\s*card series)", re.IGNORECASE)
+"""A tool's heading, what other device lspci lists, and what else rocm-smi tells."""
 _VIRTUAL = regex(r"(?<=[a-z0-9])-(\d{1,2})[cq](?![\w-])", re.IGNORECASE)
 """The part of a card that a virtual machine has: "A100-20C"."""
 _ALIEN = (
@@ -72,7 +58,8 @@ _NOISE = regex(
     | (?<!v)(?<!gpu\s)(?:\bram\b|内存|[硬磁]盘|\b(?:disk|nvme|ssd|storage)\b)\s*[:：=]?\s*\d[\d.,]*\s*[gt]i?b?(?!\w)
     | \b(?:cuda|driver|torch|python|rocm|cann|gen)\s*(?:version)?\s*[:=]?\s*v?\d[\w.]*
     | \b\d{{1,2}}\s*[-–~]\s*(?=\d{{1,2}}\s*(?:[x×*]|gpus?\b|cards?\b|[张卡块]))
-    | {_UUID}
+    | \b(?:GPU|MIG)-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}\b | \bmem=\d+[gmt]\b
+    | (?:--)?\b(?:gres[=/:]gpu:|gpus=)(?=[a-z]\w*\s+[1-7]g\.)
     | \d[\d.]*\s*(?:mi?b?)?\s*/\s*(?=\d[\d.]*\s*mi?b\b) | \d[\d.]*\s*(?:%|°\s?[cf]?)
     | (?<=\d)\s+of\s+(?:(?:the|my|our|its)\s+)?\d{{1,3}}(?=\s+[a-z])
     | \#sbatch\b | \bnvidia\.com/ | \bml\.(?=[a-z]\d) | \bstandard\s(?=n[cd]\d)""",
@@ -84,7 +71,8 @@ _NO_WORD = r"\s,;，；：、。()（）\[\]{}\"'|\n*×"
 _BEHIND = r"""[:=：]\s*["']?\d{1,3}["']?(?=\s*(?:[,;，；)）\]}|\n]|$))"""
 """A number that ends a clause behind a colon: "A100-80GB:8", "count: 8"."""
 _TOKEN = regex(
-    rf"""(?P<part>[,;，；、。|\n]|\s[+&]\s|\s(?:and|plus|和)\s(?=\s*\d)) | (?P<open>[(（\[]) | (?P<close>[)）\]])
+    rf"""(?P<part>[,;，；、。|\n]|[:：](?=\s*\d{{1,2}}\s*[x×*]\s*(?:[a-z]|\d{{4}}))
+      |\s[+&]\s|\s(?:and|plus|和)\s(?=\s*\d)) | (?P<open>[(（\[]) | (?P<close>[)）\]])
     | (?P<either>\s(?:or|then|vs\.?)\s|\s/\s|或者?|还是)
     | -?(?P<mig>(?:mig[-\s])?\b(?:[1-7]c\.)?[1-7]g\.\d{{1,3}}gb(?:\+\w+)?|mig\s[\d.]+gb)
       (?:["']?\s*[:=]\s*["']?(?P<slices>\d{{1,2}})(?![\w.]))?
@@ -92,7 +80,7 @@ _TOKEN = regex(
       (?:(?P<kind>[a-z][\w.-]*)[:=])?(?P<asked>\d{{1,3}})(?![\w.]|\s*(?:nodes?\b|machines?\b|[台机\d]))["']?
     | \b(?:gpus?|npus?|cards?|devices?)\s*\#?(?P<first>\d{{1,3}})\s*(?:-|–|~|to|至|到)\s*(?:gpu|npu)?\s*
       (?P<last>\d{{1,3}})(?![\w.])[:：]?
-    | (?:--nodes|--nnodes|\s-n|^-n|\bn?nodes)\s*[=:\s]\s*(?P<in_nodes>\d{{1,4}})(?![\w.])
+    | (?:--nodes|--nnodes|\s-n|^-n|\bn?nodes["']?)\s*[=:\s]\s*(?P<in_nodes>\d{{1,4}})(?![\w.])
     | (?P<nodes>\d{{1,4}})\s*[-x×*]?\s*(?:(?:nodes?|machines?|servers?|hosts?|vms?|boxes)\b|[台机]|个?节点)
     | (?P<count>\d{{1,3}})\s*-?\s*(?:x\s*)?
       (?:(?:graphics\s+)?(?:gpus?|npus?|cards?)(?![\w-])|of\s(?:them|these|those)\b|[张块片颗枚]\s*(?:显?卡|gpu)?|显?卡)
@@ -109,7 +97,9 @@ _ENDS = {"part": 0, "either": 0, "open": 1, "close": -1}
 """What ends a clause, and how much deeper in parentheses the next one is."""
 _TOKENS = ("mig", "nodes", "in_nodes", "count", "asked", "last", "cloud", "behind", "size", "times", "number", "word")
 _MEANS = {"in_nodes": "nodes", "asked": "count", "last": "count", "cloud": "count"}
-_COUNTED = regex(r"(?:count|quantity|qty|num(?:ber)?|amount|[gn]pus?|cards?|devices?|数量|个数|卡数?)$", re.IGNORECASE)
+_COUNTED = regex(
+    r"(?:count|quantity|qty|num(?:ber)?|amount|[gn]pus?|cards?|devices?|accelerators?|数量|个数|卡数?)$", re.IGNORECASE
+)
 _FILLERS = {"", "mig", "gpu", "gpus", "npu", "npus", "cards", "each", "with", "of"}
 _MAKERS = {"nvidia", "rtx", "gtx", "tesla", "quadro", "titan", "vgpu", "amd", "radeon", "instinct", "ascend", "昇腾"}
 _MAKERS |= {"intel", "gaudi", "apple", "jetson", "tpu"}
@@ -199,7 +189,7 @@ def read_told(text: str, names: CardNames) -> CardsTold:
     told.kinds = [kind for kind in told.kinds if kind.name or kind.size or not kind.bare]
     known = [kind for kind in told.kinds if names.cards(kind.name)]
     for kind in told.kinds if known else ():  # "8xA100, NVLink3"
-        if kind not in known and kind.name and kind.count is None and not kind.size:
+        if kind not in known and kind.name and (kind.count is None or "!" in kind.name) and not kind.size:
             told.kinds = [one for one in told.kinds if one is not kind]
             told.notes.append(say(_UNREAD, words=clean_line(kind.name, 60), examples=EXAMPLES))
     counted = len(told.kinds) > 1 or any(kind.count is not None for kind in told.kinds)
@@ -225,27 +215,23 @@ def _lines(text: str) -> list[str]:
     columns, read, at = list[str](), list[str](), dict[str, int]()
     for line in lines:
         cells, drawn = line.split(","), _DRAWN.match(line)
-        if len(lines) > 1 and _ASIDE.search(line) and not _OF_LIST.match(line):
+        if len(lines) > 1 and _ASIDE.search(line) and (line[:4].lower() == "gpu[" or not _OF_LIST.match(line)):
             continue
         if _HEADER.search(line):
             columns = [cell.split("[")[0].strip(" #'\"").lower() for cell in cells]
         elif len(cells) == len(columns):
             row = dict(zip(columns, map(str.strip, cells), strict=True))
-            name = next((cell for column, cell in row.items() if column.endswith("name")), "")
             size = row.get("memory.total", "")
-            read.append(f"1 x {name} {size}{' MiB' if size.isdecimal() else ''}")
-        elif drawn is not None and drawn["part"] and drawn[1] in at:
+            read.append(f"1 x {row.get('name') or row.get('gpu_name')} {size}{' MiB' * size.isdecimal()}")
+        elif drawn is None:
+            named = _ROW.sub("1 x ", line) if is_table else line
+            read.append(_OF_LIST.sub(lambda ids: f"{(ids[1] or '').count(',') + 1} x ", named))
+        elif drawn["name"]:
+            at[drawn[1]] = len(read)
+            read.append(f"1 x {drawn['name']}")
+        elif drawn["part"] and drawn[1] in at:
             read[at[drawn[1]]] += f"\nMIG {int(drawn['part']) / 1024:.2f}gb"
-        elif drawn is not None:
-            at.update({drawn[1]: len(read)} if drawn["name"] else {})
-            read.append(f"1 x {drawn['name']}" if drawn["name"] else "")
-        else:
-            read.append(_OF_LIST.sub(_as_many, _ROW.sub("1 x ", line) if is_table else line))
     return read
-
-
-def _as_many(ids: re.Match[str]) -> str:
-    return f"{(ids[1] or '').count(',') + 1} x "
 
 
 def _clauses(text: str, names: CardNames) -> Iterator[CardKind]:
@@ -284,6 +270,7 @@ def _clause(text: str, tokens: list[_Token], names: CardNames) -> CardKind:
     words, factors, loose = dict[int, str](), dict[int, int](), dict[int, int]()
     units, ahead = list[int](), list[int]()
     for at, (what, said) in enumerate(tokens):
+        card, counted = any(map(_is_card, words.values())), all(map(_COUNTED.match, words.values()))
         signs = [place for place in (at - 1, at + 1) if 0 <= place < len(tokens) and tokens[place][0] == "times"]
         others = [tokens[place][0] for place in (2 * sign - at for sign in signs) if 0 <= place < len(tokens)]
         is_name = said in names.numbers or not signs or "number" in others or "count" in others  # "3090 x 2"
@@ -294,7 +281,7 @@ def _clause(text: str, tokens: list[_Token], names: CardNames) -> CardKind:
             words[at] = said
         elif what in ("number", "count") and signs:
             factors[at] = int(said)
-        elif what == "count" or (what == "behind" and (kind.size or kind.mig or any(map(_counts, words.values())))):
+        elif what == "count" or (what == "behind" and (kind.size or kind.mig or card or counted)):
             units.append(int(re.sub(r"\D", "", said)))
         elif what == "number" and _card_follows(tokens[at + 1 :]):
             ahead.append(int(said))
@@ -341,11 +328,6 @@ def _card_follows(tokens: list[_Token]) -> bool:
     return False
 
 
-def _counts(word: str) -> bool:
-    """Whether a number behind a colon is one of what the word says."""
-    return _is_card(word) or _COUNTED.match(word) is not None
-
-
 def _is_card(word: str) -> bool:
     """Whether a word looks like a card's name, known or not."""
     bare = word.strip(":：.")
@@ -359,7 +341,8 @@ def _is_card(word: str) -> bool:
 def _take(told: CardsTold, kind: CardKind, names: CardNames) -> None:
     """Add a clause to what was told before it."""
     last, known = told.kinds[-1] if told.kinds else None, names.cards(kind.name)
-    of_role = _ROLE.search(kind.text) is not None
+    of_role = _ROLE.search(kind.text) is not None  # of the cards told before, "8 GPUs: 4x A100", "8xA100 (2x 40GB)"
+    more = last and (kind.name if not last.name else kind.size if kind.inside and not kind.name else "")
     if kind.other and last is not None and (kind.count or known):
         told.notes.append(say(_UNREAD, words=kind.text, examples=EXAMPLES))
         if last.name or not kind.name:
@@ -369,6 +352,17 @@ def _take(told: CardsTold, kind: CardKind, names: CardNames) -> None:
         told.nodes, told.each = told.nodes or kind.nodes, told.each or kind.each
     if last is None:
         told.kinds += [kind] if kind.name or kind.size or kind.mig or kind.count is not None else []
+    elif (
+        told.nodes
+        and kind.count
+        and last.count == kind.count * told.nodes
+        and not (of_role or (kind.name and last.name))
+    ):
+        last.name, last.size = last.name or kind.name, last.size or kind.size  # "16 GPUs (2 nodes x 8)"
+        last.count, last.bare, told.each = kind.count, False, True
+    elif more and not last.size and not kind.nodes and 0 < (kind.count or 0) < (last.count or 0):
+        told.kinds.insert(-1, replace(kind, name=kind.name or last.name))
+        last.count = (last.count or 0) - (kind.count or 0)
     elif kind.name:
         if not last.name and kind.count in (None, last.count) and (known or kind.size or not kind.inside):
             told.kinds[-1] = replace(kind, count=last.count, size=last.size or kind.size, mig=last.mig or kind.mig)
@@ -385,13 +379,8 @@ def _take(told: CardsTold, kind: CardKind, names: CardNames) -> None:
         alone = re.search(r"[^\W\d]{2}", _CARDS_OWN.sub("", SIZE.sub("", kind.text))) is None
         if not of_role and (alone or kind.inside or _EACH.search(kind.text)):
             last.size = last.size or kind.size
-    elif kind.inside and kind.size and not last.size and kind.count < (last.count or 0):  # "8xA100 (2x 40GB, 6x 80GB)"
-        told.kinds.insert(-1, replace(kind, name=last.name))
-        last.count = (last.count or 0) - kind.count
     elif last.count in (None, kind.count):
         last.count, last.size = kind.count, last.size or kind.size
-    elif told.nodes and last.count == kind.count * told.nodes:  # "16 GPUs (2 nodes x 8)"
-        last.count, last.bare, told.each = kind.count, False, True
     elif kind.size and last.name:  # "two 40G A100 and one 80G"
         told.kinds.append(replace(kind, name=SIZE.sub("", last.name)))
     else:

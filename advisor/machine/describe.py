@@ -26,6 +26,7 @@ from advisor.words import Source
 T = TypeVar("T")
 _FILE_LIMIT = 64 * 2**20
 """Bytes."""
+_LIMIT = ("limit_bytes", "limit_used_bytes", "limit_source", "least_limit_bytes")
 _SAME_GPU = 0.1
 """What drivers report for one kind of card differs by a few hundred MiB, never by this share."""
 _PLAIN_COUNT = regex(r"\s*\d+\s*[xX×*]\s*\S+(?:[ -]\d+ ?Gi?B)?\s*$", re.IGNORECASE)
@@ -43,9 +44,7 @@ _NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM ar
 _LITTLE, _MUCH = 0.02, 0.1
 """Parts of the RAM: what any system holds, and what others hold that may be what a run misses."""
 _HELD_NOW = mark("Others hold {held} of the {whole} of RAM here now: the run is counted with what they leave.")
-_HELD_THEN = mark(
-    "Others hold {held} of the {whole} of RAM here now; while they do, a run has so much less than is counted."
-)
+_HELD_THEN = mark("Others hold {held} of the {whole} of RAM here now; while they do, a run has so much less.")
 _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run was elsewhere, describe it with --gpus.")
 
 
@@ -280,9 +279,8 @@ def beside_others(machine: Machine, here: Machine, to_come: bool) -> Machine:
 def held_words(host: Host) -> str:
     """A sentence on what others hold of the RAM; "" where it is little."""
     held, whole = host.held_bytes or 0, host.ceiling_bytes or 0
-    if held <= whole * (_LITTLE if host.to_come else _MUCH):
-        return ""
-    return say(_HELD_NOW if host.to_come else _HELD_THEN, held=show_bytes(held), whole=show_bytes(whole))
+    told, little = (_HELD_NOW, _LITTLE) if host.to_come else (_HELD_THEN, _MUCH)
+    return say(told, held=show_bytes(held), whole=show_bytes(whole)) if held > whole * little else ""
 
 
 def with_room(machine: Machine, needed: int, known: Sequence[gpu_spec.KnownGpu]) -> Machine:
@@ -314,10 +312,9 @@ def _strangers(description: Machine, log: Machine) -> list[str]:
 
 def _ran_elsewhere(measured: Machine, description: Machine, of_run: bool) -> bool:
     """`of_run`: a run is asked about, which no box without GPUs can be the machine of."""
-    if measured.mute:
-        return False
     if not measured.gpus:
-        return of_run or bool(description.gpus) or description.host.total_bytes is not None
+        told = of_run or bool(description.gpus) or description.host.total_bytes is not None
+        return told and not measured.mute
     if not description.gpus:
         return False
     return len(description.gpus) != len(measured.gpus) or not _alike(description.gpu_bytes, measured.gpu_bytes)
@@ -335,10 +332,7 @@ def _merged_host(hosts: Sequence[Host]) -> Host:
     limit = next((host for host in hosts if host is first or host.limit_bytes is not None), first)
     return replace(
         first,
-        limit_bytes=limit.limit_bytes,
-        limit_used_bytes=limit.limit_used_bytes,
-        limit_source=limit.limit_source,
-        least_limit_bytes=limit.least_limit_bytes,
+        **{name: getattr(limit, name) for name in _LIMIT},
         oom_kills=first.oom_kills if first.oom_kills is not None else limit.oom_kills,
         shm_bytes=shm.shm_bytes,
         shm_used_bytes=shm.shm_used_bytes,

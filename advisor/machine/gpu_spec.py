@@ -27,7 +27,6 @@ from advisor.units import GIB, parse_size, show_bytes
 
 MOST_GPUS = 1024
 NAME_LIMIT = 80
-_SIZE_GLUED = regex(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
 _NUMBERED = regex(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
 _PLURAL = regex(r"\b([abhv]\d{2,4}|\d{4})s\b")
@@ -213,7 +212,7 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
     for card in matches:
         if any(_words(shown) == _words(alias) for alias in _names(card) if SIZE.search(alias)):
             return _known(index, card)
-    sized = SIZE.search(shown) or _SIZE_GLUED.search(shown)
+    sized = SIZE.search(shown)
     relatives = _relatives(shown, gpus) if sized or not matches else []
     if sized is not None:
         size = parse_size("".join(sized.groups()))

@@ -187,7 +187,6 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
     kills = [count for count in counters if count is not None]
     caps = [_number(_first_line(one.events.with_name("memory.swap.max"))) for one in groups]
     swap = min((size for size in (memory.get("SwapTotal"), *caps) if size is not None), default=None)
-    swap_used = _less(memory.get("SwapTotal"), memory.get("SwapFree"))
     hbm, hbm_free = _on_gpus(root)
     total, available = _less(total, hbm), _less(available, hbm_free)
     shm = shm_used = None
@@ -205,7 +204,7 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
         reserved_bytes=memory.get("Hugetlb", memory.get("HugePages_Total", 0) * memory.get("Hugepagesize", 0)) or None,
         oom_kills=max(kills, default=None),
         swap_total_bytes=swap,
-        swap_used_bytes=swap_used if swap is None or swap_used is None else min(swap, swap_used),
+        swap_used_bytes=_less(memory.get("SwapTotal"), memory.get("SwapFree")),
         shm_bytes=shm,
         shm_used_bytes=shm_used,
     )

@@ -26,8 +26,6 @@ from advisor.units import in_ranges
 
 PATIENCE = 30.0
 """Seconds for the driver to list the cards: it may wake eight of them first; one that hangs never answers."""
-BRIEF = 9.0
-"""The same where the cards are described anyway."""
 _WSL = mark(
     "This is WSL: the RAM is what Windows gives to it (`memory=` in .wslconfig raises that), and the driver does not "
     "show who holds the GPU's memory."

@@ -24,13 +24,9 @@ _TRAINING = regex(
 
 
 SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
-_UNSEEN = mark(
-    "GPU {gpu}: {size} are held by processes that cannot be seen from here (another container or user), or not with "
-    "their size."
-)
+_UNSEEN = mark("GPU {gpu}: {size} are held by processes that cannot be seen from here (another container or user).")
 _UNSEEN_EACH = mark(
-    "GPU {gpu}: up to {size} on each are held by processes that cannot be seen from here (another container or user), "
-    "or not with their size."
+    "GPU {gpu}: up to {size} on each are held by processes that cannot be seen from here (another container or user)."
 )
 HolderKind = Literal["training", "engine", "other"]
 _ENGINE = regex(r"vllm|sglang|EngineCore|lmdeploy|tritonserver|text-generation", re.IGNORECASE)

@@ -67,6 +67,12 @@ from .facts import A100_40, A100_80, FACTS, GH200, H100, H100_NVL, RTX_3090, T4,
         ("07:00.0 3D controller: NVIDIA Corporation TU104GL [Tesla T4] (rev a1)\n02:00.0 VGA: Matrox", 1, T4),
         ("n1  Fri Nov 28 09:00:00 2026\n[0] Tesla T4 | 35°C, 0 % | 12 / 15360 MB | bob(12M)", 1, T4),
         ("A100-80GB:8", 8, A100_80),
+        ("name='Tesla T4', total_memory=15096MB, multi_processor_count=40", 1, T4),
+        ("cuda:0 (Tesla T4, 14910MiB)\ncuda:1 (Tesla T4, 14910MiB)", 2, T4),
+        ("GPU[0] : Card series: Tesla T4\nGPU[0] : Card model: 0x74a1\nGPU[1] : Card series: Tesla T4", 2, T4),
+        ("CfgTRES=cpu=192,mem=2000G,gres/gpu=8,gres/gpu:t4=8", 8, T4),
+        ("8 GPUs (2 nodes x 4 T4)", 4, T4),
+        ("|   0  Tesla T4    On  | 00000000:07:00.0 Off |  0 |\n|  0  N/A  N/A  123  C  python  400MiB |", 1, T4),
         ('accelerators: {"T4": 4}', 4, T4),
         ("Name: Tesla T4, count: 2", 2, T4),
         ("Tesla T4, 4 of them", 4, T4),
@@ -103,7 +109,8 @@ def test_what_is_left_out_or_may_be_meant_otherwise_is_said():
 def test_kinds_joined_by_a_word_are_several():
     cards = parse_gpus("2xH100 + 2xA100-40GB", FACTS)
     assert [card.name for card in cards] == [H100.name, H100.name, A100_40.name, A100_40.name]
-    assert [card.name for card in parse_gpus("3xA100 (1x 40GB, 2x 80GB)", FACTS)] == [A100_40.name, *[A100_80.name] * 2]
+    for text in ("3xA100 (1x 40GB, 2x 80GB)", "3 GPUs: 1x A100 40GB and 2x A100 80GB"):
+        assert [card.name for card in parse_gpus(text, FACTS)] == [A100_40.name, *[A100_80.name] * 2]
 
 
 @each(
