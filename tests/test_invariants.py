@@ -107,9 +107,9 @@ def test_what_others_hold_is_off_every_wall(tmp_path: Path, monkeypatch: pytest.
         told = (state.plan.before or state.ledger).host_limit, expected_of(state).host_capacity
         assert told == (wall * GIB, 500 * GIB)
         assert estimate_json(sizing_of(state))["memory"]["host"]["limit_bytes"] == wall * GIB
-        assert all("hold 480.00 GiB of the 500.00 GiB" in flat(report(state)) for report in (short_report, text_report))
+        assert all("leave 20.00 GiB of the 500.00 GiB" in flat(report(state)) for report in (short_report, text_report))
     named = open_session(SessionRequest(script=script, host_ram="500GiB"))
-    assert (named.ledger.host_limit, "hold" in " ".join(named.machine.problems)) == (500 * GIB, False)
+    assert (named.ledger.host_limit, "leave" in " ".join(named.machine.problems)) == (500 * GIB, False)
 
 
 @every_story

@@ -43,8 +43,8 @@ NAMELESS = mark("GPU in the log")
 _NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")
 _LITTLE, _MUCH = 0.02, 0.1
 """Parts of the RAM: what any system holds, and what others hold that may be what a run misses."""
-_HELD_NOW = mark("Others hold {held} of the {whole} of RAM here now: the run is counted with what they leave.")
-_HELD_THEN = mark("Others hold {held} of the {whole} of RAM here now; while they do, a run has so much less.")
+_LEFT_NOW = mark("Others leave {left} of the {whole} of RAM here now: the run is counted with that.")
+_LEFT_THEN = mark("Others leave {left} of the {whole} of RAM here now; as long as they do, a run has no more.")
 _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run was elsewhere, describe it with --gpus.")
 
 
@@ -267,9 +267,10 @@ def merge(
 
 def beside_others(machine: Machine, here: Machine, to_come: bool) -> Machine:
     """The machine, with what others hold of the RAM where it is this box's (`here`, as it was measured): less for a run
-    that is `to_come`. What holds the cards has to go before a run anyway, and its RAM with it."""
-    free, whole = free_for_a_run(machine.host), machine.host.ceiling_bytes
-    if machine.sources.get("host.total") != "measured" or free is None or whole is None:
+    that is `to_come`. What holds the cards has to go before a run anyway, and its RAM with it; Slurm keeps a job's."""
+    free, whole, job = free_for_a_run(machine.host), machine.host.ceiling_bytes, machine.asked_memory
+    here_now = machine.sources.get("host.total") == "measured" and not (job is not None and job.of_slurm)
+    if not here_now or free is None or whole is None:
         return machine
     on_cards = {left.process.pid: left.process.host_rss_bytes or 0 for left in leftovers(here.gpus, 0)}
     host = replace(machine.host, held_bytes=max(0, whole - free - sum(on_cards.values())), to_come=to_come)
@@ -279,8 +280,8 @@ def beside_others(machine: Machine, here: Machine, to_come: bool) -> Machine:
 def held_words(host: Host) -> str:
     """A sentence on what others hold of the RAM; "" where it is little."""
     held, whole = host.held_bytes or 0, host.ceiling_bytes or 0
-    told, little = (_HELD_NOW, _LITTLE) if host.to_come else (_HELD_THEN, _MUCH)
-    return say(told, held=show_bytes(held), whole=show_bytes(whole)) if held > whole * little else ""
+    told, little = (_LEFT_NOW, _LITTLE) if host.to_come else (_LEFT_THEN, _MUCH)
+    return say(told, left=show_bytes(whole - held), whole=show_bytes(whole)) if held > whole * little else ""
 
 
 def with_room(machine: Machine, needed: int, known: Sequence[gpu_spec.KnownGpu]) -> Machine:
