@@ -188,10 +188,10 @@ def read_told(text: str, names: CardNames) -> CardsTold:
         _take(told, clause, names)
     told.kinds = [kind for kind in told.kinds if kind.name or kind.size or not kind.bare]
     known = [kind for kind in told.kinds if names.cards(kind.name)]
-    for kind in told.kinds if known else ():  # "8xA100, NVLink3"
-        if kind not in known and kind.name and (kind.count is None or "!" in kind.name) and not kind.size:
-            told.kinds = [one for one in told.kinds if one is not kind]
-            told.notes.append(say(_UNREAD, words=clean_line(kind.name, 60), examples=EXAMPLES))
+    others = [kind for kind in told.kinds if known and kind.name and kind not in known and not kind.size]
+    others = [kind for kind in others if kind.count is None or "!" in kind.name]  # "8xA100, NVLink3"; "ERR!"
+    told.kinds = [kind for kind in told.kinds if kind not in others]
+    told.notes += [say(_UNREAD, words=clean_line(kind.name, 60), examples=EXAMPLES) for kind in others]
     counted = len(told.kinds) > 1 or any(kind.count is not None for kind in told.kinds)
     told.counted = counted or _ONE.search(plain) is not None
     _divide(told, plain)

@@ -211,8 +211,8 @@ class NvmlReader:
         return bytes_held((device.gpu.index, self._read_processes(device.handle)) for device in answering)
 
     def close(self) -> None:
-        """Let go of NVML; the reader can be opened again."""
-        if self._is_open:
+        """Let go of NVML, unless a card hangs in it; the reader can be opened again."""
+        if self._is_open and SENTENCES[Trouble.TIMEOUT] not in [device.gpu.problem for device in self._devices]:
             query(self.nvml, "nvmlShutdown")
         self._is_open = False
         self._devices, self._slow, self._processes = (), {}, {}

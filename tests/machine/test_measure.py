@@ -62,6 +62,7 @@ def test_a_card_that_hangs_hides_no_other_and_a_driver_that_hangs_is_still_that_
     nvml.nvmlDeviceGetMemoryInfo = lambda card, **words: (  # type: ignore[method-assign]
         over.wait(9) if card.uuid == "hangs" else asked(card, **words)
     )
+    nvml.nvmlShutdown = lambda: over.wait(9)  # type: ignore[method-assign, assignment, return-value]
     machine = measure(nvml=nvml, environ={}, root=root(tmp_path), patience=0.6)
     assert [gpu.total_bytes is not None for gpu in machine.gpus] == [True, False, True]
     assert (SENTENCES[Trouble.TIMEOUT] in machine.gpus[1].problem, machine.mute) == (True, False)
