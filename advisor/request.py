@@ -21,10 +21,10 @@ from advisor.knowledge import Knowledge, load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import listed, say
 from advisor.machine.batch import batch_memory, visible, with_cards, within
-from advisor.machine.describe import as_many, described, from_log, merge
+from advisor.machine.describe import as_many, beside_others, described, from_log, merge
 from advisor.machine.gpu_spec import cards_told, size_of
 from advisor.machine.inventory import BatchMemory, Machine
-from advisor.machine.measure import measure
+from advisor.machine.measure import PATIENCE, measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before
 from advisor.run.dialect import Recognised, recognise
@@ -297,7 +297,8 @@ def machine_for(
     interpreter = launch.interpreter if launch is not None else None
     chosen = visible_cards(launch) if launch is not None else None
     seen = max(cards_seen(crash.counts), chosen or 1)
-    here = Machine() if is_bundled(asked.script) else measure(interpreter)  # nobody's box runs the demo
+    patience = PATIENCE / 3 if asked.gpus else PATIENCE
+    here = Machine() if is_bundled(asked.script) else measure(interpreter, patience=patience)  # nobody's is the demo's
     machine = merge(
         visible(here, {**os.environ, **(launch.environment if launch is not None else {})}),
         described_machine(asked, knowledge, tell),
@@ -319,7 +320,8 @@ def machine_for(
     if script is not None and script.documents and script.documents[0].kind == "shell":
         machine = with_cards(machine, script.documents[0].data.decode(errors="replace"), knowledge.gpus)
     limit = asked_of_slurm(script)
-    return within(machine, limit) if limit is not None else machine
+    machine = within(machine, limit) if limit is not None else machine
+    return beside_others(machine, here, not (asked.logs or asked.words or asked.record))
 
 
 def asked_of_slurm(script: Script | None) -> BatchMemory | None:

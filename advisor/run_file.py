@@ -15,7 +15,7 @@ from advisor.diagnosis.computing import speak_of_cards, vendor_of
 from advisor.hostile import clean_line
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
-from advisor.machine.describe import described, merge
+from advisor.machine.describe import beside_others, described, merge
 from advisor.machine.gpu_spec import gpus_from
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
@@ -135,7 +135,8 @@ def _machine(stated: Mapping[str, Any], asked: SessionRequest, knowledge: Knowle
     if stated.get("gpus") is not None:
         cards = gpus_from(stated["gpus"], knowledge.gpus)
         from_file = dataclasses.replace(from_file, gpus=cards, sources={**from_file.sources, "gpus": "described"})
-    return merge(merge(measure(), from_file), described_machine(asked, knowledge))
+    here = measure()
+    return beside_others(merge(merge(here, from_file), described_machine(asked, knowledge)), here, True)
 
 
 def _inputs(

@@ -11,6 +11,7 @@
 | verdict · headline · `fits` · exit code of `estimate` | `test_headline_exit_code_and_json_say_the_same` |
 | headline · the sums below it | `test_the_headline_names_a_sum_of_the_table` |
 | "how far it goes" · the ledger with that value | `test_a_size_is_what_the_ledger_holds` |
+| what others hold of the RAM · every wall of a run to come | `test_what_others_hold_is_off_every_wall` |
 | the plan's promise · its JSON · its fit | `test_the_promise_is_the_plans_fit` |
 | the plan's promise · the word beside each bar | `test_no_bar_speaks_against_the_promise` |
 """
@@ -20,11 +21,13 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from advisor.exits import Exit
+from advisor.machine.inventory import Gpu, Host, Machine
 from advisor.memory.cells import Ledger
 from advisor.memory.fit import PLACES, capacity_of, counted
 from advisor.memory.ledger import difference
@@ -37,11 +40,12 @@ from advisor.report.phrases import fit_sentence, room_word, saves_word
 from advisor.report.short_report import short_report
 from advisor.report.text_report import estimate_report, text_report
 from advisor.run_file import sizing_of
-from advisor.session import State, open_session
+from advisor.session import SessionRequest, State, open_session
+from advisor.tui.gauges_view import expected_of
 from advisor.tui.memory_bars import fullness
 from advisor.tui.memory_view import memory_rows
 from advisor.tui.plan_rows import saving_words
-from advisor.units import show_gib
+from advisor.units import GIB, show_gib
 from advisor.words import PHASE_TITLES
 from tests.plan.planned import asked_of
 from tests.replacing import replace
@@ -89,6 +93,23 @@ def test_json_has_the_bytes_of_the_ledgers(name: str) -> None:
             assert shown == [(p.phase, p.low, p.expected, p.high) for p in ledger.sums(place)]
             for phase in block[place]["phases"]:
                 assert sum(item["bytes"] for item in phase["items"]) == phase["expected_bytes"]
+
+
+def test_what_others_hold_is_off_every_wall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script, log = tmp_path / "run.sh", tmp_path / "train.log"
+    script.write_text("trl sft --model_name_or_path Qwen/Qwen2.5-7B --max_length 2048\n")
+    log.write_text("Signal 9 (SIGKILL) received by PID 1234\n")
+    host, cards = Host(total_bytes=500 * GIB, available_bytes=20 * GIB), (Gpu(0, "H100", 80 * GIB),)
+    box = Machine(1, cards, host, sources=dict.fromkeys(["nodes", "gpus", "host.total"], "measured"))
+    monkeypatch.setattr("advisor.request.measure", lambda *_, **__: box)
+    for asked, wall in ((SessionRequest(script=script), 20), (SessionRequest(script=script, logs=(log,)), 500)):
+        state = open_session(asked)
+        told = (state.plan.before or state.ledger).host_limit, expected_of(state).host_capacity
+        assert told == (wall * GIB, 500 * GIB)
+        assert estimate_json(sizing_of(state))["memory"]["host"]["limit_bytes"] == wall * GIB
+        assert all("leave 20.00 GiB of the 500.00 GiB" in flat(report(state)) for report in (short_report, text_report))
+    named = open_session(SessionRequest(script=script, host_ram="500GiB"))
+    assert (named.ledger.host_limit, "leave" in " ".join(named.machine.problems)) == (500 * GIB, False)
 
 
 @every_story

@@ -13,11 +13,9 @@ from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import Sayings
-from advisor.machine.inventory import Gpu, GpuProcess
-from advisor.machine.tool import RunTool, run_tool
+from advisor.machine.inventory import Gpu, GpuProcess, bytes_held
+from advisor.machine.tool import RunTool, ToolReader, run_tool
 
-FRESH_SECONDS = 2.0
-"""rocm-smi starts an interpreter for each reading: in between, the last one stands. amdsmi is asked every time."""
 _LIBRARY = "libamd_smi.so"
 _WANTED = ("--showmeminfo", "vram", "--showproductname", "--showuse", "--showtemp", "--showpower")
 _ROCM_SMI = ("rocm-smi", *_WANTED, "--json")
@@ -65,11 +63,12 @@ class AmdReader:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     clock: Callable[[], float] = time.monotonic
     driver: str = ""
-    missing: bool = False
-    """There is neither amdsmi nor rocm-smi."""
     _handles: tuple[Any, ...] = ()
     _last: tuple[Gpu, ...] = ()
-    _read_at: float = float("-inf")
+    _smi: ToolReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._smi = ToolReader(_ROCM_SMI, lambda text: (read_json(text), ""), TROUBLES, self.run, self.clock)
 
     def open(self) -> str | None:
         """Find the cards. Returns None, or the sentence that says why none is read."""
@@ -79,12 +78,7 @@ class AmdReader:
             if trouble is None or self.run(["rocm-smi", "--version"]).missing:
                 return trouble
             self.amdsmi = None
-        answer = self.run(list(_ROCM_SMI))
-        self.missing = answer.missing
-        if answer.missing or answer.hangs:
-            return TROUBLES["missing" if answer.missing else "hangs"]
-        self._last, self._read_at = read_json(answer.text), self.clock()
-        return None if self._last else TROUBLES["unread"]
+        return self._smi.open()
 
     def _open_library(self) -> str | None:
         started = self._ask("amdsmi_init")
@@ -102,39 +96,29 @@ class AmdReader:
 
     def snapshot(self, slow: bool = True, processes: bool = True) -> tuple[Gpu, ...]:
         """All cards now. `processes` False: that list repeats its last reading."""
-        if self.amdsmi is not None:
-            before = {gpu.index: gpu.processes for gpu in self._last}
-            self._last = tuple(
-                self._read(index, handle, self._processes(handle) if processes else before.get(index))
-                for index, handle in enumerate(self._handles)
-            )
-        elif self.clock() - self._read_at >= FRESH_SECONDS:
-            answer = self.run(list(_ROCM_SMI))
-            found = {gpu.index: gpu for gpu in read_json(answer.text)}
-            lost = TROUBLES["hangs" if answer.hangs else "unread"]
-            self._last = tuple(
-                found.get(gpu.index, Gpu(gpu.index, gpu.name, None, problem=lost, vendor="amd")) for gpu in self._last
-            )
-            self._read_at = self.clock()
+        if self.amdsmi is None:
+            return self._smi.snapshot()
+        before = {gpu.index: gpu.processes for gpu in self._last}
+        self._last = tuple(
+            self._read(index, handle, self._processes(handle) if processes else before.get(index))
+            for index, handle in enumerate(self._handles)
+        )
         return self._last
 
     def used(self) -> list[int | None]:
         if self.amdsmi is None:
-            return [gpu.used_bytes for gpu in self.snapshot()]
+            return self._smi.used()
         return [self._memory("amdsmi_get_gpu_memory_usage", handle) for handle in self._handles]
 
     def holders(self) -> dict[tuple[int, int], int]:
-        held: dict[tuple[int, int], int] = {}
-        for index, handle in enumerate(self._handles if self.amdsmi is not None else ()):
-            for process in self._processes(handle) or ():
-                if process.used_bytes is not None:
-                    held[index, process.pid] = held.get((index, process.pid), 0) + process.used_bytes
-        return held
+        handles = self._handles if self.amdsmi is not None else ()
+        return bytes_held((index, self._processes(handle)) for index, handle in enumerate(handles))
 
     def close(self) -> None:
         if self.amdsmi is not None and self._handles:
             self._ask("amdsmi_shut_down")
-        self._handles, self._last, self._read_at = (), (), float("-inf")
+        self._handles, self._last = (), ()
+        self._smi.close()
 
     def _ask(self, call: str, *arguments: Any) -> Any:
         """What the library returns, or a `_NoAnswer`: the only place where it is called."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from advisor.hostile import clean_line
 from advisor.language import Sayings, mark, say
 from advisor.machine.inventory import Gpu, GpuProcess
-from advisor.machine.tool import RunTool, run_tool
+from advisor.machine.tool import RunTool, ToolReader, run_tool
 from advisor.regex import regex
 from advisor.units import GIB
 
 MIB = 1 << 20
-FRESH_SECONDS = 2.0
-"""A reading takes npu-smi about a second of processor time: in between, the last one stands."""
 TORCH_SEES = {65536 * MIB: int(60.96 * GIB), 32768 * MIB: int(29.49 * GIB)}
 """Memory of a chip → what torch prints as "total capacity": the driver keeps the rest (vllm-project/vllm-ascend issue
 1670, a 910B; 29.49 of a 910B4 in logs of vllm-ascend). Of other sizes it is not known."""
@@ -39,70 +38,19 @@ TROUBLES: Sayings[str] = Sayings(
 """Return codes as npu-smi prints them (dcmi module initialize failed. ret is …)."""
 _HEALTH = mark("npu-smi tells its health as {health}; `npu-smi info -t health -i {npu}` says more.")
 _PAIR = regex(r"(\d+)\s*/\s*(\d+)")
-_CODE = regex(r"\bret is (-\d+)")
 _VERSION = regex(r"\bnpu-smi\s+(\S+)\s+Version: (\S+)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Listing:
+class _Listing(NamedTuple):
     """One answer of npu-smi. Cards are in the order of their lines, which is that of torch's devices."""
 
     gpus: tuple[Gpu, ...]
     version: str
 
 
-@dataclass(slots=True)
-class NpuReader:
-    """Reads the NPUs. Not thread-safe: one thread owns it."""
-
-    run: RunTool = run_tool
-    clock: Callable[[], float] = time.monotonic
-    driver: str = ""
-    missing: bool = False
-    """There is no npu-smi at all."""
-    _last: tuple[Gpu, ...] = field(default=())
-    _read_at: float = float("-inf")
-
-    def open(self) -> str | None:
-        """Ask once. Returns None, or the sentence that says why no card is read."""
-        answer = self.run(["npu-smi", "info"])
-        self.missing = answer.missing
-        if answer.missing or answer.hangs:
-            return TROUBLES["missing" if answer.missing else "hangs"]
-        table = read_table(answer.text)
-        if not table.gpus:
-            found = _CODE.search(answer.text)
-            return TROUBLES[found[1] if found is not None and found[1] in TROUBLES else "unread"]
-        self.driver, self._last, self._read_at = table.version, table.gpus, self.clock()
-        return None
-
-    def snapshot(self, slow: bool = True, processes: bool = True) -> tuple[Gpu, ...]:
-        """All cards now; within `FRESH_SECONDS` the last reading again. npu-smi tells all at once."""
-        if self.clock() - self._read_at < FRESH_SECONDS:
-            return self._last
-        answer = self.run(["npu-smi", "info"])
-        found = {gpu.index: gpu for gpu in read_table(answer.text).gpus}
-        lost = TROUBLES["hangs" if answer.hangs else "unread"]
-        self._last = tuple(
-            found.get(gpu.index, Gpu(gpu.index, gpu.name, None, problem=lost, vendor="ascend")) for gpu in self._last
-        )
-        self._read_at = self.clock()
-        return self._last
-
-    def used(self) -> list[int | None]:
-        return [gpu.used_bytes for gpu in self.snapshot()]
-
-    def holders(self) -> dict[tuple[int, int], int]:
-        return {
-            (gpu.index, process.pid): process.used_bytes
-            for gpu in self.snapshot()
-            for process in gpu.processes or ()
-            if process.used_bytes is not None
-        }
-
-    def close(self) -> None:
-        """Nothing is held between two readings."""
-        self._last, self._read_at = (), float("-inf")
+def npu_reader(run: RunTool = run_tool, clock: Callable[[], float] = time.monotonic) -> ToolReader:
+    """Reads the NPUs."""
+    return ToolReader(("npu-smi", "info"), read_table, TROUBLES, run, clock)
 
 
 def read_table(text: str) -> _Listing:

@@ -63,6 +63,7 @@ def within(machine: Machine, asked: BatchMemory) -> Machine:
     if known is not None and known <= asked.limit_bytes:
         return machine
     host = replace(host, limit_bytes=asked.limit_bytes, limit_used_bytes=None, limit_source=asked.source)
+    host = replace(host, least_limit_bytes=None)
     sources = {**machine.sources, "host.limit": "script"}
     return replace(machine, host=host, sources=sources, asked_memory=asked)
 

@@ -18,35 +18,33 @@ from advisor.regex import regex
 EXAMPLES = "8xA100-40GB, 4xH100, 2xRTX-3090-24GB"
 MOST_OF_A_NODE = 8
 _LONGEST = 8000
-"""Characters that are read; 64 lines of `nvidia-smi -L` have fewer."""
+"""Characters that are read; 64 lines of `nvidia-smi -L` have fewer, and of its table few have any."""
 FORMS = {"sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "pci", "nvl", "oam", "rtx"}
 FORMS |= {"hbm", "hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr6x", "gddr7"}
 SIZE = regex(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*([gmt]i?b|gi?)\b", re.IGNORECASE)
-_WORDS = {
-    "one": "1",
-    "single": "1",
-    "dual": "2",
-    "two": "2",
-    "three": "3",
-    "four": "4",
-    "quad": "4",
-    "six": "6",
-    "eight": "8",
-}
-_WORDS |= {"sixteen": "16", "一张": "1张", "一块": "1块", "一台": "1台", "单": "1", "两": "2", "双": "2", "三": "3"}
-_WORDS |= {"quad": "4", "四": "4", "六": "6", "八": "8", "九": "9", "_": " "}
-_WORD = regex(
-    rf"\b(?:{'|'.join(key for key in _WORDS if key.isascii())})\b|_|一[张块台]|[单两双三四六八九]", re.IGNORECASE
-)
+_NUMBERS = "one=1 single=1 dual=2 two=2 three=3 four=4 quad=4 five=5 six=6 seven=7 eight=8 sixteen=16 一张=1张 一块=1块"
+_NUMBERS += " 一台=1台 单=1 两=2 双=2 三=3 四=4 六=6 八=8 九=9"
+_WORDS = {"_": " ", **dict(pair.split("=") for pair in _NUMBERS.split())}
+_WORD = regex(rf"\b(?:{'|'.join(filter(str.isascii, _WORDS))})\b|_|一[张块台]|[单两双三四六八九]", re.IGNORECASE)
 _ONE = regex(r"\b(?:an?|my|the|this)\s+(?=\S)", re.IGNORECASE)
 _SCRIPTS = regex(r"(?<=[a-z0-9])(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff])(?=[a-z0-9])", re.IGNORECASE)
-_HEADER = regex(r"memory\.total|^\W*(?:index|name|gpu.name)\s*,", re.IGNORECASE)
-_OF_LIST = regex(r"^\W*(?:gpu|npu|device|card)s?\s*#?(\d+(?:\s*,\s*\d+)*)\s*[:：]\s*(?=\S)", re.IGNORECASE)
-"""A line of `nvidia-smi -L`, or of several cards alike."""
+_HEADER = regex(r"^(?!.*\d)(?=.*,)(?:.*,)?\W*(?:gpu_)?name\W*(?:,|$)", re.IGNORECASE)
+_PCI = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.\d\s"
+_OF_LIST = regex(
+    r"^\W*(?:(?:gpu|npu|device|card|cuda)s?\s*[#\[:]?(\d+(?:\s*,\s*\d+)*)\]?\s*[:：(](?:\s*card series\s*:)?"
+    rf"|(?<=\[)\d+\](?=.*[|])|{_PCI}(?!.*(?:bridge|intel))[^:]*:(?=.*\[.*\d.*\]))\s*(?=\S)",
+    re.IGNORECASE,
+)
+"""A line of `nvidia-smi -L`, or of several cards alike, of gpustat, of lspci."""
 _ROW = regex(r"^\s*(\d{1,3})\s*,\s*(?=\D)")
 """A line of a table whose first column counts."""
-_DRAWN = regex(r"^\s*\|(?:\s*\d{1,3}\s+([^|]*[a-z][^|]*)\|)?.*", re.IGNORECASE)
-"""A line of nvidia-smi's drawn table, with the card that it may name."""
+_DRAWN = regex(
+    r"^\s*[|+](?:\s*(\d{1,3})\s+(?:(?P<name>[^|]*[a-z][^|]*)\|(?=[^|]+\|)|[\d ]+\|\s*\d+MiB\s*/\s*(?P<part>\d+)MiB))?",
+    re.IGNORECASE,
+)
+"""A line of nvidia-smi's drawn table, with the number of a card, and its name or the memory of a MIG instance."""
+_ASIDE = regex(rf"\b\d\d:\d\d:\d\d\b|^\W*{_PCI}|^gpu\[\d+\]\s*:(?!\s*card series)", re.IGNORECASE)
+"""A tool's heading, what other device lspci lists, and what else rocm-smi tells."""
 _VIRTUAL = regex(r"(?<=[a-z0-9])-(\d{1,2})[cq](?![\w-])", re.IGNORECASE)
 """The part of a card that a virtual machine has: "A100-20C"."""
 _ALIEN = (
@@ -60,34 +58,48 @@ _NOISE = regex(
     | (?<!v)(?<!gpu\s)(?:\bram\b|内存|[硬磁]盘|\b(?:disk|nvme|ssd|storage)\b)\s*[:：=]?\s*\d[\d.,]*\s*[gt]i?b?(?!\w)
     | \b(?:cuda|driver|torch|python|rocm|cann|gen)\s*(?:version)?\s*[:=]?\s*v?\d[\w.]*
     | \b\d{{1,2}}\s*[-–~]\s*(?=\d{{1,2}}\s*(?:[x×*]|gpus?\b|cards?\b|[张卡块]))
+    | \b(?:GPU|MIG)-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}\b | \bmem=\d+[gmt]\b
+    | (?:--)?\b(?:gres[=/:]gpu:|gpus=)(?=[a-z]\w*\s+[1-7]g\.)
+    | \d[\d.]*\s*(?:mi?b?)?\s*/\s*(?=\d[\d.]*\s*mi?b\b) | \d[\d.]*\s*(?:%|°\s?[cf]?)
+    | (?<=\d)\s+of\s+(?:(?:the|my|our|its)\s+)?\d{{1,3}}(?=\s+[a-z])
     | \#sbatch\b | \bnvidia\.com/ | \bml\.(?=[a-z]\d) | \bstandard\s(?=n[cd]\d)""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Numbers of processors, RAM, disks and versions; the beginning of a range; what stands before names."""
-_NO_WORD = r"\s,;，；：、。()（）\[\]|\n*×"
+"""Numbers of processors, RAM, disks, versions and devices; the beginning of a range; what is in use, or all there is,
+beside what is meant; what stands before names."""
+_NO_WORD = r"\s,;，；：、。()（）\[\]{}\"'|\n*×"
+_BEHIND = r"""[:=：]\s*["']?\d{1,3}["']?(?=\s*(?:[,;，；)）\]}|\n]|$))"""
+"""A number that ends a clause behind a colon: "A100-80GB:8", "count: 8"."""
 _TOKEN = regex(
-    rf"""(?P<part>[,;，；、。|\n]|\s[+&]\s|\s(?:and|plus|和)\s(?=\s*\d)) | (?P<open>[(（\[]) | (?P<close>[)）\]])
+    rf"""(?P<part>[,;，；、。|\n]|[:：](?=\s*\d{{1,2}}\s*[x×*]\s*(?:[a-z]|\d{{4}}))
+      |\s[+&]\s|\s(?:and|plus|和)\s(?=\s*\d)) | (?P<open>[(（\[]) | (?P<close>[)）\]])
     | (?P<either>\s(?:or|then|vs\.?)\s|\s/\s|或者?|还是)
-    | (?P<mig>(?:mig[-\s])?\b[1-7]g\.\d{{1,3}}gb(?:\+\w+)?)(?:["']?\s*[:=]\s*["']?(?P<slices>\d{{1,2}})(?![\w.]))?
+    | -?(?P<mig>(?:mig[-\s])?\b(?:[1-7]c\.)?[1-7]g\.\d{{1,3}}gb(?:\+\w+)?|mig\s[\d.]+gb)
+      (?:["']?\s*[:=]\s*["']?(?P<slices>\d{{1,2}})(?![\w.]))?
     | (?:--)?(?:gres[=/:])?\b(?:gpus?|npus?)(?:[-\s]per[-\s](?:node|task)|[.\s-]count)?["']?\s*[:=：]\s*["']?
       (?:(?P<kind>[a-z][\w.-]*)[:=])?(?P<asked>\d{{1,3}})(?![\w.]|\s*(?:nodes?\b|machines?\b|[台机\d]))["']?
     | \b(?:gpus?|npus?|cards?|devices?)\s*\#?(?P<first>\d{{1,3}})\s*(?:-|–|~|to|至|到)\s*(?:gpu|npu)?\s*
       (?P<last>\d{{1,3}})(?![\w.])[:：]?
-    | (?:--nodes|--nnodes|\s-n|^-n|\bn?nodes)\s*[=:\s]\s*(?P<in_nodes>\d{{1,4}})(?![\w.])
+    | (?:--nodes|--nnodes|\s-n|^-n|\bn?nodes["']?)\s*[=:\s]\s*(?P<in_nodes>\d{{1,4}})(?![\w.])
     | (?P<nodes>\d{{1,4}})\s*[-x×*]?\s*(?:(?:nodes?|machines?|servers?|hosts?|vms?|boxes)\b|[台机]|个?节点)
     | (?P<count>\d{{1,3}})\s*-?\s*(?:x\s*)?
-      (?:(?:graphics\s+)?(?:gpus?|npus?|cards?)(?![\w-])|[张块片颗枚]\s*(?:显?卡|gpu)?|显?卡)
+      (?:(?:graphics\s+)?(?:gpus?|npus?|cards?)(?![\w-])|of\s(?:them|these|those)\b|[张块片颗枚]\s*(?:显?卡|gpu)?|显?卡)
+    | (?P<behind>{_BEHIND})
     | \b[a-z]\d[a-z]?-[a-z]*gpu[a-z]*-(?P<cloud>\d{{1,2}})g\b
     | (?P<size>\d+(?:\.\d+)?\s*(?:[gmt]i?b|gi?))(?:(?![a-z0-9/.-])|(?=x\s*\d))
     | (?P<times>[×*]|(?<=\d)\s*x(?![\w])|(?<=\d)x|\bx(?=\s*\d)|(?<=[a-z])x(?=\d)|(?<!\w)x(?!\w))
     | (?P<number>\d{{1,9}})(?:(?![a-z0-9.])|(?=x[a-z0-9])|(?<!\d\d\d)(?=x))
-    | (?P<word>[^{_NO_WORD}]*?\d[^{_NO_WORD}]*?(?=x\d{{1,3}}(?![a-z0-9.]))|(?!-\d)[^{_NO_WORD}]+)""",
+    | (?P<word>[^{_NO_WORD}]*?\d[^{_NO_WORD}]*?(?=x\d{{1,3}}(?![a-z0-9.])|-mig-\d)
+      |(?!-\d)(?:(?!{_BEHIND})[^{_NO_WORD}])+)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _ENDS = {"part": 0, "either": 0, "open": 1, "close": -1}
 """What ends a clause, and how much deeper in parentheses the next one is."""
-_TOKENS = ("mig", "nodes", "in_nodes", "count", "asked", "last", "cloud", "size", "times", "number", "word")
+_TOKENS = ("mig", "nodes", "in_nodes", "count", "asked", "last", "cloud", "behind", "size", "times", "number", "word")
 _MEANS = {"in_nodes": "nodes", "asked": "count", "last": "count", "cloud": "count"}
+_COUNTED = regex(
+    r"(?:count|quantity|qty|num(?:ber)?|amount|[gn]pus?|cards?|devices?|accelerators?|数量|个数|卡数?)$", re.IGNORECASE
+)
 _FILLERS = {"", "mig", "gpu", "gpus", "npu", "npus", "cards", "each", "with", "of"}
 _MAKERS = {"nvidia", "rtx", "gtx", "tesla", "quadro", "titan", "vgpu", "amd", "radeon", "instinct", "ascend", "昇腾"}
 _MAKERS |= {"intel", "gaudi", "apple", "jetson", "tpu"}
@@ -176,10 +188,10 @@ def read_told(text: str, names: CardNames) -> CardsTold:
         _take(told, clause, names)
     told.kinds = [kind for kind in told.kinds if kind.name or kind.size or not kind.bare]
     known = [kind for kind in told.kinds if names.cards(kind.name)]
-    for kind in told.kinds if known else ():  # "8xA100, NVLink3"
-        if kind not in known and kind.name and kind.count is None and not kind.size:
-            told.kinds = [one for one in told.kinds if one is not kind]
-            told.notes.append(say(_UNREAD, words=clean_line(kind.name, 60), examples=EXAMPLES))
+    others = [kind for kind in told.kinds if known and kind.name and kind not in known and not kind.size]
+    others = [kind for kind in others if kind.count is None or "!" in kind.name]  # "8xA100, NVLink3"; "ERR!"
+    told.kinds = [kind for kind in told.kinds if kind not in others]
+    told.notes += [say(_UNREAD, words=clean_line(kind.name, 60), examples=EXAMPLES) for kind in others]
     counted = len(told.kinds) > 1 or any(kind.count is not None for kind in told.kinds)
     told.counted = counted or _ONE.search(plain) is not None
     _divide(told, plain)
@@ -195,20 +207,31 @@ def size_in(name: str) -> str:
     return found[0] if found else ""
 
 
-def _lines(text: str) -> Iterator[str]:
-    """Lines, those of a list or a table without their numbers."""
-    lines = [clean_line(line, 600) for line in text.splitlines()[:64]]
+def _lines(text: str) -> list[str]:
+    """Lines, those of a list or a table without what is no card's name or size; MIG instances below their card."""
+    lines = [clean_line(line, 600) for line in text.splitlines()[:256]]
     rows = [int(found[1]) for line in lines if (found := _ROW.match(line))]
     is_table = rows == sorted(set(rows)) and (len(rows) > 1 or rows == [0])
+    columns, read, at = list[str](), list[str](), dict[str, int]()
     for line in lines:
-        named = _ROW.sub("1 x ", line) if is_table else line
-        named = _DRAWN.sub(lambda found: f"1 x {found[1]}" if found[1] else "", _OF_LIST.sub(_as_many, named))
-        if not _HEADER.search(line):
-            yield named
-
-
-def _as_many(ids: re.Match[str]) -> str:
-    return f"{ids[1].count(',') + 1} x "
+        cells, drawn = line.split(","), _DRAWN.match(line)
+        if len(lines) > 1 and _ASIDE.search(line) and (line[:4].lower() == "gpu[" or not _OF_LIST.match(line)):
+            continue
+        if _HEADER.search(line):
+            columns = [cell.split("[")[0].strip(" #'\"").lower() for cell in cells]
+        elif len(cells) == len(columns):
+            row = dict(zip(columns, map(str.strip, cells), strict=True))
+            size = row.get("memory.total", "")
+            read.append(f"1 x {row.get('name') or row.get('gpu_name')} {size}{' MiB' * size.isdecimal()}")
+        elif drawn is None:
+            named = _ROW.sub("1 x ", line) if is_table else line
+            read.append(_OF_LIST.sub(lambda ids: f"{(ids[1] or '').count(',') + 1} x ", named))
+        elif drawn["name"]:
+            at[drawn[1]] = len(read)
+            read.append(f"1 x {drawn['name']}")
+        elif drawn["part"] and drawn[1] in at:
+            read[at[drawn[1]]] += f"\nMIG {int(drawn['part']) / 1024:.2f}gb"
+    return read
 
 
 def _clauses(text: str, names: CardNames) -> Iterator[CardKind]:
@@ -247,6 +270,7 @@ def _clause(text: str, tokens: list[_Token], names: CardNames) -> CardKind:
     words, factors, loose = dict[int, str](), dict[int, int](), dict[int, int]()
     units, ahead = list[int](), list[int]()
     for at, (what, said) in enumerate(tokens):
+        card, counted = any(map(_is_card, words.values())), all(map(_COUNTED.match, words.values()))
         signs = [place for place in (at - 1, at + 1) if 0 <= place < len(tokens) and tokens[place][0] == "times"]
         others = [tokens[place][0] for place in (2 * sign - at for sign in signs) if 0 <= place < len(tokens)]
         is_name = said in names.numbers or not signs or "number" in others or "count" in others  # "3090 x 2"
@@ -257,8 +281,8 @@ def _clause(text: str, tokens: list[_Token], names: CardNames) -> CardKind:
             words[at] = said
         elif what in ("number", "count") and signs:
             factors[at] = int(said)
-        elif what == "count":
-            units.append(int(said))
+        elif what == "count" or (what == "behind" and (kind.size or kind.mig or card or counted)):
+            units.append(int(re.sub(r"\D", "", said)))
         elif what == "number" and _card_follows(tokens[at + 1 :]):
             ahead.append(int(said))
         elif what == "number":
@@ -317,7 +341,8 @@ def _is_card(word: str) -> bool:
 def _take(told: CardsTold, kind: CardKind, names: CardNames) -> None:
     """Add a clause to what was told before it."""
     last, known = told.kinds[-1] if told.kinds else None, names.cards(kind.name)
-    of_role = _ROLE.search(kind.text) is not None
+    of_role = _ROLE.search(kind.text) is not None  # of the cards told before, "8 GPUs: 4x A100", "8xA100 (2x 40GB)"
+    more = last and (kind.name if not last.name else kind.size if kind.inside and not kind.name else "")
     if kind.other and last is not None and (kind.count or known):
         told.notes.append(say(_UNREAD, words=kind.text, examples=EXAMPLES))
         if last.name or not kind.name:
@@ -327,13 +352,27 @@ def _take(told: CardsTold, kind: CardKind, names: CardNames) -> None:
         told.nodes, told.each = told.nodes or kind.nodes, told.each or kind.each
     if last is None:
         told.kinds += [kind] if kind.name or kind.size or kind.mig or kind.count is not None else []
+    elif (
+        told.nodes
+        and kind.count
+        and last.count == kind.count * told.nodes
+        and not (of_role or (kind.name and last.name))
+    ):
+        last.name, last.size = last.name or kind.name, last.size or kind.size  # "16 GPUs (2 nodes x 8)"
+        last.count, last.bare, told.each = kind.count, False, True
+    elif more and not last.size and not kind.nodes and 0 < (kind.count or 0) < (last.count or 0):
+        told.kinds.insert(-1, replace(kind, name=kind.name or last.name))
+        last.count = (last.count or 0) - (kind.count or 0)
     elif kind.name:
         if not last.name and kind.count in (None, last.count) and (known or kind.size or not kind.inside):
-            told.kinds[-1] = replace(kind, count=last.count, size=last.size or kind.size)
+            told.kinds[-1] = replace(kind, count=last.count, size=last.size or kind.size, mig=last.mig or kind.mig)
         elif kind.inside and (kind.count is None or known & names.cards(last.name)):  # "A10G (g5.12xlarge)"
             last.count, last.size = last.count or kind.count, last.size or kind.size or size_in(kind.name)
+            last.name = kind.name if known and not names.cards(last.name) else last.name  # "GH100 [H100 SXM5 80GB]"
         else:
             told.kinds.append(kind)
+    elif kind.mig and last.mig and not (kind.inside and kind.mig == last.mig):
+        told.kinds.append(replace(kind, name=last.name, size=last.size))
     elif kind.mig:
         last.mig, last.count = kind.mig, kind.count or last.count
     elif kind.count is None or of_role:
@@ -342,8 +381,6 @@ def _take(told: CardsTold, kind: CardKind, names: CardNames) -> None:
             last.size = last.size or kind.size
     elif last.count in (None, kind.count):
         last.count, last.size = kind.count, last.size or kind.size
-    elif told.nodes and last.count == kind.count * told.nodes:  # "16 GPUs (2 nodes x 8)"
-        last.count, last.bare, told.each = kind.count, False, True
     elif kind.size and last.name:  # "two 40G A100 and one 80G"
         told.kinds.append(replace(kind, name=SIZE.sub("", last.name)))
     else:

@@ -69,9 +69,9 @@ class AllCards:
 
             found.append(AmdReader(run=run, environ=self.environ))
         if has_ascend(self.environ, self.root):
-            from advisor.machine.ascend import NpuReader
+            from advisor.machine.ascend import npu_reader
 
-            found.append(NpuReader(run))
+            found.append(npu_reader(run))
         return found
 
     def _started(self, reader: CardReader) -> str | None:

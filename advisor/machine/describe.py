@@ -16,7 +16,8 @@ from advisor.machine.card_words import MOST_OF_A_NODE, CardsTold
 from advisor.machine.inventory import Gpu, Host, Machine, known_fields
 from advisor.machine.inventory_json import from_json
 from advisor.machine.libraries import normalised
-from advisor.machine.nodes import join_nodes
+from advisor.machine.nodes import free_for_a_run, join_nodes
+from advisor.machine.processes import leftovers
 from advisor.machine.ram_words import Ram, ram_beside, ram_told
 from advisor.regex import regex
 from advisor.units import parse_size, show_bytes
@@ -25,6 +26,7 @@ from advisor.words import Source
 T = TypeVar("T")
 _FILE_LIMIT = 64 * 2**20
 """Bytes."""
+_LIMIT = ("limit_bytes", "limit_used_bytes", "limit_source", "least_limit_bytes")
 _SAME_GPU = 0.1
 """What drivers report for one kind of card differs by a few hundred MiB, never by this share."""
 _PLAIN_COUNT = regex(r"\s*\d+\s*[xX×*]\s*\S+(?:[ -]\d+ ?Gi?B)?\s*$", re.IGNORECASE)
@@ -39,6 +41,10 @@ _OF_HOST = regex(r"\b(?:d?ram|ddr\d|host|system|cpu|node)\b|内存", re.IGNORECA
 NAMELESS = mark("GPU in the log")
 """What a card is called that a log gives no name."""
 _NOT_COUNTED = mark("The run's GPUs are not in this box, so its {size} of RAM are not counted; give --host-ram.")
+_LITTLE, _MUCH = 0.02, 0.1
+"""Parts of the RAM: what any system holds, and what others hold that may be what a run misses."""
+_LEFT_NOW = mark("Others leave {left} of the {whole} of RAM here now: the run is counted with that.")
+_LEFT_THEN = mark("Others leave {left} of the {whole} of RAM here now; as long as they do, a run has no more.")
 _OTHER_CARD = mark("The log's GPU has {theirs}, this box's {ours}: if the run was elsewhere, describe it with --gpus.")
 
 
@@ -259,6 +265,25 @@ def merge(
     )
 
 
+def beside_others(machine: Machine, here: Machine, to_come: bool) -> Machine:
+    """The machine, with what others hold of the RAM where it is this box's (`here`, as it was measured): less for a run
+    that is `to_come`. What holds the cards has to go before a run anyway, and its RAM with it; Slurm keeps a job's."""
+    free, whole, job = free_for_a_run(machine.host), machine.host.ceiling_bytes, machine.asked_memory
+    here_now = machine.sources.get("host.total") == "measured" and not (job is not None and job.of_slurm)
+    if not here_now or free is None or whole is None:
+        return machine
+    on_cards = {left.process.pid: left.process.host_rss_bytes or 0 for left in leftovers(here.gpus, 0)}
+    host = replace(machine.host, held_bytes=max(0, whole - free - sum(on_cards.values())), to_come=to_come)
+    return replace(machine, host=host, problems=(*machine.problems, *filter(None, (held_words(host),))))
+
+
+def held_words(host: Host) -> str:
+    """A sentence on what others hold of the RAM; "" where it is little."""
+    held, whole = host.held_bytes or 0, host.ceiling_bytes or 0
+    told, little = (_LEFT_NOW, _LITTLE) if host.to_come else (_LEFT_THEN, _MUCH)
+    return say(told, left=show_bytes(whole - held), whole=show_bytes(whole)) if held > whole * little else ""
+
+
 def with_room(machine: Machine, needed: int, known: Sequence[gpu_spec.KnownGpu]) -> Machine:
     """The machine, with cards of more than `needed` bytes where their name leaves the size open; itself elsewhere."""
     cards = [gpu_spec.roomier(card, needed, known) for card in machine.gpus]
@@ -289,7 +314,8 @@ def _strangers(description: Machine, log: Machine) -> list[str]:
 def _ran_elsewhere(measured: Machine, description: Machine, of_run: bool) -> bool:
     """`of_run`: a run is asked about, which no box without GPUs can be the machine of."""
     if not measured.gpus:
-        return of_run or bool(description.gpus) or description.host.total_bytes is not None
+        told = of_run or bool(description.gpus) or description.host.total_bytes is not None
+        return told and not measured.mute
     if not description.gpus:
         return False
     return len(description.gpus) != len(measured.gpus) or not _alike(description.gpu_bytes, measured.gpu_bytes)
@@ -307,9 +333,7 @@ def _merged_host(hosts: Sequence[Host]) -> Host:
     limit = next((host for host in hosts if host is first or host.limit_bytes is not None), first)
     return replace(
         first,
-        limit_bytes=limit.limit_bytes,
-        limit_used_bytes=limit.limit_used_bytes,
-        limit_source=limit.limit_source,
+        **{name: getattr(limit, name) for name in _LIMIT},
         oom_kills=first.oom_kills if first.oom_kills is not None else limit.oom_kills,
         shm_bytes=shm.shm_bytes,
         shm_used_bytes=shm.shm_used_bytes,
@@ -328,7 +352,7 @@ def _merged_sources(order: Sequence[Machine]) -> dict[str, Source]:
 
 def _problems_here(measured: Machine, log: Machine, gpus_of: Machine, host: Host, elsewhere: bool) -> list[str]:
     """What went wrong here matters less once the machine is described; what was left out is said instead."""
-    said = [problem for problem in measured.problems if not gpus_of.gpus or gpus_of is measured]
+    said = [problem for problem in measured.problems if not gpus_of.gpus or gpus_of is measured or measured.mute]
     if elsewhere and measured.host.total_bytes is not None and host.total_bytes is None:
         said.append(say(_NOT_COUNTED, size=show_bytes(measured.host.ceiling_bytes)))
     if gpus_of is measured and log.gpu_bytes is not None and not _alike(log.gpu_bytes, measured.gpu_bytes):

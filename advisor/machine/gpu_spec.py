@@ -27,12 +27,13 @@ from advisor.units import GIB, parse_size, show_bytes
 
 MOST_GPUS = 1024
 NAME_LIMIT = 80
-_SIZE_GLUED = regex(r"(\d+(?:\.\d+)?)\s*(gib|gb)\b", re.IGNORECASE)
 _NUMBERED = regex(r"\d")
 """What the name of a card has; a word without a number is more likely a slip."""
 _PLURAL = regex(r"\b([abhv]\d{2,4}|\d{4})s\b")
 """Not the L40S."""
 _MAKERS = {"nvidia", "tesla", "geforce", "amd", "instinct", "huawei", "ascend", "gpu", "昇腾", "华为"}
+_SLICES = {"1": 8, "2": 4, "3": 2, "4": 2, "7": 1}
+"""First figure of a MIG profile → how many such parts hold a card's memory."""
 _NOMINAL_SLACK = 0.1
 """Sellers' gigabytes and what the driver reports differ by less than this share."""
 _LEAST_BYTES = GIB // 2
@@ -137,11 +138,14 @@ def cards_named(text: str, gpus: Sequence[KnownGpu]) -> tuple[tuple[Gpu, ...], C
 
 def _of_kind(kind: CardKind, count: int, gpus: Sequence[KnownGpu]) -> Gpu:
     """One card of a kind; of a size that is that of all of them, its share."""
-    part = int(kind.mig.split(".")[1].partition("gb")[0]) * GIB if kind.mig else None
+    part = int(float(kind.mig.partition("g.")[2].partition("gb")[0] or kind.mig[:-2]) * GIB) if kind.mig else None
     size = parse_size(kind.size) if kind.size else part
     if not kind.name:
         return Gpu(0, "GPU", size, problem=say(_UNNAMED, examples=EXAMPLES) if size is None else "", mig=kind.mig)
     alike = _candidates(kind.name, gpus)
+    if part and not size_in(f"{kind.name} {kind.size}"):  # "A100 3g.40gb"
+        fitting = _near(alike, part * _SLICES.get(kind.mig[:1], 0))
+        kind = kind if fitting is None else replace(kind, name=fitting.name)
     share = _near(alike, size // count) if size and not kind.mig and not _near(alike, size) else None
     if share is not None:
         return _known(0, share)
@@ -149,7 +153,8 @@ def _of_kind(kind: CardKind, count: int, gpus: Sequence[KnownGpu]) -> Gpu:
     if part is None:
         return card
     whole = size_in(card.name)
-    seen = int(part * card.total_bytes / parse_size(whole)) if whole and card.total_bytes else part
+    is_told = not whole or not card.total_bytes or "g." not in kind.mig
+    seen = part if is_told else int(part * (card.total_bytes or 0) / parse_size(whole))
     return replace(card, name=f"{card.name} MIG {kind.mig}", total_bytes=seen, problem="", mig=kind.mig)
 
 
@@ -207,7 +212,7 @@ def _gpu(index: int, name: str, gpus: Sequence[KnownGpu]) -> Gpu:
     for card in matches:
         if any(_words(shown) == _words(alias) for alias in _names(card) if SIZE.search(alias)):
             return _known(index, card)
-    sized = SIZE.search(shown) or _SIZE_GLUED.search(shown)
+    sized = SIZE.search(shown)
     relatives = _relatives(shown, gpus) if sized or not matches else []
     if sized is not None:
         size = parse_size("".join(sized.groups()))

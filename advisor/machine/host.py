@@ -1,8 +1,8 @@
 """Finds the memory limit that binds a process, in cgroup v1, v2 and hybrid trees.
 
 Path of the process = mount point + (path in /proc/self/cgroup minus the mount's root); without a cgroup namespace that
-folder may not exist in the container, and the mount point is then the container's own group. The limit may sit on any
-ancestor, so the least one up to the mount point binds; what lies above is not visible from here.
+folder may not exist in the container, and the mount point is then the container's own group. Limits may sit on any
+ancestor up to the mount point, and the one with the least room left binds; what lies above is not visible from here.
 Source: kernel Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst, proc(5) mountinfo.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -88,11 +87,10 @@ def memory_groups(root: Path, ram_bytes: int | None, pid: int | None = None) -> 
 
 
 def binding_group(groups: Sequence[MemoryGroup]) -> MemoryGroup | None:
-    """Of a process's groups the one with the least limit, of equal ones the fullest, which reaches it first (a group of
-    version 1 inherits the limit of one above it); without a limit its own. None: no memory controller."""
-    least = min((group.limit for group in groups if group.limit is not None), default=None)
-    equal = [group for group in groups if group.limit == least] if least is not None else groups[:1]
-    return max(equal, key=lambda group: group.used_bytes() or 0) if len(equal) > 1 else next(iter(equal), None)
+    """Of a process's groups the one that is full first, by all that is charged to it; without a limit its own. None:
+    no memory controller."""
+    rooms = [(group.limit - (group.used_bytes() or 0), group) for group in groups if group.limit is not None]
+    return min(rooms, key=lambda room: room[0])[1] if rooms else next(iter(groups), None)
 
 
 def _lines(path: Path) -> list[str]:
@@ -187,7 +185,10 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
     limited = group if group is not None and group.limit is not None else None
     counters = [one.oom_kills() for one in (*groups[:1], group) if one is not None]  # version 1 counts in the victim's
     kills = [count for count in counters if count is not None]
-    swap, swap_free = memory.get("SwapTotal"), memory.get("SwapFree")
+    caps = [_number(_first_line(one.events.with_name("memory.swap.max"))) for one in groups]
+    swap = min((size for size in (memory.get("SwapTotal"), *caps) if size is not None), default=None)
+    hbm, hbm_free = _on_gpus(root)
+    total, available = _less(total, hbm), _less(available, hbm_free)
     shm = shm_used = None
     with suppress(OSError):
         found = space_of(str(root / "dev/shm"))
@@ -199,24 +200,26 @@ def read_host(root: Path = Path("/"), space_of: SpaceOf = os.statvfs) -> Host:
         limit_bytes=limited and limited.limit,
         limit_used_bytes=limited and limited.used_bytes(),
         limit_source=limited.source if limited else "",
+        least_limit_bytes=min((one.limit for one in groups if one.limit is not None), default=None),
+        reserved_bytes=memory.get("Hugetlb", memory.get("HugePages_Total", 0) * memory.get("Hugepagesize", 0)) or None,
         oom_kills=max(kills, default=None),
         swap_total_bytes=swap,
-        swap_used_bytes=_less(swap, swap_free),
+        swap_used_bytes=_less(memory.get("SwapTotal"), memory.get("SwapFree")),
         shm_bytes=shm,
         shm_used_bytes=shm_used,
     )
 
 
-def without_hbm(host: Host, root: Path = Path("/")) -> Host:
-    """The host without the NUMA nodes that have no processor: on a Grace superchip they are the memory of its GPU."""
+def _on_gpus(root: Path) -> tuple[int, int]:
+    """(total, free) bytes of NUMA nodes without a processor beside NVIDIA's driver for Arm: on a Grace superchip they
+    are the memory of its GPUs (NVIDIA's Grace performance tuning guide); elsewhere such a node is RAM, of CXL."""
     total = free = 0
-    for node in (root / "sys/devices/system/node").glob("node[0-9]*"):
-        with suppress(OSError):
-            if not (node / "cpulist").read_text().strip():
+    if "aarch64" in (_first_line(root / "proc/driver/nvidia/version") or ""):
+        for node in (root / "sys/devices/system/node").glob("node[0-9]*"):
+            if not _first_line(node / "cpulist"):
                 memory = {name.split()[-1]: size for name, size in _meminfo(node / "meminfo").items()}
                 total, free = total + memory.get("MemTotal", 0), free + memory.get("MemFree", 0)
-    ram, available = _less(host.total_bytes, total), _less(host.available_bytes, free)
-    return replace(host, total_bytes=ram, available_bytes=available, used_bytes=_less(ram, available))
+    return total, free
 
 
 def _less(whole: int | None, part: int | None) -> int | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from advisor.words import Source
@@ -67,9 +68,19 @@ class Gpu:
         return bool(self.problem) and all(reading is None for reading in told)
 
 
+def bytes_held(listed: Iterable[tuple[int, Sequence[GpuProcess] | None]]) -> dict[tuple[int, int], int]:
+    """(card, process id) → bytes, for the processes of which the driver tells both."""
+    held: Counter[tuple[int, int]] = Counter()
+    for card, processes in listed:
+        for one in processes or ():
+            if one.used_bytes is not None:
+                held[card, one.pid] += one.used_bytes
+    return held
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Host memory of one node. `limit_bytes` is the least of all limits that bind (cgroup), None where none does."""
+    """Host memory of one node. `limit_bytes`: of all limits that bind (cgroup), the one with the least room left."""
 
     total_bytes: int | None = None
     available_bytes: int | None = None
@@ -85,12 +96,25 @@ class Host:
     swap_used_bytes: int | None = None
     shm_bytes: int | None = None
     shm_used_bytes: int | None = None
+    least_limit_bytes: int | None = None
+    """The least of all limits, which has more room where others fill a wider one."""
+    reserved_bytes: int | None = None
+    """Huge pages, set aside whether used or not: no usual allocation gets them."""
+    held_bytes: int | None = None
+    """What others hold now of what a run here may use."""
+    to_come: bool = False
+    """The run has yet to start, so it finds that held; one that ended had it otherwise."""
 
     @property
     def ceiling_bytes(self) -> int | None:
-        """What may be used before something is killed: the limit, else all of the RAM."""
-        known = [size for size in (self.limit_bytes, self.total_bytes) if size is not None]
-        return min(known, default=None)
+        """What may be used before something is killed: the limit, else all of the RAM but huge pages."""
+        ram = None if self.total_bytes is None else self.total_bytes - (self.reserved_bytes or 0)
+        return min((size for size in (self.limit_bytes, self.least_limit_bytes, ram) if size is not None), default=None)
+
+    @property
+    def taken_bytes(self) -> int:
+        """What of it a run does not get."""
+        return (self.held_bytes or 0) * self.to_come
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +167,8 @@ class Machine:
     """The option of the batch script that sets the limit of the host, where it is one that does."""
     more_gpus: bool = False
     """`gpus` are those that a log names: a node may have more."""
+    mute: bool = False
+    """A driver is loaded here, and tells no card: what is described may be this box all the same."""
     worded: bool = False
     """How many `gpus` there are was read out of somebody's words."""
 

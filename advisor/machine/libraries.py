@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from json import JSONDecodeError, loads
 from pathlib import Path
@@ -67,7 +68,10 @@ def read_libraries(site_dirs: Sequence[Path]) -> dict[str, str]:
     found: dict[str, _Installed] = {}
     for site in site_dirs:
         for installed in _distributions(site):
-            found.setdefault(installed.name, installed)
+            known = found.setdefault(installed.name, installed)
+            with suppress(OSError):
+                if known.site == installed.site and known.metadata.stat().st_mtime < installed.metadata.stat().st_mtime:
+                    found[installed.name] = installed  # an upgrade that left the old one
     libraries = {name: _exact_version(installed) for name, installed in found.items() if name in OF_INTEREST}
     libraries["cuda"] = _cuda(libraries.get("torch", ""), found, site_dirs)
     libraries.update(_verl(found.get("verl"), site_dirs))
@@ -92,6 +96,10 @@ def _distributions(site: Path) -> Iterator[_Installed]:
             yield _Installed(normalised(name), _clean(rest.split("-py")[0]), entry, site)
         elif kind == "egg-link":
             yield from _linked(entry, stem)
+
+    for record in sorted(site.glob("../../../conda-meta/*-*-*.json")):  # of what has no metadata of its own
+        name, version, _ = record.stem.rsplit("-", 2)
+        yield _Installed(normalised(name), _clean(version), record, record.parent)
 
 
 def _linked(link: Path, name: str) -> Iterator[_Installed]:

@@ -16,27 +16,20 @@ from typing import Any
 from advisor.hostile import clean_line
 from advisor.language import mark, say
 from advisor.machine.cards import AllCards
-from advisor.machine.host import read_host, without_hbm
+from advisor.machine.host import read_host
 from advisor.machine.inventory import Gpu, Machine, known_fields
 from advisor.machine.libraries import read_libraries, training_environment
 from advisor.machine.nvml import NvmlReader, Refused, Trouble
-from advisor.machine.processes import leftovers, unseen_bytes, with_details
+from advisor.machine.processes import SILENT_ABOUT, leftovers, unseen, with_details
 from advisor.machine.tool import call_with_timeout
-from advisor.regex import regex
-from advisor.units import GIB, in_ranges, show_bytes
+from advisor.units import in_ranges
 
 PATIENCE = 30.0
 """Seconds for the driver to list the cards: it may wake eight of them first; one that hangs never answers."""
-_UNSEEN = mark("GPU {gpu}: {size} are held by processes that cannot be seen from here (another container or user).")
-_UNSEEN_EACH = mark(
-    "GPU {gpu}: up to {size} on each are held by processes that cannot be seen from here (another container or user)."
-)
 _WSL = mark(
     "This is WSL: the RAM is what Windows gives to it (`memory=` in .wslconfig raises that), and the driver does not "
     "show who holds the GPU's memory."
 )
-_OF_GRACE = regex(r"\bG[BH]\d00\b")
-"""Superchips whose HBM Linux lists as a NUMA node (NVIDIA's Grace performance tuning guide; a GB10 has none)."""
 _HELD = mark("Processes hold GPU memory now (pid {pids}); if no run should be going, they were left behind.")
 
 
@@ -56,22 +49,23 @@ def measure(
     """
     environ = os.environ if environ is None else environ
     timed_out: tuple[tuple[Gpu, ...], str, str] = ((), "", Refused(Trouble.TIMEOUT, "nvmlInit").says)
-    cards = AllCards(NvmlReader(nvml), environ=environ, root=root)
+    cards = AllCards(NvmlReader(nvml, patience / 3), environ=environ, root=root)
     gpus, driver, trouble = call_with_timeout(patience, partial(_read_gpus, cards)) or timed_out
+    hangs = trouble == timed_out[2] or cards.nvml.refused in (Trouble.VERSION_MISMATCH, Trouble.UNKNOWN)
     problems = [trouble] if trouble else []
     environment, sites = training_environment(
         interpreter, environ, lambda name: shutil.which(name, path=environ.get("PATH")), whose
     )
     if not environment:
         problems.append(say("No Python was found on PATH, so no library versions are known; give them with --lib."))
-    host = read_host(root)
     machine = Machine(
         nodes=1,
         gpus=gpus,
-        host=without_hbm(host, root) if any(_OF_GRACE.search(gpu.name) for gpu in gpus) else host,
+        host=read_host(root),
         libraries=read_libraries(sites),
         environment=environment,
         driver=driver,
+        mute=hangs and not gpus,
         name=clean_line(socket.gethostname(), 80),
     )
     problems += _gpu_problems(machine)
@@ -98,11 +92,9 @@ def _gpu_problems(machine: Machine) -> list[str]:
         if gpu.problem:
             wrong.setdefault(gpu.problem, []).append(gpu.index)
     said = [f"GPU {in_ranges(indices)}: {problem}" for problem, indices in wrong.items()]
-    unseen = [(gpu.index, size) for gpu in machine.gpus if (size := unseen_bytes(gpu) or 0) >= GIB]
-    if unseen:
-        indices, sizes = zip(*unseen, strict=True)
-        sentence = _UNSEEN if len(set(indices)) == 1 else _UNSEEN_EACH
-        said.append(say(sentence, gpu=in_ranges(indices), size=show_bytes(max(sizes))))
+    silent = [gpu.index for gpu in machine.gpus if gpu.processes is None and gpu.total_bytes is not None]
+    said += [say(SILENT_ABOUT, gpus=in_ranges(silent))] if silent else []
+    said += filter(None, (unseen(machine.gpus),))
     held = dict.fromkeys(left.process.pid for left in leftovers(machine.gpus, time.time()))
     if held:
         said.append(say(_HELD, pids=", ".join(map(str, list(held)[:6]))))

@@ -133,8 +133,7 @@ def _gpus_of(machine: Machine) -> str:
 def free_for_a_run(host: Host) -> int | None:
     """Bytes that a run may still take on a node: what is available, or left below its limit."""
     below = None if host.limit_bytes is None else max(0, host.limit_bytes - (host.limit_used_bytes or 0))
-    known = [size for size in (below, host.available_bytes) if size is not None]
-    return min(known, default=host.ceiling_bytes)
+    return min((size for size in (below, host.available_bytes, host.ceiling_bytes) if size is not None), default=None)
 
 
 def _room(host: Host) -> tuple[int, int]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from advisor.hostile import clean_line
 from advisor.language import Sayings, mark, say
 from advisor.machine import tool
-from advisor.machine.inventory import Gpu, GpuProcess
+from advisor.machine.inventory import Gpu, GpuProcess, bytes_held
 
 NAME_LIMIT = 96
 SHARED_WITH_HOST = mark(
@@ -141,11 +142,18 @@ class _Device:
     """Temperature and power exist on the whole card only."""
 
 
+def _silent(index: int, trouble: Trouble) -> _Device:
+    return _Device(Gpu(index, f"GPU {index}", None, problem=SENTENCES[trouble], vendor="nvidia"), None)
+
+
 @dataclass(slots=True)
 class NvmlReader:
     """Reads every card NVML knows. `nvml` None: pynvml, imported at `open`. Not thread-safe: one thread owns it."""
 
     nvml: Any = None
+    patience: float = 10.0
+    """Seconds to start, as many to list the cards, and as many for one reading of them all: each takes a fraction of
+    one, but cards that sleep have to wake first."""
     driver: str = ""
     refused: Trouble | None = None
     """Why the last `open` gave no NVML."""
@@ -165,7 +173,8 @@ class NvmlReader:
             except ImportError:
                 return self._refuse(Refused(Trouble.BINDINGS_MISSING, "import"))
             self.nvml = pynvml
-        started = query(self.nvml, "nvmlInit")
+        answers = tool.call_with_timeout(self.patience, lambda: [query(self.nvml, "nvmlInit")])
+        started = answers[0] if answers else Refused(Trouble.TIMEOUT, "nvmlInit")
         if isinstance(started, Refused):
             return self._refuse(started)
         self._is_open = True
@@ -175,7 +184,9 @@ class NvmlReader:
             return self._refuse(count)
         self.refused = None
         self.driver = _text(query(self.nvml, "nvmlSystemGetDriverVersion"))
-        self._devices = tuple(device for index in range(min(count, _MOST_CARDS)) for device in self._find(index))
+        finding = [partial(self._find, index) for index in range(min(count, _MOST_CARDS))]
+        found = enumerate(tool.all_within(self.patience, finding))
+        self._devices = tuple(one for index, here in found for one in here or [_silent(index, Trouble.TIMEOUT)])
         return None
 
     def _refuse(self, refused: Refused) -> str:
@@ -184,25 +195,24 @@ class NvmlReader:
 
     def snapshot(self, slow: bool = True, processes: bool = True) -> tuple[Gpu, ...]:
         """All cards now. `slow` or `processes` False: those fields repeat their last reading."""
-        return tuple(self._read(place, device, slow, processes) for place, device in enumerate(self._devices))
+        readings = [partial(self._read, place, one, slow, processes) for place, one in enumerate(self._devices)]
+        read = zip(self._devices, tool.all_within(self.patience, readings), strict=True)
+        hangs = SENTENCES[Trouble.TIMEOUT]  # a card that does once is not asked again
+        pairs = [(one, gpu) if gpu else (replace(one, gpu=replace(one.gpu, problem=hangs)), None) for one, gpu in read]
+        self._devices = tuple(one for one, _ in pairs)
+        return tuple(gpu or one.gpu for one, gpu in pairs)
 
     def used(self) -> list[int | None]:
         answers = (None if device.handle is None else _known(self._memory(device.handle)) for device in self._devices)
         return [None if answer is None else answer[1] for answer in answers]
 
     def holders(self) -> dict[tuple[int, int], int]:
-        """(card, process id) → bytes, for the processes of which the driver tells both."""
-        held: dict[tuple[int, int], int] = {}
-        for device in self._devices:
-            for process in (self._read_processes(device.handle) if device.handle is not None else None) or ():
-                if process.used_bytes is not None:
-                    key = device.gpu.index, process.pid
-                    held[key] = held.get(key, 0) + process.used_bytes
-        return held
+        answering = (device for device in self._devices if device.handle is not None)
+        return bytes_held((device.gpu.index, self._read_processes(device.handle)) for device in answering)
 
     def close(self) -> None:
-        """Let go of NVML; the reader can be opened again."""
-        if self._is_open:
+        """Let go of NVML, unless a card hangs in it; the reader can be opened again."""
+        if self._is_open and SENTENCES[Trouble.TIMEOUT] not in [device.gpu.problem for device in self._devices]:
             query(self.nvml, "nvmlShutdown")
         self._is_open = False
         self._devices, self._slow, self._processes = (), {}, {}
@@ -212,7 +222,7 @@ class NvmlReader:
     def _find(self, index: int) -> list[_Device]:
         handle = query(self.nvml, "nvmlDeviceGetHandleByIndex", index)
         if isinstance(handle, Refused):
-            return [_Device(Gpu(index, f"GPU {index}", None, problem=handle.says, vendor="nvidia"), None)]
+            return [_silent(index, handle.trouble)]
         name = query(self.nvml, "nvmlDeviceGetName", handle)
         uuid = _text(query(self.nvml, "nvmlDeviceGetUUID", handle))
         card = Gpu(index, _text(name) or f"GPU {index}", None, uuid=uuid, vendor="nvidia")

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from advisor.hostile import clean_line, readable
-from advisor.language import mark
+from advisor.language import mark, say
 from advisor.machine.inventory import Gpu, GpuProcess
 from advisor.regex import regex
+from advisor.units import GIB, in_ranges, show_bytes
 
 T = TypeVar("T")
 UNKNOWN_PROCESS = mark("unknown process")
@@ -22,6 +23,11 @@ _TRAINING = regex(
 )
 
 
+SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
+_UNSEEN = mark("GPU {gpu}: {size} are held by processes that cannot be seen from here (another container or user).")
+_UNSEEN_EACH = mark(
+    "GPU {gpu}: up to {size} on each are held by processes that cannot be seen from here (another container or user)."
+)
 HolderKind = Literal["training", "engine", "other"]
 _ENGINE = regex(r"vllm|sglang|EngineCore|lmdeploy|tritonserver|text-generation", re.IGNORECASE)
 
@@ -85,13 +91,22 @@ def _allowed(ask: Callable[[], T]) -> T | None:
 
 
 def unseen_bytes(gpu: Gpu) -> int | None:
-    """Memory in use on the card that no listed process accounts for; None where the list or a size is unknown. Large
-    beside an empty list, the holders live in another container. npu-smi counts what the driver keeps as used."""
-    sizes = [process.used_bytes for process in gpu.processes or () if process.used_bytes is not None]
-    if gpu.used_bytes is None or gpu.processes is None or len(sizes) < len(gpu.processes):
+    """Memory in use on the card that no listed process accounts for; None where that is unknown. Large beside an empty
+    list, the holders live in another container. npu-smi counts what the driver keeps as used."""
+    if gpu.used_bytes is None:
         return None
     kept = gpu.reserved_bytes or 0 if gpu.vendor == "ascend" else 0
-    return max(0, gpu.used_bytes - sum(sizes) - kept)
+    return max(0, gpu.used_bytes - sum(process.used_bytes or 0 for process in gpu.processes or ()) - kept)
+
+
+def unseen(gpus: Sequence[Gpu]) -> str:
+    """A sentence on memory that no process accounts for; "" where there is none."""
+    held = [(gpu.index, size) for gpu in gpus if (size := unseen_bytes(gpu) or 0) >= GIB]
+    if not held:
+        return ""
+    indices, sizes = zip(*held, strict=True)
+    sentence = _UNSEEN if len(set(indices)) == 1 else _UNSEEN_EACH
+    return say(sentence, gpu=in_ranges(indices), size=show_bytes(max(sizes)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from advisor.regex import regex
 from advisor.units import parse_size, read_size
 
 _SIZE = regex(
-    r"(?<![\w.-])(?P<many>\d{1,2}\s*[x×*]\s*)?(?P<number>\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?)\s*"
+    r"(?<![\w.-])(?<!\d,)(?P<many>\d{1,2}\s*[x×*]\s*)?(?P<number>\d{1,3}(?:,\d{3})+|\d{1,9}(?:[.,]\d{1,3})?)\s*"
     r"(?P<unit>[gmt])i?b?(?![a-z0-9])",
     re.IGNORECASE,
 )
-_CLAUSE = regex(r"(?:,(?!\d{3})|[;()，；、（）]|\s(?:and|plus)\s)\s*", re.IGNORECASE)
+_CLAUSE = regex(r"(?:(?<!\d),|,(?!\d)|(?<=[x×*]\s\d),|[;()，；、（）]|\s(?:and|plus)\s)\s*", re.IGNORECASE)
 _RAM = regex(r"\b(?:d?ram|ddr\d|memory|mem|host)\b|内存", re.IGNORECASE)
 _LIMIT = regex(r"limit|cgroup|container|docker|\bpod\b|slurm|\bjob\b|--mem\b|限制|容器", re.IGNORECASE)
 _ANOTHER = regex(
@@ -41,8 +41,12 @@ _HAS = regex(
 """A size right beside the word for a node's RAM."""
 _LEAST_RAM = 8 << 30
 """Bytes; no node that trains has less."""
-_FREE = regex(r"\s*(?:Mem|内存)[:：]\s+(?P<number>\d{1,12}(?:[.,]\d+)?)(?P<unit>[KMGT]?)i?B?\s+\d", re.IGNORECASE)
-"""The row of `free`, whose first number is the total."""
+_FREE = regex(
+    r"\s*(?:(?:Mem|内存)[:：]|(?P<kernel>MemTotal:))\s+(?P<number>\d{1,12}(?:[.,]\d+)?)\s?(?P<unit>[KMGT]?)i?B?"
+    r"(?(kernel)|\s+\d)",
+    re.IGNORECASE,
+)
+"""The row of `free`, whose first number is the total, and that of /proc/meminfo."""
 _AS_GIB, _AS_MIB = 20_000, 8_000_000
 """Below which a total without a unit is of `free -g`, of `free -m`; above, of `free`, in KiB."""
 _GPU = regex(r"(?:\b(?:gpus?|cards?|each|rtx)|[abhlvp]\d{2,3}|[2-5]0\d0)\b", re.IGNORECASE)
@@ -59,7 +63,10 @@ class Ram:
 
 
 def ram_told(text: str) -> Ram:
-    """The RAM that words tell, and the limit below it. Raises ValueError where they tell none, or several."""
+    """The RAM that words tell, or the row of `free`, and the limit below it. Raises ValueError where they tell none, or
+    several."""
+    if listed := ram_listed(text.splitlines()):
+        return Ram(listed)
     sizes = list(_sizes(text))
     limits = {size for clause, size in sizes if _LIMIT.search(clause)}
     others = [(clause, size) for clause, size in sizes if not _LIMIT.search(clause)]
@@ -89,8 +96,11 @@ def ram_listed(lines: Iterable[str]) -> int | None:
     return None
 
 
-def ram_in_sentences(lines: Iterable[str]) -> int | None:
-    """The RAM of a node that sentences tell amid other things; None where they tell none, or several."""
+def ram_of_page(lines: Sequence[str]) -> int | None:
+    """The RAM of a node as a page tells it, in a row of `free` or in sentences amid other things; None where they tell
+    none, or several."""
+    if listed := ram_listed(lines):
+        return listed
     clauses = (clause for line in lines for clause in _CLAUSE.split(line))
     told = ((clause, found) for clause in clauses for found in _HAS.finditer(clause))
     sizes = {
@@ -107,11 +117,7 @@ def _sizes(text: str) -> Iterator[tuple[str, int]]:
     for clause in _CLAUSE.split(text):
         for one in _SIZE.finditer(clause):
             if one["many"] is None and not _ANOTHER.search(clause):
-                size = parse_size(one["number"].replace(",", "") + one["unit"])
+                number = re.sub(r",(?=\d{3})", "", one["number"]).replace(",", ".")  # "1,024 GB", "1,5 TB"
+                size = parse_size(number + one["unit"])
                 if size:
                     yield clause, size
-
-
-def ram_of_page(lines: Iterable[str]) -> int | None:
-    """RAM of a node as a page tells it: in the rows of `free`, else in sentences."""
-    return ram_listed(lines) or ram_in_sentences(lines)

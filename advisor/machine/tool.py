@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from pathlib import Path
 from threading import Thread
 from types import TracebackType
 from typing import Generic, TypeVar
+
+from advisor.machine.inventory import Gpu, bytes_held
 
 PATIENCE = 20.0
 """Seconds: these tools take one or two; of a driver that hangs they wait for ever."""
@@ -58,6 +61,56 @@ def run_tool(words: Sequence[str], patience: float = PATIENCE, environ: Mapping[
                 process.stdout.close()
         return ToolAnswer(hangs=True)
     return ToolAnswer(printed[:LONGEST].decode("utf-8", "replace"))
+
+
+FRESH_SECONDS = 2.0
+"""A reading takes about a second, some of it of a processor: in between, the last one stands."""
+
+
+@dataclass(slots=True)
+class ToolReader:
+    """Reads the cards that a vendor's tool prints, all of them at once. Not thread-safe: one thread owns it."""
+
+    words: Sequence[str]
+    read: Callable[[str], tuple[tuple[Gpu, ...], str]]
+    """What is printed → the cards and the driver's version."""
+    troubles: Mapping[str, str]
+    """"missing", "hangs", "unread", or a code that the tool prints, "-8005" → the sentence that says why."""
+    run: RunTool = run_tool
+    clock: Callable[[], float] = time.monotonic
+    driver: str = ""
+    _last: tuple[Gpu, ...] = ()
+    _read_at: float = float("-inf")
+
+    def open(self) -> str | None:
+        """Ask once. Returns None, or the sentence that says why no card is read."""
+        answer = self.run(self.words)
+        if answer.missing or answer.hangs:
+            return self.troubles["missing" if answer.missing else "hangs"]
+        (self._last, self.driver), self._read_at = self.read(answer.text), self.clock()
+        code = next((code for code in self.troubles if code[0] == "-" and code in answer.text), "unread")
+        return None if self._last else self.troubles[code]
+
+    def snapshot(self, slow: bool = True, processes: bool = True) -> tuple[Gpu, ...]:
+        """All cards now; within `FRESH_SECONDS` the last reading again."""
+        if self.clock() - self._read_at >= FRESH_SECONDS:
+            answer = self.run(self.words)
+            found = {gpu.index: gpu for gpu in self.read(answer.text)[0]}
+            lost = self.troubles["hangs" if answer.hangs else "unread"]
+            silent = (Gpu(gpu.index, gpu.name, None, problem=lost, vendor=gpu.vendor) for gpu in self._last)
+            self._last = tuple(found.get(gpu.index, gpu) for gpu in silent)
+            self._read_at = self.clock()
+        return self._last
+
+    def used(self) -> list[int | None]:
+        return [gpu.used_bytes for gpu in self.snapshot()]
+
+    def holders(self) -> dict[tuple[int, int], int]:
+        return bytes_held((gpu.index, gpu.processes) for gpu in self.snapshot())
+
+    def close(self) -> None:
+        """Nothing is held between two readings."""
+        self._last, self._read_at = (), float("-inf")
 
 
 _PLACES = ("/usr/local/sbin", "/usr/local/bin", "/opt/rocm/bin", "/usr/local/Ascend/driver/tools")
@@ -134,6 +187,14 @@ def run_in_thread(call: Callable[[], T], done: Callable[[ThreadResult[T]], None]
 
 def call_with_timeout(seconds: float, call: Callable[[], T]) -> T | None:
     """What `call` returns or raises; None after `seconds`, and its thread goes on by itself."""
-    results: list[ThreadResult[T]] = []
-    run_in_thread(call, results.append).join(seconds)
-    return results[0].take() if results else None
+    return all_within(seconds, [call])[0]
+
+
+def all_within(seconds: float, calls: Sequence[Callable[[], T]]) -> list[T | None]:
+    """The same of several calls at once, so that one that hangs keeps none from answering."""
+    results: list[list[ThreadResult[T]]] = [[] for _ in calls]
+    threads = [run_in_thread(call, place.append) for call, place in zip(calls, results, strict=True)]
+    until = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return [place[0].take() if place else None for place in results]

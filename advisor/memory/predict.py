@@ -180,7 +180,10 @@ class Predictor:
 
     def ledger_of(self, run: Run, built: BuiltRun) -> Ledger:
         """The ledger of a run, with what was measured; `built`: what it was bound from."""
-        return _with_ray_wall(self._with_measured(build_ledger(run, self.machine, self.crash)), built, self.crash)
+        ledger = self._with_measured(build_ledger(run, self.machine, self.crash))
+        ledger = _with_ray_wall(ledger, built, self.crash)  # which counts what others hold, too
+        limit, taken = ledger.host_limit, self.machine.host.taken_bytes
+        return ledger if limit is None or not taken else replace(ledger, host_limit=max(1, limit - taken))
 
     def built(
         self, overrides: Overrides | None = None, fixed: bool = False, knobs: Mapping[str, Knob] | None = None

@@ -288,11 +288,8 @@ def _tried(
         return say(_REFUSED, key=native.key, old=native.text, new=value, why=stuck)
     made = _option(value, found, overrides, native, remedy, situation, base, documented)
     doubts = newly_in_doubt(before.built, situation.predictor.built(changed), found.overrides)
-    return replace(made, present=native, caveats=(*made.caveats, *map(_if_unseen, doubts)))
-
-
-def _if_unseen(doubt: str) -> str:
-    return say("the launch was not seen whole: {rule}", rule=doubt)
+    unseen = (say("the launch was not seen whole: {rule}", rule=doubt) for doubt in doubts)
+    return replace(made, present=native, caveats=(*made.caveats, *unseen))
 
 
 def _option(

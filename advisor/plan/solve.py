@@ -129,7 +129,7 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     asked = [advice_step(remedy, situation) for remedy in (*_witness(situation, cause), *unproven)]
     mending = [step for step in (mending_step(situation),) if step is not None]
     first = [*proved_steps(situation), *mending, *asked, *newly_triggered_steps(awake, chosen)]
-    first += [*_back(situation, cause), *_raising(situation)]
+    first += [*(back_steps(situation) if cause.memory != "unknown" else []), *_raising(situation)]
     names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
     acting = [step for step in (acting_step(situation, cause),) if step is not None]
@@ -311,11 +311,6 @@ def contradicting(situation: Situation) -> str:
     """What says that steps were done which by the sums could not have been: the log, a record, or the user."""
     ran = situation.facts.get("first_step")
     return say("What you say (steps had been done)") if ran is not None and ran.source == "user" else say("The log")
-
-
-def _back(situation: Situation, cause: Cause) -> list[PlanStep]:
-    """The way back to versions that ran, where something ran out since."""
-    return back_steps(situation) if cause.memory != "unknown" else []
 
 
 def _witness(situation: Situation, cause: Cause) -> list[Remedy]:

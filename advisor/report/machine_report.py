@@ -63,7 +63,10 @@ def _host(host: Host) -> list[str]:
     lines = wrap(say("RAM {total}, available {available}", total=total, available=available), 2, 4)
     if host.limit_bytes is not None:
         source = host.limit_source or say("a control group")
-        lines += wrap(say("limited to {size} by {source}", size=show_bytes(host.limit_bytes), source=source), 2, 4)
+        sizes = {"size": show_bytes(host.limit_bytes), "used": show_bytes(host.limit_used_bytes)}
+        lines += wrap(say("limited to {size} by {source}, used {used}", **sizes, source=source), 2, 4)
+    if host.reserved_bytes:
+        lines += wrap(say("huge pages {size}, which a run gets none of", size=show_bytes(host.reserved_bytes)), 2, 4)
     if host.oom_kills:
         lines += wrap(say("the kernel killed {count} processes for memory here", count=host.oom_kills), 2, 4)
     sizes = {"size": show_bytes(host.shm_bytes), "used": show_bytes(host.shm_used_bytes)}

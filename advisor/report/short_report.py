@@ -16,6 +16,7 @@ from advisor.diagnosis.tree import EITHER, UNSETTLED
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, mark, say, sentences
 from advisor.line_breaks import cut_left
+from advisor.machine.describe import held_words
 from advisor.machine.gpu_spec import cards_named
 from advisor.memory.trainer import has_engine, stage_of, trainer_of
 from advisor.plan.plan import PlanStep
@@ -290,8 +291,9 @@ def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str
     wanted = set(_OPTION.findall(" ".join(missing)))  # nothing is asked for twice
     notes = [n for n in state.run.notes if n not in state.run.told_first and not wanted & set(_OPTION.findall(n))]
     notes = [note for note in notes if not told_files & _files([note])]
-    taken = dict.fromkeys(gpu.problem for gpu in state.machine.usable if gpu.problem)
-    if state.asked.gpus and state.machine.sources.get("gpus") != "described":
+    machine = state.machine
+    taken = dict.fromkeys(filter(None, (held_words(machine.host), *(gpu.problem for gpu in machine.usable))))
+    if state.asked.gpus and machine.sources.get("gpus") != "described":
         taken |= dict.fromkeys(cards_named(state.asked.gpus, state.knowledge.gpus)[1].notes)
     lines = wrap_each((sentence(one) for one in taken), 2, 4)
     lines += wrap_each(notes[: most.notes], 2, 4) + and_more(len(notes) - most.notes)

@@ -357,7 +357,9 @@ def _smallest(sizes: Sizes, machine: Machine) -> str:
     need = say("As it is, the run needs {card} on each card", **each)
     if sizes.host_bytes:
         need = say("As it is, the run needs {card} on each card and {host} of host RAM on each node", **each)
-    if sizes.gpu_bytes <= (machine.gpu_bytes or 0) and sizes.host_bytes > (machine.host.ceiling_bytes or math.inf):
+    if sizes.gpu_bytes <= (machine.gpu_bytes or 0) and sizes.host_bytes + machine.host.taken_bytes > (
+        machine.host.ceiling_bytes or math.inf
+    ):
         return say("{need}, the margin included. The cards hold it; the RAM of a node does not.", need=need)
     if sizes.card is None and not machine.gpus:
         return say("{need}, the margin included. How much memory your cards have is not known (--gpus).", need=need)

@@ -71,7 +71,7 @@ def backend_by_keys(framework: Framework, era: str, stated: Iterable[str]) -> di
 
 def stated_topology(topology: Topology, knobs: Mapping[str, Knob]) -> Topology:
     """The topology with what the knobs say of it: nodes, GPUs, engines and sequence parallelism."""
-    sizes = {name: count for name, knob in knobs.items() if (count := _count(knob)) is not None}
+    sizes = {name: count for name, knob in knobs.items() if type(count := knob.value) is int}  # and no truth value
     per_node = sizes.get("topology.gpus_per_node", topology.gpus_per_node)
     nodes = sizes.get("topology.nodes", topology.nodes)
     trainers = sizes.get("topology.actor_nodes", nodes) * sizes.get(
@@ -108,10 +108,6 @@ _COUNTS = (
     "topology.actor_nodes",
     "topology.actor_gpus_per_node",
 )
-
-
-def _count(knob: Knob) -> int | None:
-    return knob.value if isinstance(knob.value, int) and not isinstance(knob.value, bool) else None
 
 
 _ENGINE_FILE = regex(r"(?:^|[/.])(?:vllm|sglang|lmdeploy|tensorrt_llm)[/.]")

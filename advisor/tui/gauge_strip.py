@@ -73,13 +73,8 @@ def gib(count: int | None) -> str:
 
 def host_use(host: Host) -> tuple[int | None, int | None]:
     """(used, ceiling) of host memory: of the limit that binds, else of all RAM."""
-    limited = host.limit_bytes is not None and host.ceiling_bytes == host.limit_bytes
-    if limited and host.limit_used_bytes is not None:
-        return host.limit_used_bytes, host.limit_bytes
-    used = host.used_bytes
-    if used is None and host.total_bytes is not None and host.available_bytes is not None:
-        used = host.total_bytes - host.available_bytes
-    return used, host.total_bytes
+    limited = host.limit_bytes is not None and host.limit_used_bytes is not None
+    return (host.limit_used_bytes, host.limit_bytes) if limited else (host.used_bytes, host.total_bytes)
 
 
 def strip(snapshot: GaugeSnapshot | None, why_none: str, width: int, plain_ascii: bool = False) -> TonedLine:

@@ -21,7 +21,7 @@ from advisor.tui.gauge_strip import NO_MARKS, filled, fullness, gib, host_use, p
 from advisor.tui.plot import AXIS, drawn, plot
 from advisor.tui.screen import Overlay
 from advisor.tui.ui_text import BLANK, Row, Tone, Toned, flow, heading, line, pad, pad_left, paragraph, span
-from advisor.units import GIB, in_ranges, show_bytes
+from advisor.units import in_ranges, show_bytes
 
 if TYPE_CHECKING:
     from advisor.machine.live import GaugeSnapshot, GpuGauge
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 _PEAK, _MARKS = mark("| most seen"), mark("| most seen, P predicted")
-_SILENT_ABOUT = mark("GPU {gpus}: the driver does not say which processes (not permitted, or not supported).")
 SHM = "/dev/shm"  # noqa: S108 (a name to show, not a path to write)
 _TOLD: Sayings[str | None] = Sayings({"described": "as given", "log": "read in the log", "script": "by the script"})
 _HOLDERS: Sayings[HolderKind] = Sayings(
@@ -67,13 +66,13 @@ def expected_of(state: State) -> Expected:
     if ledger is None:
         return Expected()
     gpu, host = ledger.peak("gpu"), ledger.peak("host")
-    room = state.machine.host.ceiling_bytes
-    walled = ledger.host_limit is not None and room is not None and ledger.host_limit < room
+    room, others = state.machine.host.ceiling_bytes, state.machine.host.taken_bytes  # the bar shows what all hold
+    wall = None if ledger.host_limit is None else ledger.host_limit + others
     return Expected(
         None if gpu is None else gpu.expected,
         ledger.gpu_capacity,
-        None if host is None else host.expected,
-        ledger.host_limit if walled else None,
+        None if host is None else host.expected + others,
+        wall if wall is not None and room is not None and wall < room else None,
         room,
     )
 
@@ -225,6 +224,8 @@ def left_behind(snapshot: GaugeSnapshot, now: float, ended: float | None) -> dic
 
 def process_rows(snapshot: GaugeSnapshot, now: float, width: int, ended: float | None = None) -> list[Row]:
     """Who holds GPU memory; leftovers of a dead run, the quietest cause of the next one, are marked with "!"."""
+    from advisor.machine.processes import SILENT_ABOUT, unseen
+
     if not snapshot.gpus:
         return []
     left = left_behind(snapshot, now, ended)
@@ -238,19 +239,11 @@ def process_rows(snapshot: GaugeSnapshot, now: float, width: int, ended: float |
         found = sorted(gauge.gpu.processes or (), key=lambda one: -(one.used_bytes or 0))
         out += [_process_row(gauge.gpu.index, one, now, width, one.pid in left) for one in found]
     if silent:
-        out += paragraph(say(_SILENT_ABOUT, gpus=in_ranges(silent)), width, 0, "dim")
+        out += paragraph(say(SILENT_ABOUT, gpus=in_ranges(silent)), width, 0, "dim")
     elif len(out) == before:
         out += paragraph(say("no process on the GPUs"), width, 0, "dim")
-    return [*out, *_unseen(snapshot, width)]
-
-
-def _unseen(snapshot: GaugeSnapshot, width: int) -> list[Row]:
-    """Memory on cards that no process of the list accounts for."""
-    from advisor.machine.processes import unseen_bytes
-
-    held = {gauge.gpu.index: unseen_bytes(gauge.gpu) or 0 for gauge in snapshot.gpus if not gauge.stale}
-    held = {index: size for index, size in held.items() if size > GIB}
-    return paragraph(words.unseen(list(held), show_bytes(max(held.values()))), width, 0, "warn") if held else []
+    not_seen = unseen([gauge.gpu for gauge in snapshot.gpus if not gauge.stale])
+    return [*out, *(paragraph(not_seen, width, 0, "warn") if not_seen else [])]
 
 
 def _process_row(index: int, process: GpuProcess, now: float, width: int, is_left: bool) -> Row:

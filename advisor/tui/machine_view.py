@@ -56,11 +56,6 @@ def fact(label: str, value: str, source: str, width: int) -> Row:
     return Row(spread(line(span(pad(label, 16), "title"), value), line(span(told, "dim")), width))
 
 
-def _whose(machine: Machine) -> str:
-    """The title: one box, or several nodes."""
-    return say("What the nodes have; of each thing, the least") if machine.members else say(BOX)
-
-
 def source_of_field(machine: Machine, *fields: str) -> str:
     """Who says the first of these fields that anybody says, in words."""
     found = next((machine.sources[name] for name in fields if name in machine.sources), None)
@@ -222,8 +217,9 @@ class MachineScreen(StageScreen):
     def main_rows(self, width: int) -> list[Row]:
         state = self.state
         top = start_rows(self.ui.offers.demo is not None, width) if nothing_given(state) else []
+        title = say("What the nodes have; of each thing, the least") if state.machine.members else say(BOX)
         top += [
-            *paragraph(_whose(state.machine), width, tone="strong"),
+            *paragraph(title, width, tone="strong"),
             *machine_rows(state.machine, state.run.topology, width),
         ]
         if self.columns == 1:

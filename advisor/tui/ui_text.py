@@ -15,7 +15,6 @@ from advisor.language import listed, mark, say
 from advisor.line_breaks import cut, cut_left, wrapped
 from advisor.redact import redact
 from advisor.regex import regex
-from advisor.units import in_ranges
 
 Tone = Literal[
     "plain", "strong", "dim", "good", "bad", "warn", "mark", "title", "added", "removed", "model", "batch", "engine"
@@ -227,16 +226,7 @@ NO_GPU_SHOWN = mark(
     "The driver answers, and shows no GPU to this process (CUDA_VISIBLE_DEVICES, or a container without GPUs)."
 )
 
-_UNSEEN = mark("GPU {gpus}: {size} held by processes that cannot be seen from here (another container or user).")
-_UNSEEN_EACH = mark(
-    "GPU {gpus}: up to {size} held by processes that cannot be seen from here (another container or user)."
-)
 _LEFT_OVER = mark("! Left over from a run that ended: pid {pids}. End them before the next start (kill, then kill -9).")
-
-
-def unseen(indices: Sequence[int], most: str) -> str:
-    """Memory that no visible process accounts for, on these cards."""
-    return say(_UNSEEN if len(indices) == 1 else _UNSEEN_EACH, gpus=in_ranges(indices), size=most)
 
 
 def leftovers(held: Sequence[tuple[int, str]]) -> str:

@@ -4,7 +4,7 @@ from advisor.crash.log_facts import project_in
 from advisor.crash.read import read_text
 from advisor.knowledge import load_knowledge
 from advisor.machine.gpu_spec import cards_told
-from advisor.machine.ram_words import ram_in_sentences, ram_listed
+from advisor.machine.ram_words import ram_listed, ram_of_page
 from advisor.run.dialect import recognise
 from advisor.run.version_notes import title_of
 from advisor.script.pasted import engine_arguments, variables_in
@@ -40,7 +40,7 @@ def test_ram_is_what_a_node_has_and_not_what_is_used():
         "Of the allocated memory 94.21 GiB is allocated by PyTorch": None,
     }
     for text, size in told.items():
-        assert ram_in_sentences([text]) == (None if size is None else round(size * GIB)), text
+        assert ram_of_page([text]) == (None if size is None else round(size * GIB)), text
     rows = {"Mem:          251Gi       240Gi": 251, "Mem:            503         480": 503, "Mem:   515072  43": 503}
     for text, size in rows.items():
         assert ram_listed([text]) == size * GIB, text

@@ -63,7 +63,20 @@ from .facts import A100_40, A100_80, FACTS, GH200, H100, H100_NVL, RTX_3090, T4,
         ("--gpus-per-node=t4:4 --nodes=2", 4, T4),
         ("4x T4 or 8x T4", 4, T4),
         ("GPU 0: Tesla T4 (UUID: GPU-9d2b3a10-4c5e-8f70-a100-112233445566)\nGPU 1: Tesla T4 (UUID: x)", 2, T4),
-        ("index, name, memory.total [MiB]\n0, Tesla T4, 15360 MiB\n1, Tesla T4, 15360 MiB", 2, T4),
+        ("index, uuid, name, memory.total [MiB]\n0, GPU-1, Tesla T4, 15360\n1, GPU-2, Tesla T4, 15360", 2, T4),
+        ("07:00.0 3D controller: NVIDIA Corporation TU104GL [Tesla T4] (rev a1)\n02:00.0 VGA: Matrox", 1, T4),
+        ("n1  Fri Nov 28 09:00:00 2026\n[0] Tesla T4 | 35°C, 0 % | 12 / 15360 MB | bob(12M)", 1, T4),
+        ("A100-80GB:8", 8, A100_80),
+        ("name='Tesla T4', total_memory=15096MB, multi_processor_count=40", 1, T4),
+        ("cuda:0 (Tesla T4, 14910MiB)\ncuda:1 (Tesla T4, 14910MiB)", 2, T4),
+        ("GPU[0] : Card series: Tesla T4\nGPU[0] : Card model: 0x74a1\nGPU[1] : Card series: Tesla T4", 2, T4),
+        ("CfgTRES=cpu=192,mem=2000G,gres/gpu=8,gres/gpu:t4=8", 8, T4),
+        ("8 GPUs (2 nodes x 4 T4)", 4, T4),
+        ("|   0  Tesla T4    On  | 00000000:07:00.0 Off |  0 |\n|  0  N/A  N/A  123  C  python  400MiB |", 1, T4),
+        ('accelerators: {"T4": 4}', 4, T4),
+        ("Name: Tesla T4, count: 2", 2, T4),
+        ("Tesla T4, 4 of them", 4, T4),
+        ("4 of the 8 T4 cards", 4, T4),
         ("|   0  Tesla T4    On  | 00000000:07:00.0 Off |  0 |\n| N/A 31C 62W / 400W | 1MiB / 15360MiB |", 1, T4),
     ],
 )
@@ -74,9 +87,15 @@ def test_known_cards_get_what_programs_see_on_them(text: str, count: int, card: 
 
 
 def test_a_part_of_a_card_has_a_part_of_its_memory():
-    for text, count in (("2x A100-SXM4-40GB MIG 3g.20gb", 2), ("nvidia.com/mig-3g.20gb: 2", 2), ("A100-20C", 1)):
-        cards = parse_gpus(text, FACTS)
-        assert [round((card.total_bytes or 0) / GIB) for card in cards] == [20] * count
+    listed = "GPU 0: A100-SXM4-80GB (UUID: x)\n  MIG 3g.40gb Device 0: (UUID: y)\n  MIG 1g.10gb Device 1: (UUID: z)"
+    drawn = "| 0 A100-SXM4-80GB On | x |\n| 1 A100-SXM4-80GB On | x |\n| 0 1 0 0 | 37MiB / 40192MiB | 42 |"
+    told = {
+        "2x A100-SXM4-40GB MIG 3g.20gb": [20, 20], "nvidia.com/mig-3g.20gb: 2": [20, 20], "A100-20C": [20],
+        "2x MIG 1g.10gb (A100 80GB)": [10, 10], "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb": [40], "A100 2g.20gb": [20],
+        listed: [40, 10], listed + "\nGPU 1: A100-SXM4-80GB (UUID: x)": [40, 10, 79], drawn: [39, 79],
+    }  # fmt: skip
+    for text, sizes in told.items():
+        assert [round((card.total_bytes or 0) / GIB) for card in parse_gpus(text, FACTS)] == sizes, text
 
 
 def test_what_is_left_out_or_may_be_meant_otherwise_is_said():
@@ -90,6 +109,8 @@ def test_what_is_left_out_or_may_be_meant_otherwise_is_said():
 def test_kinds_joined_by_a_word_are_several():
     cards = parse_gpus("2xH100 + 2xA100-40GB", FACTS)
     assert [card.name for card in cards] == [H100.name, H100.name, A100_40.name, A100_40.name]
+    for text in ("3xA100 (1x 40GB, 2x 80GB)", "3 GPUs: 1x A100 40GB and 2x A100 80GB"):
+        assert [card.name for card in parse_gpus(text, FACTS)] == [A100_40.name, *[A100_80.name] * 2]
 
 
 @each(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.machine.host import read_host, without_hbm
+from advisor.machine.host import read_host
+from advisor.machine.nodes import free_for_a_run
 from advisor.units import GIB, KIB, MIB
 
 NO_LIMIT_V1 = 9223372036854771712
@@ -169,6 +170,21 @@ def test_hybrid_host_reads_v1_where_v2_has_no_memory_controller(tree: Tree):
     assert (host.limit_bytes, host.limit_source.split()[1]) == (64 * GIB, "v1")
 
 
+def test_of_nested_limits_the_one_with_the_least_room_binds_and_the_least_is_the_ceiling(tree: Tree):
+    tree.cgroups("0::/pod/container\n", V2_MOUNT.format(root="/"))
+    tree.group_v2("/pod/container", 200 * GIB, current=115 * GIB)
+    tree.group_v2("/pod", 220 * GIB, current=212 * GIB)
+    tree.write("sys/fs/cgroup/pod/container/memory.swap.max", 0)
+    host = tree.read()
+    assert (host.limit_bytes, host.limit_used_bytes, host.ceiling_bytes) == (220 * GIB, 212 * GIB, 200 * GIB)
+    assert (free_for_a_run(host), host.swap_total_bytes) == (8 * GIB, 0)
+
+
+def test_huge_pages_are_no_room(tree: Tree):
+    tree.write("proc/meminfo", MEMINFO.format(512 * 2**20, 250 * 2**20) + f"Hugetlb: {200 * 2**20} kB\n")
+    assert (tree.read().total_bytes, tree.read().ceiling_bytes) == (512 * GIB, 312 * GIB)
+
+
 def test_of_equal_limits_the_fuller_group_binds_and_version_1_shows_the_usage_of_the_one_that_has_it(tree: Tree):
     tree.cgroups("0::/job/step\n", V2_MOUNT.format(root="/"))
     tree.group_v2("/job/step", 240 * GIB, current=100 * GIB)
@@ -199,7 +215,9 @@ def test_the_memory_of_a_grace_superchips_gpu_is_no_ram(tree: Tree):
             f"sys/devices/system/node/node{node}/meminfo",
             f"Node {node} MemTotal: {96 * MIB} kB\nNode {node} MemFree: {MIB} kB\n",
         )
-    host = without_hbm(tree.read(), tree.root)
+    assert tree.read().total_bytes == 760 * GIB, "a node without processors elsewhere is RAM: CXL"
+    tree.write("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  570.133.20\n")
+    host = tree.read()
     assert (host.total_bytes, host.available_bytes) == (664 * GIB, 99 * GIB)
 
 

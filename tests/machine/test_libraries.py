@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -192,6 +194,16 @@ def test_hostile_metadata_is_cleaned_and_cut(tmp_path: Path):
     assert version.startswith("2.40.0")
     assert "\x1b" not in version
     assert len(version) <= 64
+
+
+def test_of_two_left_by_an_upgrade_the_later_counts_and_conda_knows_what_has_no_metadata(tmp_path: Path):
+    site = tmp_path / "lib/python3.10/site-packages"
+    for name, age in (("vllm-0.10.1.dist-info", 9), ("vllm-0.8.5.dist-info", 0)):
+        (site / name).mkdir(parents=True)
+        os.utime(site / name, (time.time() - age,) * 2)
+    (tmp_path / "conda-meta").mkdir()
+    (tmp_path / "conda-meta/pytorch-2.5.1-py3.10_cuda12.4_cudnn9.1.0_0.json").write_text("{}")
+    assert read_libraries([site]) == {"torch": "2.5.1", "vllm": "0.8.5"}
 
 
 def test_missing_and_unreadable_directories_are_no_versions(tmp_path: Path):

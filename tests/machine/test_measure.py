@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
+from advisor.machine.describe import described, merge
 from advisor.machine.measure import measure
 from advisor.machine.nvml import SENTENCES, Trouble
 from advisor.units import GIB
 
+from .facts import FACTS
 from .fake_nvml import MIB, Card, FakeNvml
 
 
@@ -51,6 +54,24 @@ def test_memory_held_by_processes_of_another_container_is_said(tmp_path: Path):
 def test_processes_left_on_the_cards_are_said(tmp_path: Path):
     machine = measure(nvml=FakeNvml(Card(processes=[(2**22 + 5, 500)])), environ={}, root=root(tmp_path))
     assert any(str(2**22 + 5) in problem for problem in machine.problems)
+
+
+def test_a_card_that_hangs_hides_no_other_and_a_driver_that_hangs_is_still_that_of_this_box(tmp_path: Path):
+    nvml, over = FakeNvml(Card(), Card(uuid="hangs"), Card()), threading.Event()
+    asked = nvml.nvmlDeviceGetMemoryInfo
+    nvml.nvmlDeviceGetMemoryInfo = lambda card, **words: (  # type: ignore[method-assign]
+        over.wait(9) if card.uuid == "hangs" else asked(card, **words)
+    )
+    nvml.nvmlShutdown = lambda: over.wait(9)  # type: ignore[method-assign, assignment, return-value]
+    machine = measure(nvml=nvml, environ={}, root=root(tmp_path), patience=0.6)
+    assert [gpu.total_bytes is not None for gpu in machine.gpus] == [True, False, True]
+    assert (SENTENCES[Trouble.TIMEOUT] in machine.gpus[1].problem, machine.mute) == (True, False)
+    nvml.nvmlInit = lambda: over.wait(9)  # type: ignore[method-assign, assignment, return-value]
+    machine = measure(nvml=nvml, environ={}, root=tmp_path, patience=0.6)
+    over.set()
+    told = merge(machine, described(FACTS, gpus="8xA100-40GB"))
+    assert (len(told.gpus), told.host) == (8, machine.host), "its RAM counts"
+    assert SENTENCES[Trouble.TIMEOUT] in told.problems
 
 
 def test_nvml_is_let_go_again(tmp_path: Path):

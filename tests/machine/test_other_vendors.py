@@ -13,7 +13,7 @@ import pytest
 from advisor.machine.amd import TROUBLES as AMD_TROUBLES
 from advisor.machine.amd import AmdReader, read_json
 from advisor.machine.ascend import TROUBLES as NPU_TROUBLES
-from advisor.machine.ascend import NpuReader, read_table
+from advisor.machine.ascend import npu_reader, read_table
 from advisor.machine.cards import AllCards, CardReader
 from advisor.machine.inventory import Host
 from advisor.machine.inventory_json import from_json, to_json
@@ -21,7 +21,7 @@ from advisor.machine.live import Gauges
 from advisor.machine.measure import measure
 from advisor.machine.nvml import NvmlReader
 from advisor.machine.processes import unseen_bytes
-from advisor.machine.tool import ToolAnswer, run_tool
+from advisor.machine.tool import ToolAnswer, ToolReader, run_tool
 from tests.loops import each
 
 from . import fake_amdsmi
@@ -70,9 +70,9 @@ class Tool:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-def npus(*answers: ToolAnswer, now: list[float] | None = None) -> NpuReader:
+def npus(*answers: ToolAnswer, now: list[float] | None = None) -> ToolReader:
     ticks = now if now is not None else [0.0]
-    return NpuReader(Tool(*answers), lambda: ticks[0])
+    return npu_reader(Tool(*answers), lambda: ticks[0])
 
 
 def test_the_table_tells_cards_memory_load_and_who_holds_them() -> None:

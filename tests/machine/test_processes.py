@@ -93,8 +93,8 @@ def test_any_command_becomes_one_short_clean_line(command: str):
 def test_memory_nobody_accounts_for_is_counted():
     assert unseen_bytes(card(GpuProcess(1, 300))) == 700
     assert unseen_bytes(card()) == 1000
-    assert unseen_bytes(card(GpuProcess(1, None))) is None
-    assert unseen_bytes(Gpu(0, "A100", 40_000, used_bytes=1)) is None
+    assert unseen_bytes(card(GpuProcess(1, None))) == 1000
+    assert unseen_bytes(Gpu(0, "A100", 40_000, used_bytes=1)) == 1, "no list"
     assert unseen_bytes(card(GpuProcess(1, 1200))) == 0
 
 

@@ -160,7 +160,10 @@ MACHINES = (
         "a container that does not see the GPUs' processes",
         (Card(used=30_000 * MIB, uuid="GPU-a"), Card(used=20_000 * MIB, uuid="GPU-b")),
         says=("GPU 0, 1: up to 29.30 GiB on each are held by processes that cannot be seen from here",),
-        gauges=("GPU 0, 1: up to 29.30 GiB held by processes that cannot be seen from here", "no process on the GPUs"),
+        gauges=(
+            "GPU 0, 1: up to 29.30 GiB on each are held by processes that cannot be seen from here",
+            "no process on the GPUs",
+        ),
     ),
     Strange(
         "a container that sees the host's process ids",
@@ -194,7 +197,7 @@ MACHINES = (
         "512 GPUs",
         tuple(Card(used=30_000 * MIB, uuid=f"GPU-{index}") for index in range(512)),
         says=("512 GPUs", "511 NVIDIA A100-SXM4-40GB", "GPU 0–511: up to 29.30 GiB on each are held"),
-        gauges=("511 ▕", "GPU 0–511: up to 29.30 GiB held"),
+        gauges=("511 ▕", "GPU 0–511: up to 29.30 GiB on each are held"),
     ),
 )
 

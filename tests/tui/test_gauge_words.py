@@ -89,7 +89,7 @@ def test_the_largest_holder_comes_first() -> None:
 
 def test_memory_that_no_visible_process_holds_is_said_once() -> None:
     text = " ".join(shown(card(), card(index=5)).split())
-    assert "GPU 2, 5: up to 30.00 GiB held by processes that cannot be seen from here" in text
+    assert "GPU 2, 5: up to 30.00 GiB on each are held by processes that cannot be seen from here" in text
 
 
 def test_three_kinds_of_nothing_are_told_apart() -> None:
@@ -132,7 +132,7 @@ def test_who_holds_a_card_is_said_by_kind_and_the_fullness_by_colour_and_number(
 
 
 def test_the_predicted_peak_is_marked_on_cards_of_the_size_it_was_counted_for() -> None:
-    snap = GaugeSnapshot(100.0, (card(),), Host(total_bytes=100 * G, available_bytes=60 * G))
+    snap = GaugeSnapshot(100.0, (card(),), Host(total_bytes=100 * G, available_bytes=60 * G, used_bytes=40 * G))
     counted = Expected(20 * G, 40 * G, 60 * G, 95 * G, 100 * G)
     text = texts(gauge_rows(snap, "", NOW, 118, expected=counted)).splitlines()
     assert "P predicted" in text[0]
@@ -154,7 +154,7 @@ def test_the_time_line_grows_with_the_window() -> None:
 
 
 def test_free_lines_show_the_fullest_card_over_time_and_never_more_than_there_are() -> None:
-    host = Host(total_bytes=100 * G, available_bytes=60 * G)
+    host = Host(total_bytes=100 * G, available_bytes=60 * G, used_bytes=40 * G)
     seen = (10 * G, 20 * G, 40 * G)
     gauges = tuple(replace(card(index=i), history=(0, i * G, 2 * i * G), peak_bytes=2 * i * G) for i in range(3))
     snapshot = GaugeSnapshot(100.0, gauges, host, host_history=seen)
