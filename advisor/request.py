@@ -271,8 +271,8 @@ def config_module(script: Script | None, index: int, recognised: Recognised, kno
     """The Python file that the launch runs, where a dialect knows its settings by the classes that hold them."""
     if script is None:
         return None
-    dialects = knowledge.frameworks if recognised.framework is None else [recognised.framework]
-    found = follow_module(script, index, classes_known(dialects))
+    named = [recognised.framework] if recognised.framework is not None else []
+    found = follow_module(script, index, classes_known(named) if named else ("",))
     if found is None:
         return None
     shell, file = script.documents[0].path, found.documents[0].path

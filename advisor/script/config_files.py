@@ -226,15 +226,16 @@ def is_given(files: Files, command: TracedCommand, found: LauncherMatch, base: P
     return any(files.candidates(name, base, command.directory) for name in configs)
 
 
-_BUILDS = regex(rb"^(?!\s*(?:class|#)).*\b[A-Z]\w*Trainer\(", re.MULTILINE)
+_BUILDS = regex(rb"^(?!\s*(?:class|#)).*(?:\b(?:[A-Z]\w*)?Trainer\(|\.backward\(|\bget_peft_model\()", re.MULTILINE)
 _MOST_READ = 1 << 18
 
 
-def builds_a_trainer(files: Files, command: TracedCommand, found: LauncherMatch, base: Path) -> bool:
-    """Whether a Python file that is there makes a trainer: whatever it is called, it trains."""
-    if not found.program.endswith(".py") or is_other_work(found.program):
+def is_loop(command: TracedCommand, found: LauncherMatch, base: Path) -> bool:
+    """Whether a Python file that is there makes a trainer, or has a loop of its own: whatever it is called, it trains."""
+    name = found.program if found.program.endswith(".py") else found.program.replace(".", "/") + ".py"
+    if " " in name or is_other_work(found.program):
         return False
-    for path in files.candidates(found.program, base, command.directory):
+    for path in Files().candidates(name, base, command.directory):  # it is no document of the script
         with suppress(OSError), path.open("rb") as file:
             return _BUILDS.search(file.read(_MOST_READ)) is not None
     return False

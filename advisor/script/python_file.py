@@ -180,7 +180,7 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
     if setup.configs or setup.parts:  # numbers alone are any program's
         evaluator = Evaluator(names, reading.environment)
         options = {key: evaluator.evaluate(value) for key, value in option_defaults(tree, classes)}
-        options |= {key: Evaluated(value) for key, value in given.items()}
+        options |= given
         for option in options:
             owner, _, name = option.rpartition(".")
             defaults = name in later_defaults(tree) and option not in given

@@ -64,7 +64,11 @@ def _run_by_name(tree: ast.Module) -> list[ast.FunctionDef]:
     return [function for function in every(tree, ast.FunctionDef) if function.name in run]
 
 
-def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, PythonValue]:
+UNKNOWN = "\0"
+"""A value that a command gives and nobody can read."""
+
+
+def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, Evaluated]:
     """ "name.option" and what a command gives it (`--option=value` or `--switch`), for options of the file's argparse.
     Raises ScriptError for an argument that is none of them."""
     flags = {f"--{flag}": action for flag, action, _ in _flags(tree)}
@@ -77,14 +81,15 @@ def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, Pytho
     ]
     filled += [(one.name, [each.arg for each in one.args.args]) for one in _run_by_name(tree)]
     flags |= {f"--{field}": "" for _, fields in filled for field in fields}
-    given: dict[str, PythonValue] = {}
+    given: dict[str, Evaluated] = {}
     for argument in arguments:
         option, equals, text = argument.partition("=")
         option = option.replace("-", "_").replace("__", "--", 1)
         action = flags.get(option)
         if action is None or (equals and action in _SWITCHES):
             raise ScriptError(say("{option} is no option of the file's own parser.", option=clean_line(argument, 60)))
-        given[option[2:]] = _number(text) if equals else _SWITCHES.get(action, True)
+        value = Evaluated(_number(text) if equals else _SWITCHES.get(action, True))
+        given[option[2:]] = value if text != UNKNOWN else Evaluated(reason=say("the command gives it, as what is not known"))
     told = {f"{name}.{option}": value for name in _holders(tree) for option, value in given.items()}
     return told | {f"{name}.{field}": given[field] for name, fields in filled for field in fields if field in given}
 

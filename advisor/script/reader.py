@@ -319,6 +319,10 @@ _ANCESTORS = 2
 """Folders above the script in which the module of a launch is looked for."""
 
 
+_PARTS = (TRAINER, LOADER, ADAPTER)
+"""What the keys begin with that a launch has of the trainer that its Python file builds."""
+
+
 def module_file(launch: Launch, script: Path) -> Path | None:
     """The file a launch runs: in the folder the script went to, beside the script, or in up to two folders above it."""
     program = launch.program
@@ -333,17 +337,18 @@ def module_file(launch: Launch, script: Path) -> Path | None:
 
 def follow_module(script: Script, index: int, bases: Collection[str]) -> Script | None:
     """The Python file that launch `index` of a shell script runs, read in that launch's environment. None where the
-    file is not found, cannot be read, or configures nothing by a class that fits one of `bases` (fnmatch), and where
-    the command gives the program settings that are not options of the file's own."""
+    file is not found, cannot be read, or configures nothing by a class that fits one of `bases` (fnmatch; "": whatever
+    it sets), and where the command gives the program settings that are not options of the file's own."""
     if not script.launches or script.documents[0].kind != "shell":
         return None
-    launch, path = script.launches[index], script.documents[0].path
-    file = module_file(launch, path)
-    given = [one for one in launch.settings if not one.key.startswith((*FOLLOWED, TRAINER)) and one.effective]
-    if file is None or not all(setting.resolved for setting in given):
+    launch = script.launches[index]
+    launch = replace(launch, settings=tuple(one for one in launch.settings if one.key.split(".")[0] not in _PARTS))
+    file = module_file(launch, script.documents[0].path)
+    given = [one for one in launch.settings if not one.key.startswith(FOLLOWED) and one.effective]
+    arguments = _taken_by(file, launch, own_parser=True) if file is not None else ()
+    if file is None or len(arguments) != len(given):
         return None
-    arguments = _taken_by(file, launch, own_parser=True)
-    found = _module(file, bases, launch.environment, arguments) if len(arguments) == len(given) else None
+    found = _module(file, bases, launch.environment, arguments)
     return _started(found, launch) if found is not None else None
 
 
@@ -365,7 +370,7 @@ def with_trainers(script: Script, bases: Collection[str]) -> Script:
 def _taken_by(file: Path, launch: Launch, own_parser: bool = False) -> tuple[str, ...]:
     """The arguments of a command that are options of the file's own; `own_parser`: of its argparse alone."""
     from advisor.script.python_file import parsed
-    from advisor.script.python_options import takes
+    from advisor.script.python_options import UNKNOWN, takes
     from advisor.script.python_parser import names_of
 
     try:
@@ -373,10 +378,10 @@ def _taken_by(file: Path, launch: Launch, own_parser: bool = False) -> tuple[str
     except (ScriptError, SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     names = names_of(tree)
-    own = [one for one in launch.settings if one.effective and one.resolved and not one.key.startswith(FOLLOWED)]
+    own = [one for one in launch.settings if one.effective and not one.key.startswith(FOLLOWED)]
     taken = [one for one in own if one.key.lstrip("-").replace("-", "_") in names or (
         not own_parser and takes(tree, one.key, False))]  # fmt: skip
-    return tuple(one.key if one.value == () else f"{one.key}={one.text}" for one in taken)
+    return tuple(one.key if one.value == () else f"{one.key}={one.text if one.resolved else UNKNOWN}" for one in taken)
 
 
 def _module(
@@ -388,13 +393,13 @@ def _module(
     except ScriptError:
         return None
     named = found.launches[0].bases if found.launches else ()
-    return found if any(fnmatchcase(name, base) for name in named for base in bases) else None
+    sets = "" in bases and any(launch.settings for launch in found.launches)
+    return found if sets or any(fnmatchcase(name, base) for name in named for base in bases) else None
 
 
 def _building(launch: Launch, builder: Launch) -> Launch:
     """The launch with what another one says of the trainer that is built; never edited."""
-    parts = (LOADER, ADAPTER)
-    made = [one for one in builder.settings if one.key == TRAINER or (one.resolved and one.key.split(".")[0] in parts)]
+    made = [one for one in builder.settings if one.key == TRAINER or (one.resolved and one.key.split(".")[0] in _PARTS[1:])]
     trainer = [replace(one, span=None) for one in made]
     bases = tuple(base for base in builder.bases if "." in base)
     return replace(launch, bases=bases, settings=(*trainer, *launch.settings)) if bases else launch
