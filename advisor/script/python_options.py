@@ -89,7 +89,9 @@ def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, Evalu
         if action is None or (equals and action in _SWITCHES):
             raise ScriptError(say("{option} is no option of the file's own parser.", option=clean_line(argument, 60)))
         value = Evaluated(_number(text) if equals else _SWITCHES.get(action, True))
-        given[option[2:]] = value if text != UNKNOWN else Evaluated(reason=say("the command gives it, as what is not known"))
+        given[option[2:]] = (
+            value if text != UNKNOWN else Evaluated(reason=say("the command gives it, as what is not known"))
+        )
     told = {f"{name}.{option}": value for name in _holders(tree) for option, value in given.items()}
     return told | {f"{name}.{field}": given[field] for name, fields in filled for field in fields if field in given}
 

@@ -319,7 +319,7 @@ _ANCESTORS = 2
 """Folders above the script in which the module of a launch is looked for."""
 
 
-_PARTS = (TRAINER, LOADER, ADAPTER)
+_PART = regex(rf"({TRAINER}|{LOADER}|{ADAPTER}|\w+Config)(\.|$)")
 """What the keys begin with that a launch has of the trainer that its Python file builds."""
 
 
@@ -342,10 +342,10 @@ def follow_module(script: Script, index: int, bases: Collection[str]) -> Script 
     if not script.launches or script.documents[0].kind != "shell":
         return None
     launch = script.launches[index]
-    launch = replace(launch, settings=tuple(one for one in launch.settings if one.key.split(".")[0] not in _PARTS))
+    launch = replace(launch, settings=tuple(one for one in launch.settings if not _PART.match(one.key)))
     file = module_file(launch, script.documents[0].path)
     given = [one for one in launch.settings if not one.key.startswith(FOLLOWED) and one.effective]
-    arguments = _taken_by(file, launch, own_parser=True) if file is not None else ()
+    arguments = _taken_by(file, launch) if file is not None else ()
     if file is None or len(arguments) != len(given):
         return None
     found = _module(file, bases, launch.environment, arguments)
@@ -367,8 +367,8 @@ def with_trainers(script: Script, bases: Collection[str]) -> Script:
     return replace(script, launches=tuple(launches))
 
 
-def _taken_by(file: Path, launch: Launch, own_parser: bool = False) -> tuple[str, ...]:
-    """The arguments of a command that are options of the file's own; `own_parser`: of its argparse alone."""
+def _taken_by(file: Path, launch: Launch) -> tuple[str, ...]:
+    """The arguments of a command that are options of the file's own."""
     from advisor.script.python_file import parsed
     from advisor.script.python_options import UNKNOWN, takes
     from advisor.script.python_parser import names_of
@@ -379,8 +379,7 @@ def _taken_by(file: Path, launch: Launch, own_parser: bool = False) -> tuple[str
         return ()
     names = names_of(tree)
     own = [one for one in launch.settings if one.effective and not one.key.startswith(FOLLOWED)]
-    taken = [one for one in own if one.key.lstrip("-").replace("-", "_") in names or (
-        not own_parser and takes(tree, one.key, False))]  # fmt: skip
+    taken = [one for one in own if one.key.lstrip("-").replace("-", "_") in names or takes(tree, one.key, False)]
     return tuple(one.key if one.value == () else f"{one.key}={one.text if one.resolved else UNKNOWN}" for one in taken)
 
 
@@ -399,7 +398,8 @@ def _module(
 
 def _building(launch: Launch, builder: Launch) -> Launch:
     """The launch with what another one says of the trainer that is built; never edited."""
-    made = [one for one in builder.settings if one.key == TRAINER or (one.resolved and one.key.split(".")[0] in _PARTS[1:])]
+    parts = [one for one in builder.settings if one.resolved and _PART.match(one.key)]
+    made = [one for one in parts if one.key == TRAINER or not one.key.startswith(TRAINER)]
     trainer = [replace(one, span=None) for one in made]
     bases = tuple(base for base in builder.bases if "." in base)
     return replace(launch, bases=bases, settings=(*trainer, *launch.settings)) if bases else launch
@@ -407,7 +407,7 @@ def _building(launch: Launch, builder: Launch) -> Launch:
 
 def _started(found: Script, starter: Launch) -> Script:
     """The file with what its command settles: processes, interpreter, and the launcher's own files (never edited)."""
-    told = tuple(replace(setting, span=None) for setting in starter.settings)
+    told = tuple(replace(setting, span=None) for setting in starter.settings if setting.key.startswith(FOLLOWED))
     launches = tuple(
         replace(
             launch,
