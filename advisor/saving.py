@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.demo import is_bundled
@@ -17,24 +17,30 @@ from advisor.regex import regex
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused, Rewrite, ScriptError
 from advisor.script.reader import read_again, read_script
-from advisor.script.renamed import Renamed, name_all, name_itself
+from advisor.script.renamed import Renamed, name_all, name_in_configs, name_itself
 from advisor.script.write import refuse_changed, refuse_existing, write_all, write_file
 from advisor.state import State
 
 NewName = Callable[[Path], Path]
 
 
-def destination_of(patch: Patch, output: str | None, here: bool) -> Path:
-    """Where the patched file goes, the launch script where that is one of several: as asked, else NAME.fits.EXT beside
-    the file that changes, or `here`.
+def destination_of(patch: Patch, here: bool, named: NewName = fits_name) -> Path:
+    """Where the first file that changes goes: beside it, or `here`.
 
     Never into the program's own folder, where the demo lies.
     """
-    if output:
-        return Path(output)
     changed = patch.rewrites[0].document.path
-    beside = fits_name(changed)
-    return Path(beside.name) if here or is_bundled(changed) else beside
+    beside = named(changed)
+    return Path(beside.name) if beside == fits_name(changed) and (here or is_bundled(changed)) else beside
+
+
+def named_for(patch: Patch, started: Path | None, output: str | None) -> NewName:
+    """How new files are called: NAME.fits.EXT, and `output` for the launch script or the first file that changes, by
+    what it ends in."""
+    changed = patch.rewrites[0].document.path
+    launch = started is not None and Path(output or "").suffix == started.suffix != changed.suffix
+    own = started if launch and started is not None else changed
+    return lambda path: Path(output) if output and same_file(path, own) else fits_name(path)
 
 
 class Starter(Struct, frozen=True):
@@ -45,6 +51,8 @@ class Starter(Struct, frozen=True):
     made: Renamed | None = None
     by_hand: str = ""
     """What to change in the launch script by hand first, where no word of it can be changed exactly."""
+    naming: Mapping[Path, Rewrite] = field(default_factory=dict)
+    """Where config files go that name others which change, with those names and their own changes."""
 
     def beside(self, destination: Path) -> Path | None:
         """Where it goes, if that is a file of its own."""
@@ -55,18 +63,25 @@ def starter_of(state: State, patch: Patch, destination: Path, named: NewName = f
     """The launch script with the names of the new files, `destination` and those that `named` makes; with its own
     changes, where it has any. None where what changes is what is started, alone."""
     started = state.asked.script
-    own = next((one for one in patch.rewrites if started and same_file(started, one.document.path)), None)
-    new_of = {one.document.path: new for new, one in new_files(patch, destination, None, named).items() if one != own}
-    if started is None or state.script is None or not new_of:
+    if started is None or state.script is None:
         return None
+    own = next((one for one in patch.rewrites if same_file(started, one.document.path)), None)
+    new_of = {one.document.path: new for new, one in new_files(patch, destination, None, named).items()}
+    index = 0 if state.script.starter is not None else state.launch_index
     launch = state.script.starter.index if state.script.starter is not None else state.launch_index
-    path = named(started) if own is None else destination
+    path, documents = named(started) if own is None else destination, {one.path: one for one in state.script.documents}
     try:
-        first = read_script(started)
-        made = name_all(read_again(first, (own,)) if own is not None else first, [launch], new_of)
+        first, others = read_script(started), {old: new for old, new in new_of.items() if not same_file(started, old)}
+        made, left = name_in_configs(read_again(state.script, patch.rewrites), index, others)
+        naming = {new_of.get(old, named(old)): Rewrite(documents[old], new, ()) for old, new in made.items()}
+        left |= {old: named(old) for old in made if old not in new_of and not same_file(started, old)}
+        if not left:
+            own = next((one for one in naming.values() if same_file(started, one.document.path)), own)
+            return Starter(path, Renamed(own, ()), naming=naming) if own is not None and naming else None
+        done = name_all(read_again(first, (own,)) if own is not None else first, [launch], left)
     except (EditRefused, ScriptError) as refusal:
         return Starter(path, by_hand=str(refusal))
-    return Starter(path, replace(made, rewrite=replace(made.rewrite, document=first.documents[0])))
+    return Starter(path, replace(done, rewrite=replace(done.rewrite, document=first.documents[0])), naming=naming)
 
 
 class Written(Struct, frozen=True):
@@ -107,7 +122,9 @@ def new_files(
 ) -> dict[Path, Rewrite]:
     """All that is written of a patch but the report, and what goes into each file; a launch script of its own last."""
     new = {named(one.document.path) if number else destination: one for number, one in enumerate(patch.rewrites)}
-    return {**new, starter.path: starter.made.rewrite} if starter is not None and starter.made is not None else new
+    if starter is None or starter.made is None:
+        return new
+    return {**new, **starter.naming, starter.path: starter.made.rewrite}
 
 
 def save_report(state: State, destination: Path, force: bool) -> Path:

@@ -39,7 +39,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.report.diff_report import diff_report
     from advisor.report.phrases import change_line
     from advisor.saved_fix import remember_fix
-    from advisor.saving import command_for, destination_of, new_files, save, starter_of
+    from advisor.saving import command_for, destination_of, named_for, new_files, save, starter_of
 
     state = open_state(parsed, needs_script=True)
     if state.crash.verdict == "not_oom":
@@ -59,7 +59,7 @@ def run(parsed: argparse.Namespace) -> int:
         ready = [step.id for step in state.plan.steps if not step.selected and step.changes and not unwritten(step)]
         if ready:
             tell(say("can be written, with --accept: {steps}", steps=listed(ready[:SHOWN])))
-        return found_code(state)
+        return found_code(state) or Exit.DOES_NOT_FIT
     if state.plan.fit.verdict == "does_not_fit":
         tell(say("it does not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
     if state.plan.fit.verdict == "may_not_fit":
@@ -74,15 +74,16 @@ def run(parsed: argparse.Namespace) -> int:
         for change in changes:
             tell(change)
         return Exit.DONE
-    destination = destination_of(patch, parsed.output, here=parsed.demo)
-    starter = starter_of(state, patch, destination)
+    named = named_for(patch, state.asked.script, parsed.output)
+    destination = destination_of(patch, here=parsed.demo, named=named)
+    starter = starter_of(state, patch, destination, named)
     if starter is not None and starter.by_hand:
         tell(say("by hand: {change}", change=starter.by_hand))
-    new = new_files(patch, destination, starter)
+    new = new_files(patch, destination, starter, named)
     if parsed.diff:
         emit(diff_report([*new.values()], [*map(str, new)]), parsed.ascii)
         return Exit.DONE
-    written = usable(lambda: save(state, patch, destination, parsed.force, starter))
+    written = usable(lambda: save(state, patch, destination, parsed.force, starter, named))
     launch = starter.beside(destination) if starter is not None else None
     if not parsed.demo:
         remember_fix(state, launch or destination)

@@ -42,7 +42,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.plan.patch import fits_name
     from advisor.script.document import EditRefused, Rewrite
     from advisor.script.reader import of_trainer, read_script
-    from advisor.script.renamed import name_all, name_itself
+    from advisor.script.renamed import name_all, name_in_configs, name_itself
     from advisor.script.write import refuse_changed, refuse_existing, write_all
 
     given = [_pair(text) for text in parsed.changes]
@@ -62,10 +62,15 @@ def run(parsed: argparse.Namespace) -> int:
         others = {one.path: copy for copy, (_, one) in copies.items() if one is not script.documents[0]}
         if others and not parsed.output:
             try:
-                named = name_all(after, range(len(script.launches)) if index is None else [index], others)
-                document = script.documents[0]
-                copies.pop(copy := fits_name(document.path), None)
-                copies[copy] = named.rewrite.new, document  # nothing names a file that is not there yet
+                naming, others = name_in_configs(after, index or 0, others)
+                files = [one for one in script.documents if one.path in naming]
+                others |= {one.path: fits_name(one.path) for one in files if one is not script.documents[0]}
+                told = range(len(script.launches)) if index is None else [index]
+                made = [(one, naming[one.path]) for one in files]
+                made += [(script.documents[0], name_all(after, told, others).rewrite.new)] if others else []
+                for document, new in made:
+                    copies.pop(copy := fits_name(document.path), None)
+                    copies[copy] = new, document  # nothing names a file that is not there yet
             except EditRefused as refusal:
                 notes += [str(refusal)] * (len(copies) > 1)
         for copy, (new, one) in copies.items():  # a script that starts itself by its name

@@ -74,10 +74,15 @@ def rewritten(
             for other in mates(script, launch_index):
                 rest = [one for one in wanted if not (one.in_file or one.key.startswith(FOLLOWED))]
                 _shell(script, other, [one for one in rest if one.kind == "setting"], changes, override)
-        elif document.kind == "python":
-            _python(script, document, wanted, changes)
         else:
-            _keyed(script, 0, wanted, changes)
+            own = [one for one in wanted if not one.key.startswith(FOLLOWED)]
+            for prefix in FOLLOWED:
+                if inside := [one for one in wanted if one.key.startswith(prefix)]:
+                    _keyed(script, _followed(script, launch_index, prefix), inside, changes, prefix)
+            if document.kind == "python":
+                _python(script, document, own, changes)
+            else:
+                _keyed(script, 0, own, changes)
     except EditRefused:  # a file that cannot be changed
         beside = [one for one in map(_beside, wanted) if one is not None]
         if beside == wanted or len(beside) < len(wanted):
@@ -260,7 +265,7 @@ def _shell(
             editor.launcher_option(item)
         elif not item.key.startswith(FOLLOWED) and not item.in_file:
             _where_it_can(editors, item, changes)
-    if added := [item for item in wanted if item.kind == "setting" and item.in_file]:
+    if added := [one for one in wanted if one.kind == "setting" and one.in_file and not one.key.startswith(FOLLOWED)]:
         _config_file(script, launch, added, changes)
     for prefix in FOLLOWED:
         inside = [item for item in wanted if item.kind == "setting" and item.key.startswith(prefix)]

@@ -200,7 +200,7 @@ class SessionDriver(Struct, frozen=True):
             beside = report_name(fits_name(script)) if script and patch.by_hand and not patch.refused else None
             alone = self._of_demo / beside.name if beside and self.is_demo else beside
             return Preview("", refused=patch.refused, by_hand=patch.by_hand, report=alone)
-        destination = destination_of(patch, None, here=self.is_demo)
+        destination = destination_of(patch, here=self.is_demo)
         destination = self._of_demo / destination.name if self.is_demo else destination
         starter = starter_of(state, patch, destination)
         new = new_files(patch, destination, starter)
