@@ -231,7 +231,7 @@ _MOST_READ = 1 << 18
 
 
 def is_loop(command: TracedCommand, found: LauncherMatch, base: Path) -> bool:
-    """Whether a Python file that is there makes a trainer, or has a loop of its own: whatever it is called, it trains."""
+    """Whether a Python file that is there makes a trainer or has a loop of its own: it trains, whatever its name."""
     name = found.program if found.program.endswith(".py") else found.program.replace(".", "/") + ".py"
     if " " in name or is_other_work(found.program):
         return False

@@ -15,7 +15,7 @@ from advisor.bash.words import Exhausted, Unterminated
 from advisor.hostile import clean_line
 from advisor.language import mark, say, sentences
 from advisor.regex import regex
-from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value, refused
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value, as_list, refused
 from advisor.script.environment_edit import edit_job_option
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor, refuse_unclear
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from advisor.script.shell_edit import ShellEditor
 
 
-_LIST = regex(r"\[\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]")
 _TEMPLATE = regex(rb"^[ \t]*\{%[-+]?[ \t]*(?:for|if|set|macro|block)\b", re.MULTILINE)
 """A statement of Jinja's on a line of its own: bash has none that begins so."""
 _NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
@@ -63,9 +62,9 @@ def rewritten(
             raise refused("A value with a NUL byte cannot be written.")
     document = script.documents[0]
     changes = Changes(script.documents)
-    if document.kind not in ("shell", "python"):
-        own = {setting.key: setting.value for setting in script.launches[launch_index].settings}
-        wanted = [_as_list(item, own.get(item.key)) for item in wanted]
+    own = {one.key: one.value for one in script.launches[launch_index].settings}
+    inside = document.kind not in ("shell", "python")
+    wanted = [_as_list(one, own.get(one.key)) if inside or one.in_file else one for one in wanted]
     try:
         if document.kind == "shell" and not script.launches[launch_index].argv:
             _embedded(script, wanted, changes)
@@ -75,14 +74,14 @@ def rewritten(
                 rest = [one for one in wanted if not (one.in_file or one.key.startswith(FOLLOWED))]
                 _shell(script, other, [one for one in rest if one.kind == "setting"], changes, override)
         else:
-            own = [one for one in wanted if not one.key.startswith(FOLLOWED)]
             for prefix in FOLLOWED:
-                if inside := [one for one in wanted if one.key.startswith(prefix)]:
-                    _keyed(script, _followed(script, launch_index, prefix), inside, changes, prefix)
+                if linked := [one for one in wanted if one.key.startswith(prefix)]:
+                    _keyed(script, _followed(script, launch_index, prefix), linked, changes, prefix)
+            mine = [one for one in wanted if not one.key.startswith(FOLLOWED)]
             if document.kind == "python":
-                _python(script, document, own, changes)
+                _python(script, document, mine, changes)
             else:
-                _keyed(script, 0, own, changes)
+                _keyed(script, 0, mine, changes)
     except EditRefused:  # a file that cannot be changed
         beside = [one for one in map(_beside, wanted) if one is not None]
         if beside == wanted or len(beside) < len(wanted):
@@ -168,8 +167,7 @@ def _each_its_own(script: Script, launch_index: int) -> EditRefused:
 
 def _as_list(item: EditRequest, before: Value | None) -> EditRequest:
     """A value that is told as a list, `[a, b]`, as the list that it is; what is set as a text stays one."""
-    told = _LIST.fullmatch(item.value) if isinstance(item.value, str) and not isinstance(before, str) else None
-    return item if told is None else replace(item, value=tuple(told[1].replace(",", " ").split()))
+    return item if item.value is None or isinstance(before, str) else replace(item, value=as_list(item.value))
 
 
 def _embedded(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> None:
