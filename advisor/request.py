@@ -6,6 +6,7 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, no_log
 from advisor.crash.kept import SAID_IN
-from advisor.crash.log_facts import project_in
+from advisor.crash.log_facts import pinned_versions, project_in
 from advisor.crash.read import read_logs, read_text
 from advisor.demo import is_bundled
 from advisor.hostile import clean, clean_line
@@ -240,7 +241,7 @@ def pick_launch(
     text = script.text if script is not None else ""
     text += crash.command.text if crash.command is not None and not launches else ""
     project = crash.project or project_in(text, knowledge.signatures.projects)
-    merged = {**crash.traced, **crash.libraries, **libraries}
+    merged = {**pinned_in(script, knowledge), **crash.traced, **crash.libraries, **libraries}
     stated = {*crash.libraries, *stated_libraries(asked, knowledge)}
     paths = [frame.file for frame in crash.frames]
     file = script.documents[0].path if script is not None else None
@@ -313,6 +314,8 @@ def machine_for(
         ),
         knowledge.gpus,
     )
+    pinned = pinned_in(script, knowledge)
+    machine = dataclasses.replace(machine, libraries={**pinned, **machine.libraries}) if pinned else machine
     if asked.gpus is not None and len(machine.gpus) == 1 and not cards_told(asked.gpus, knowledge.gpus).counted:
         launched = cards_of(launch, launch.processes) if launch is not None else None
         machine = as_many(machine, cards_counted(crash.counts) or (launched.per_node if launched else seen))
@@ -320,6 +323,24 @@ def machine_for(
         machine = with_cards(machine, script.documents[0].data.decode(errors="replace"), knowledge.gpus)
     limit = asked_of_slurm(script)
     return within(machine, limit) if limit is not None else machine
+
+
+_MOST_REQUIRED = 65_536
+
+
+def pinned_in(script: Script | None, knowledge: Knowledge) -> dict[str, str]:
+    """Versions of libraries by the script's own words, and by the requirements beside it."""
+    words = knowledge.signatures.statements
+    if script is None or words is None or not script.documents:
+        return {}
+    texts = [one.data.decode(errors="replace") for one in script.documents if one.kind in ("shell", "python")]
+    for file in sorted(script.documents[0].path.parent.glob("requirements*.txt"))[:4]:
+        with suppress(OSError), file.open("rb") as opened:
+            texts.insert(0, opened.read(_MOST_REQUIRED).decode(errors="replace"))
+    found: dict[str, str] = {}
+    for text in texts:
+        found |= pinned_versions(clean(text, MOST_SAID * 50), words.libraries)
+    return found
 
 
 def asked_of_slurm(script: Script | None) -> BatchMemory | None:
@@ -445,6 +466,10 @@ def notes_on(
     traced = [f"{name} {version}" for name, version in crash.traced.items() if name not in crash.libraries]
     if traced:
         yield say("The lines of the traceback are those of {versions}.", versions=listed(traced))
+    pinned = [f"{name} {version}" for name, version in pinned_in(script, knowledge).items()
+              if name not in {**crash.traced, **crash.libraries, **stated_libraries(asked, knowledge)}]  # fmt: skip
+    if pinned:
+        yield say("By the script, or the requirements beside it: {versions}.", versions=listed(pinned))
     yield from (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     if asked.words:
         yield say(

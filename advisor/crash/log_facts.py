@@ -202,6 +202,29 @@ def listed_versions(lines: Iterable[LogLine], spelled: Mapping[str, str]) -> dic
     return found
 
 
+_INSTALLS = regex(
+    r"^[^#\n]*\b(?:pip3?|uv|conda|mamba|poetry|pixi)\b[^#\n]*\b(?:install|add)\b|^\s*[\w.-]+(?:\[[\w,-]+\])?=="
+)
+_PINNED = regex(
+    r"(?<![\w./@-])(?P<name>[A-Za-z][\w-]*)(?:\[[\w,-]+\])?==?(?P<version>\d[\w.+]*)"
+    r"|/(?P<tree>[\w-]+)(?:\.git)?@v?(?P<tag>\d[\w.]*)"
+)
+_REMARK = regex(r"\s*#+\s*(?:for\s+)?(?P<name>[A-Za-z][\w-]*)(?:\s+version)?\s*[:=]*\s*v?(?P<version>\d+\.\d[\w.]*)\s*")
+
+
+def pinned_versions(text: str, spelled: Mapping[str, str]) -> dict[str, str]:
+    """Versions that a script or a list of requirements installs, or names in a remark of its own: "# verl 0.9"."""
+    installed, remarked = dict[str, str](), dict[str, str]()
+    for line in text.replace("\\\n", " ").splitlines():
+        into, found = (installed, _PINNED.finditer(line)) if _INSTALLS.match(line) else (remarked, ())
+        remark = _REMARK.fullmatch(line)
+        for one in found if remark is None else (remark,):
+            told = one.groupdict()
+            if name := _library(told["name"] or told["tree"], spelled):
+                into[name] = (told["version"] or told["tag"]).rstrip(".")
+    return {**remarked, **installed}
+
+
 def _library(word: str, spelled: Mapping[str, str]) -> str:
     """The library that a word names; "" where it names none."""
     return next((name for name, ways in spelled.items() if re.fullmatch(ways, word, re.IGNORECASE | re.ASCII)), "")

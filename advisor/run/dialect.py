@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor.hostile import clean_line
+from advisor.knowledge.code_lines import code_lines, place_in_package
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Era, Framework, Project, Recognition
 from advisor.language import listed, say
@@ -32,12 +33,12 @@ LEAST_PRINTED = 3
 """Settings printed in a log that show whose they are."""
 MOST_NAMED = 4
 """Settings named one by one; a launch for another version has dozens."""
-EraToldBy = Literal["version", "keys", "folders", "libraries", "dates", "user", "nothing"]
-"""What told the era: the framework's version, the keys that are set, a fork's folder in the traceback, versions of
-other libraries, the days of the log's lines, the user, or nothing at all."""
+EraToldBy = Literal["version", "keys", "folders", "frames", "libraries", "dates", "user", "nothing"]
+"""What told the era: the framework's version, the keys that are set, a fork's folder in the traceback, the files that
+it names, versions of other libraries, the days of the log's lines, the user, or nothing at all."""
 ASSIGNED = ("assignments", "additions")
 """Answers of `beside_file` by which a command takes key=value."""
-ASSUMED_BY: tuple[EraToldBy, ...] = ("nothing", "dates", "libraries")
+ASSUMED_BY: tuple[EraToldBy, ...] = ("nothing", "dates", "libraries", "frames")
 """What tells an era only by what is usual: the keys of another one may hold."""
 
 
@@ -314,11 +315,23 @@ def told_era(
     if of_version:
         return _era_by_keys(framework, of_version, keys, libraries, paths, added, dated)[0], "version"
     era, told_by = _era_by_keys(framework, framework.eras, keys, libraries, paths, added, dated)
-    young = _too_young(framework, paths)
-    if era not in young or told_by == "keys":
+    without, young = _without(framework, paths), _too_young(framework, paths)
+    if era not in {*without, *young} or told_by == "keys":
         return era, told_by
-    old = [one for one in framework.eras if one.id not in young]
-    return _era_by_keys(framework, old, keys, libraries, paths, added, dated)[0], "libraries"
+    fitting = [one for one in framework.eras if one.id not in without]
+    left = [one for one in fitting if one.id not in young] or fitting
+    era, told_by = _era_by_keys(framework, left, keys, libraries, paths, added, dated)
+    return era, "keys" if told_by == "keys" and without else "frames" if without else "libraries"
+
+
+def _without(framework: Framework, paths: Iterable[str]) -> Collection[str]:
+    """Eras none of whose releases has all the files of the framework that a traceback names; none where all lack one."""
+    places = {place for path in paths if (place := place_in_package(path)) is not None}
+    known = [(code_lines(folder), file) for folder, file in places]
+    having = [found for lines, file in known if lines.package == framework.package and (found := lines.of_file(file))]
+    releases = frozenset.intersection(*having) if having else frozenset[str]()
+    out = [one.id for one in framework.eras if not any(version_in(one.versions or "", each) for each in releases)]
+    return out if len(out) < len(framework.eras) else ()
 
 
 _PYTHON = regex(r"/python(3\.\d{1,2})/")

@@ -15,6 +15,10 @@ _ASSUMED: dict[str, str] = {
         "Nothing tells the version of {framework}: by the versions of its libraries, {era} is assumed. --lib "
         "{package}=VERSION settles which settings and defaults hold."
     ),
+    "frames": mark(
+        "Nothing tells the version of {framework} exactly: by the files that the traceback names, {era} is assumed. "
+        "--lib {package}=VERSION settles which settings and defaults hold."
+    ),
     "dates": mark(
         "Nothing tells the version of {framework}: by the log's age ({day} at the latest) {era} is assumed. --lib "
         "{package}=VERSION settles which settings and defaults hold."

@@ -15,7 +15,17 @@ from advisor.bash.words import Exhausted, Unterminated
 from advisor.hostile import clean_line
 from advisor.language import mark, say, sentences
 from advisor.regex import regex
-from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value, as_list, refused
+from advisor.script.document import (
+    Changes,
+    Document,
+    EditRefused,
+    EditRequest,
+    Rewrite,
+    ScriptError,
+    Value,
+    as_list,
+    refused,
+)
 from advisor.script.environment_edit import edit_job_option
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor, refuse_unclear

@@ -13,7 +13,16 @@ from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
 from advisor.script.blocks import shell_in
 from advisor.script.config_files import PREFIXES
-from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, as_list, without_dashes
+from advisor.script.document import (
+    EditRefused,
+    EditRequest,
+    Rewrite,
+    ScriptError,
+    Value,
+    apply_edits,
+    as_list,
+    without_dashes,
+)
 from advisor.script.environment_edit import job_option
 from advisor.script.keyed import EMPTY
 from advisor.script.launch import Launch, Script, one_training
