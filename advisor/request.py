@@ -34,7 +34,7 @@ from advisor.run.run import Knob
 from advisor.run.seen_launch import cards_counted, cards_seen
 from advisor.run.shape import is_name
 from advisor.run.topology import cards_of, visible_cards
-from advisor.script.document import Setting
+from advisor.script.document import COMMENT, Setting
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import follow_module, printed_launch, read_script, with_trainers
 from advisor.units import show_bytes
@@ -476,6 +476,9 @@ def notes_on(
             "“{words}” is no model's name: it is read as what you say of the run (--model takes a name).",
             words=clean_line(asked.words, 60),
         )
+    documents = script.documents if script is not None else ()
+    if not (asked.logs or asked.record) and any(COMMENT.encode() in one.data for one in documents):
+        yield say("A fix wrote into this script: with the log of the crash (--log), what that measured counts as there.")
     if others := _other_launches(asked, script, index):
         yield others
 
