@@ -478,7 +478,9 @@ def notes_on(
         )
     documents = script.documents if script is not None else ()
     if not (asked.logs or asked.record) and any(COMMENT.encode() in one.data for one in documents):
-        yield say("A fix wrote into this script: with the log of the crash (--log), what that measured counts as there.")
+        yield say(
+            "A fix wrote into this script: with the log of the crash (--log), what that measured counts as there."
+        )
     if others := _other_launches(asked, script, index):
         yield others
 
