@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.demo import is_bundled
@@ -16,72 +16,92 @@ from advisor.plan.patch import Patch, fits_name, report_name, same_file
 from advisor.regex import regex
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused, Rewrite, ScriptError
+from advisor.script.launch import Script
 from advisor.script.reader import read_again, read_script
-from advisor.script.renamed import Renamed, name_all, name_in_configs, name_itself
+from advisor.script.renamed import name_all, name_in_configs, name_itself
 from advisor.script.write import refuse_changed, refuse_existing, write_all, write_file
 from advisor.state import State
 
 NewName = Callable[[Path], Path]
 
 
-def destination_of(patch: Patch, here: bool, named: NewName = fits_name) -> Path:
-    """Where the first file that changes goes: beside it, or `here`.
-
-    Never into the program's own folder, where the demo lies.
-    """
-    changed = patch.rewrites[0].document.path
-    beside = named(changed)
-    return Path(beside.name) if beside == fits_name(changed) and (here or is_bundled(changed)) else beside
-
-
-def named_for(patch: Patch, started: Path | None, output: str | None) -> NewName:
-    """How new files are called: NAME.fits.EXT, and `output` for the launch script or the first file that changes, by
-    what it ends in."""
+def named_for(patch: Patch, started: Path | None, output: str | None = None, here: Path | None = None) -> NewName:
+    """How new files are called: NAME.fits.EXT beside the old ones, or in `here`; `output` for the launch script or the
+    first file that changes, by what it ends in. Never into the program's own folder, where the demo lies."""
     changed = patch.rewrites[0].document.path
     launch = started is not None and Path(output or "").suffix == started.suffix != changed.suffix
-    own = started if launch and started is not None else changed
-    return lambda path: Path(output) if output and same_file(path, own) else fits_name(path)
+    own, home = started if launch and started is not None else changed, Path() if is_bundled(changed) else None
+    folder = home if here is None else here
+    beside: NewName = lambda path: fits_name(path) if folder is None else folder / fits_name(path).name  # noqa: E731
+    return lambda path: Path(output) if output and same_file(path, own) else beside(path)
 
 
-class Starter(Struct, frozen=True):
-    """The launch script that starts or reads other files which change: it has to name the new ones."""
+class NewFiles(Struct, frozen=True):
+    """All that a change writes."""
 
-    path: Path
-    """Where the script goes that names them."""
-    made: Renamed | None = None
+    files: dict[Path, Rewrite]
+    """Where each goes, what was changed first in front; the launch script that names them last."""
+    launch: Path | None = None
+    """Where the launch script goes, where it names others."""
+    proof: tuple[str, ...] = ()
     by_hand: str = ""
     """What to change in the launch script by hand first, where no word of it can be changed exactly."""
-    naming: Mapping[Path, Rewrite] = field(default_factory=dict)
-    """Where config files go that name others which change, with those names and their own changes."""
 
-    def beside(self, destination: Path) -> Path | None:
-        """Where it goes, if that is a file of its own."""
-        return self.path if self.made is not None and self.path != destination else None
+    @property
+    def first(self) -> Path:
+        return next(iter(self.files))
+
+    @property
+    def command(self) -> str:
+        """The command that starts the run; "" where the launch script has to be changed by hand first."""
+        return "" if self.by_hand else next_command(self.launch or self.first)
 
 
-def starter_of(state: State, patch: Patch, destination: Path, named: NewName = fits_name) -> Starter | None:
-    """The launch script with the names of the new files, `destination` and those that `named` makes; with its own
-    changes, where it has any. None where what changes is what is started, alone."""
-    started = state.asked.script
-    if started is None or state.script is None:
-        return None
-    own = next((one for one in patch.rewrites if same_file(started, one.document.path)), None)
-    new_of = {one.document.path: new for new, one in new_files(patch, destination, None, named).items()}
-    index = 0 if state.script.starter is not None else state.launch_index
-    launch = state.script.starter.index if state.script.starter is not None else state.launch_index
-    path, documents = named(started) if own is None else destination, {one.path: one for one in state.script.documents}
+def new_files(
+    started: Path | None, script: Script | None, index: int, rewrites: Sequence[Rewrite], named: NewName = fits_name,
+    launches: Sequence[int] = (),
+) -> NewFiles:  # fmt: skip
+    """What is written of `rewrites`: config files that name others which change name the new ones, and so does the
+    launch script (`started`); of its commands these `launches`, else the one with this index."""
+    files = {named(one.document.path): one for one in rewrites}
+    own = next((one for one in rewrites if started is not None and same_file(started, one.document.path)), None)
+    others = {one.document.path: path for path, one in files.items() if one is not own}
+    if started is None or script is None or not others:
+        return NewFiles(files)
     try:
-        first, others = read_script(started), {old: new for old, new in new_of.items() if not same_file(started, old)}
-        made, left = name_in_configs(read_again(state.script, patch.rewrites), index, others)
-        naming = {new_of.get(old, named(old)): Rewrite(documents[old], new, ()) for old, new in made.items()}
-        left |= {old: named(old) for old in made if old not in new_of and not same_file(started, old)}
-        if not left:
-            own = next((one for one in naming.values() if same_file(started, one.document.path)), own)
-            return Starter(path, Renamed(own, ()), naming=naming) if own is not None and naming else None
-        done = name_all(read_again(first, (own,)) if own is not None else first, [launch], left)
+        first, documents = read_script(started), {one.path: one for one in script.documents}
+        naming, left = name_in_configs(read_again(script, rewrites), 0 if script.starter else index, others)
+        naming_too = {old: named(old) for old in naming if old not in others and not same_file(started, old)}
+        files |= {named(old): Rewrite(documents[old], new, ()) for old, new in naming.items()}
+        if not (left := {**left, **naming_too}):
+            return NewFiles(files, named(started) if naming else None)
+        told = launches or [script.starter.index if script.starter is not None else index]
+        made = name_all(read_again(first, (own,)) if own is not None else first, told, left)
     except (EditRefused, ScriptError) as refusal:
-        return Starter(path, by_hand=str(refusal))
-    return Starter(path, replace(done, rewrite=replace(done.rewrite, document=first.documents[0])), naming=naming)
+        return NewFiles({named(one.document.path): one for one in rewrites}, by_hand=str(refusal))
+    files = {
+        path: one for path, one in files.items() if path != named(started) or path == named(rewrites[0].document.path)
+    }
+    return NewFiles(
+        {**files, named(started): replace(made.rewrite, document=first.documents[0])}, named(started), made.proof
+    )
+
+
+def write_new(made: NewFiles, force: bool, report: tuple[Path, bytes] | None = None) -> tuple[str, ...]:
+    """Write them all, and a report: all of them or none; what names others last. Returns what is worth a word.
+
+    Raises FileExistsError before anything is written where one of them is there and `force` is False, and EditRefused
+    where a file has changed since it was read, or starts itself by a name that cannot be changed.
+    """
+    for path, rewrite in made.files.items():
+        refuse_changed(rewrite.document)
+        refuse_existing(path, force)
+    last = made.launch or made.first
+    ordered = sorted(made.files, key=lambda path: path == last)
+    files = [(path, name_itself(made.files[path], path), made.files[path].document.path) for path in ordered]
+    if report is not None:
+        refuse_existing(report[0], force)
+    return write_all([*([(*report, None)] if report is not None else []), *files], force=force)
 
 
 class Written(Struct, frozen=True):
@@ -91,40 +111,10 @@ class Written(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def save(
-    state: State,
-    patch: Patch,
-    destination: Path,
-    force: bool,
-    starter: Starter | None = None,
-    named: NewName = fits_name,
-) -> Written:
-    """Write what changes, the launch script that names it (`starter`) last, and the Markdown report beside it: all of
-    them or none.
-
-    Raises FileExistsError before anything is written where one of them is there and `force` is False, and EditRefused
-    where a file has changed since it was read, or starts itself by a name that cannot be changed.
-    """
-    new, report = new_files(patch, destination, starter, named), report_name(destination)
-    for path, rewrite in new.items():
-        refuse_changed(rewrite.document)
-        refuse_existing(path, force)
-    refuse_existing(report, force)
-    last = starter.path if starter is not None else destination  # nothing names a file that is not there yet
-    written = sorted(new, key=lambda path: path == last)
-    files = [(path, name_itself(new[path], path), new[path].document.path) for path in written]
-    notes = write_all([(report, markdown_report(state, destination.name).encode(), None), *files], force=force)
-    return Written(report, notes)
-
-
-def new_files(
-    patch: Patch, destination: Path, starter: Starter | None = None, named: NewName = fits_name
-) -> dict[Path, Rewrite]:
-    """All that is written of a patch but the report, and what goes into each file; a launch script of its own last."""
-    new = {named(one.document.path) if number else destination: one for number, one in enumerate(patch.rewrites)}
-    if starter is None or starter.made is None:
-        return new
-    return {**new, **starter.naming, starter.path: starter.made.rewrite}
+def save(state: State, made: NewFiles, force: bool) -> Written:
+    """Write what changes, and the Markdown report beside it; raises as `write_new` does."""
+    report = report_name(made.first)
+    return Written(report, write_new(made, force, (report, markdown_report(state, made.first.name).encode())))
 
 
 def save_report(state: State, destination: Path, force: bool) -> Path:
@@ -149,10 +139,3 @@ def next_command(script: Path | None) -> str:
         if _ASKS_SLURM.search(script.read_bytes()):
             return f"sbatch {shlex.quote(str(script))}"
     return f"{_RUNNERS.get(script.suffix, '')} {shlex.quote(str(script))}".strip()
-
-
-def command_for(destination: Path, starter: Starter | None) -> str:
-    """The command that starts the patched run; "" where the launch script has to be changed by hand first."""
-    return (
-        "" if starter is not None and starter.made is None else next_command(starter.path if starter else destination)
-    )

@@ -325,7 +325,7 @@ def told_era(
 
 
 def _without(framework: Framework, paths: Iterable[str]) -> Collection[str]:
-    """Eras none of whose releases has all the files that a traceback names of the framework; none where all lack one."""
+    """Eras of which no release has all the files that a traceback names; none where all lack one."""
     places = {place for path in paths if (place := place_in_package(path)) is not None}
     known = [(code_lines(folder), file) for folder, file in places]
     having = [found for lines, file in known if lines.package == framework.package and (found := lines.of_file(file))]
