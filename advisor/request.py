@@ -6,7 +6,6 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,7 +27,7 @@ from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before
-from advisor.run.dialect import Recognised, recognise
+from advisor.run.dialect import Recognised, recognise, start_of
 from advisor.run.natives import agreement, native, same_text
 from advisor.run.run import Knob
 from advisor.run.seen_launch import cards_counted, cards_seen
@@ -314,8 +313,7 @@ def machine_for(
         ),
         knowledge.gpus,
     )
-    pinned = pinned_in(script, knowledge)
-    machine = dataclasses.replace(machine, libraries={**pinned, **machine.libraries}) if pinned else machine
+    machine = dataclasses.replace(machine, libraries={**pinned_in(script, knowledge), **machine.libraries})
     if asked.gpus is not None and len(machine.gpus) == 1 and not cards_told(asked.gpus, knowledge.gpus).counted:
         launched = cards_of(launch, launch.processes) if launch is not None else None
         machine = as_many(machine, cards_counted(crash.counts) or (launched.per_node if launched else seen))
@@ -325,22 +323,13 @@ def machine_for(
     return within(machine, limit) if limit is not None else machine
 
 
-_MOST_REQUIRED = 65_536
-
-
 def pinned_in(script: Script | None, knowledge: Knowledge) -> dict[str, str]:
     """Versions of libraries by the script's own words, and by the requirements beside it."""
-    words = knowledge.signatures.statements
-    if script is None or words is None or not script.documents:
-        return {}
-    texts = [one.data.decode(errors="replace") for one in script.documents if one.kind in ("shell", "python")]
-    for file in sorted(script.documents[0].path.parent.glob("requirements*.txt"))[:4]:
-        with suppress(OSError), file.open("rb") as opened:
-            texts.insert(0, opened.read(_MOST_REQUIRED).decode(errors="replace"))
-    found: dict[str, str] = {}
-    for text in texts:
-        found |= pinned_versions(clean(text, MOST_SAID * 50), words.libraries)
-    return found
+    words, documents = knowledge.signatures.statements, script.documents if script is not None else ()
+    required = sorted(documents[0].path.parent.glob("requirements*.txt"))[:4] if documents else []
+    own = [one.data.decode(errors="replace") for one in documents if one.kind in ("shell", "python")]
+    text = clean("\n".join([*map(start_of, required), *own]), MOST_SAID * 100)
+    return pinned_versions(text, words.libraries) if words is not None else {}
 
 
 def asked_of_slurm(script: Script | None) -> BatchMemory | None:
@@ -466,9 +455,8 @@ def notes_on(
     traced = [f"{name} {version}" for name, version in crash.traced.items() if name not in crash.libraries]
     if traced:
         yield say("The lines of the traceback are those of {versions}.", versions=listed(traced))
-    pinned = [f"{name} {version}" for name, version in pinned_in(script, knowledge).items()
-              if name not in {**crash.traced, **crash.libraries, **stated_libraries(asked, knowledge)}]  # fmt: skip
-    if pinned:
+    elsewhere = {**crash.traced, **crash.libraries, **stated_libraries(asked, knowledge)}
+    if pinned := [f"{name} {at}" for name, at in pinned_in(script, knowledge).items() if name not in elsewhere]:
         yield say("By the script, or the requirements beside it: {versions}.", versions=listed(pinned))
     yield from (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     if asked.words:

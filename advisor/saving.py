@@ -28,12 +28,16 @@ NewName = Callable[[Path], Path]
 def named_for(patch: Patch, started: Path | None, output: str | None = None, here: Path | None = None) -> NewName:
     """How new files are called: NAME.fits.EXT beside the old ones, or in `here`; `output` for the launch script or the
     first file that changes, by what it ends in. Never into the program's own folder, where the demo lies."""
-    changed = patch.rewrites[0].document.path
-    launch = started is not None and Path(output or "").suffix == started.suffix != changed.suffix
-    own, home = started if launch and started is not None else changed, Path() if is_bundled(changed) else None
-    folder = home if here is None else here
-    beside: NewName = lambda path: fits_name(path) if folder is None else folder / fits_name(path).name  # noqa: E731
-    return lambda path: Path(output) if output and same_file(path, own) else beside(path)
+    own = changed = patch.rewrites[0].document.path
+    if started is not None and Path(output or "").suffix == started.suffix != changed.suffix:
+        own = started
+    folder = Path() if here is None and is_bundled(changed) else here
+
+    def named(path: Path) -> Path:
+        beside = fits_name(path) if folder is None else folder / fits_name(path).name
+        return Path(output) if output and same_file(path, own) else beside
+
+    return named
 
 
 class NewFiles(Struct, frozen=True):
@@ -58,9 +62,13 @@ class NewFiles(Struct, frozen=True):
 
 
 def new_files(
-    started: Path | None, script: Script | None, index: int, rewrites: Sequence[Rewrite], named: NewName = fits_name,
+    started: Path | None,
+    script: Script | None,
+    index: int,
+    rewrites: Sequence[Rewrite],
+    named: NewName = fits_name,
     launches: Sequence[int] = (),
-) -> NewFiles:  # fmt: skip
+) -> NewFiles:
     """What is written of `rewrites`: config files that name others which change name the new ones, and so does the
     launch script (`started`); of its commands these `launches`, else the one with this index."""
     files = {named(one.document.path): one for one in rewrites}
@@ -79,42 +87,29 @@ def new_files(
         made = name_all(read_again(first, (own,)) if own is not None else first, told, left)
     except (EditRefused, ScriptError) as refusal:
         return NewFiles({named(one.document.path): one for one in rewrites}, by_hand=str(refusal))
-    files = {
-        path: one for path, one in files.items() if path != named(started) or path == named(rewrites[0].document.path)
-    }
-    return NewFiles(
-        {**files, named(started): replace(made.rewrite, document=first.documents[0])}, named(started), made.proof
-    )
+    files[named(started)] = replace(made.rewrite, document=first.documents[0])
+    return NewFiles(files, named(started), made.proof)
 
 
-def write_new(made: NewFiles, force: bool, report: tuple[Path, bytes] | None = None) -> tuple[str, ...]:
-    """Write them all, and a report: all of them or none; what names others last. Returns what is worth a word.
+def write_new(made: NewFiles, force: bool, *beside: tuple[Path, bytes, None]) -> tuple[str, ...]:
+    """Write them all, and others `beside` them, or none; what names others last. Returns what is worth a word.
 
     Raises FileExistsError before anything is written where one of them is there and `force` is False, and EditRefused
     where a file has changed since it was read, or starts itself by a name that cannot be changed.
     """
-    for path, rewrite in made.files.items():
+    for rewrite in made.files.values():
         refuse_changed(rewrite.document)
+    for path in [*made.files, *(one[0] for one in beside)]:
         refuse_existing(path, force)
-    last = made.launch or made.first
-    ordered = sorted(made.files, key=lambda path: path == last)
-    files = [(path, name_itself(made.files[path], path), made.files[path].document.path) for path in ordered]
-    if report is not None:
-        refuse_existing(report[0], force)
-    return write_all([*([(*report, None)] if report is not None else []), *files], force=force)
+    ordered = sorted(made.files.items(), key=lambda one: one[0] == (made.launch or made.first))
+    files = [(path, name_itself(rewrite, path), rewrite.document.path) for path, rewrite in ordered]
+    return write_all([*beside, *files], force=force)
 
 
-class Written(Struct, frozen=True):
-    """A patched script's report, and what is worth a word about the files."""
-
-    report: Path
-    notes: tuple[str, ...] = ()
-
-
-def save(state: State, made: NewFiles, force: bool) -> Written:
-    """Write what changes, and the Markdown report beside it; raises as `write_new` does."""
+def save(state: State, made: NewFiles, force: bool) -> tuple[Path, tuple[str, ...]]:
+    """Write what changes, and the Markdown report beside it; returns where that is, and what `write_new` does."""
     report = report_name(made.first)
-    return Written(report, write_new(made, force, (report, markdown_report(state, made.first.name).encode())))
+    return report, write_new(made, force, (report, markdown_report(state, made.first.name).encode(), None))
 
 
 def save_report(state: State, destination: Path, force: bool) -> Path:

@@ -82,7 +82,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.diff:
         emit(diff_report([*made.files.values()], [*map(str, made.files)]), parsed.ascii)
         return Exit.DONE
-    written = usable(lambda: save(state, made, parsed.force))
+    report, notes = usable(lambda: save(state, made, parsed.force))
     if not parsed.demo:
         remember_fix(state, made.launch or made.first)
     emit("".join(f"{change}\n" for change in changes), parsed.ascii)
@@ -92,11 +92,11 @@ def run(parsed: argparse.Namespace) -> int:
         tell(say("written {file}", file=clean_line(str(more))))
     if patch.along:
         tell(say("what follows from it: {keys}", keys=listed(map(clean_line, patch.along))))
-    tell(say("report  {file}", file=clean_line(str(written.report))))
+    tell(say("report  {file}", file=clean_line(str(report))))
     command = "" if parsed.demo else made.command
     if command:
         tell(say("next    {command}", command=clean_line(command)))
-    for note in written.notes:
+    for note in notes:
         tell(note)
     return Exit.DONE
 

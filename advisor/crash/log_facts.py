@@ -213,16 +213,16 @@ _REMARK = regex(r"\s*#+\s*(?:for\s+)?(?P<name>[A-Za-z][\w-]*)(?:\s+version)?\s*[
 
 
 def pinned_versions(text: str, spelled: Mapping[str, str]) -> dict[str, str]:
-    """Versions that a script or a list of requirements installs, or names in a remark of its own: "# verl 0.9"."""
-    installed, remarked = dict[str, str](), dict[str, str]()
+    """Versions that a script or a list of requirements installs, else names in a remark of its own: "# verl 0.9"."""
+    found: dict[str, str] = {}
     for line in text.replace("\\\n", " ").splitlines():
-        into, found = (installed, _PINNED.finditer(line)) if _INSTALLS.match(line) else (remarked, ())
         remark = _REMARK.fullmatch(line)
-        for one in found if remark is None else (remark,):
-            told = one.groupdict()
+        for one in [remark] if remark is not None else _PINNED.finditer(line) if _INSTALLS.match(line) else ():
+            told = one.groupdict("")
             if name := _library(told["name"] or told["tree"], spelled):
-                into[name] = (told["version"] or told["tag"]).rstrip(".")
-    return {**remarked, **installed}
+                version = (told["version"] or told["tag"]).rstrip(".")
+                found[name] = found.get(name, version) if remark is not None else version
+    return found
 
 
 def _library(word: str, spelled: Mapping[str, str]) -> str:

@@ -450,14 +450,14 @@ def _stated(framework: Framework, root: Path) -> Iterator[str]:
     own = framework.package.replace("-", "_")
     for name in framework.checkout:
         if "/" in name or (root / own).is_dir():  # a bare VERSION is anybody's
-            yield _text(root / name)
-    table = _TABLE.search(_text(root / _PROJECT))  # other tables state versions of what it depends on
+            yield start_of(root / name)
+    table = _TABLE.search(start_of(root / _PROJECT))  # other tables state versions of what it depends on
     project = table.group() if table is not None else ""
     if re.search(rf"^name\s*=\s*['\"]{re.escape(framework.package)}['\"]", project, re.MULTILINE | re.IGNORECASE):
         yield project
 
 
-def _text(file: Path) -> str:
+def start_of(file: Path) -> str:
     try:
         with file.open("rb") as opened:
             return opened.read(_LONGEST).decode("utf-8", "replace")

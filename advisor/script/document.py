@@ -20,15 +20,6 @@ Value = str | tuple[str, ...]
 """A value is its text as the program would get it. A bare flag is the empty tuple, several words after it a tuple."""
 
 
-_LIST = regex(r"\[\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]")
-
-
-def as_list(value: Value) -> Value:
-    """A value that is told as a list, `[a, b]`, as the list that it is."""
-    told = _LIST.fullmatch(value) if isinstance(value, str) else None
-    return value if told is None else tuple(told[1].replace(",", " ").split())
-
-
 class ScriptError(Exception):
     """A launch file that cannot be read: one sentence naming file (and line). The door turns it into exit 2."""
 

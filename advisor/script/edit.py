@@ -15,17 +15,7 @@ from advisor.bash.words import Exhausted, Unterminated
 from advisor.hostile import clean_line
 from advisor.language import mark, say, sentences
 from advisor.regex import regex
-from advisor.script.document import (
-    Changes,
-    Document,
-    EditRefused,
-    EditRequest,
-    Rewrite,
-    ScriptError,
-    Value,
-    as_list,
-    refused,
-)
+from advisor.script.document import Changes, Document, EditRefused, EditRequest, Rewrite, ScriptError, Value, refused
 from advisor.script.environment_edit import edit_job_option
 from advisor.script.keyed import read_keyed
 from advisor.script.keyed_edit import KeyedEditor, refuse_unclear
@@ -39,6 +29,7 @@ if TYPE_CHECKING:
     from advisor.script.shell_edit import ShellEditor
 
 
+_LIST = regex(r"\[\s*([\w./-]+(?:\s*,\s*[\w./-]+)*)\s*\]")
 _TEMPLATE = regex(rb"^[ \t]*\{%[-+]?[ \t]*(?:for|if|set|macro|block)\b", re.MULTILINE)
 """A statement of Jinja's on a line of its own: bash has none that begins so."""
 _NO_LAUNCH = mark("{file} holds settings without the command they belong to, so there is no launch to write them into.")
@@ -73,8 +64,8 @@ def rewritten(
     document = script.documents[0]
     changes = Changes(script.documents)
     own = {one.key: one.value for one in script.launches[launch_index].settings}
-    inside = document.kind not in ("shell", "python")
-    wanted = [_as_list(one, own.get(one.key)) if inside or one.in_file else one for one in wanted]
+    keyed = document.kind not in ("shell", "python")
+    wanted = [as_list(one, own.get(one.key)) if keyed or one.in_file else one for one in wanted]
     try:
         if document.kind == "shell" and not script.launches[launch_index].argv:
             _embedded(script, wanted, changes)
@@ -175,9 +166,10 @@ def _each_its_own(script: Script, launch_index: int) -> EditRefused:
     )
 
 
-def _as_list(item: EditRequest, before: Value | None) -> EditRequest:
+def as_list(item: EditRequest, before: Value | None = None) -> EditRequest:
     """A value that is told as a list, `[a, b]`, as the list that it is; what is set as a text stays one."""
-    return item if item.value is None or isinstance(before, str) else replace(item, value=as_list(item.value))
+    told = _LIST.fullmatch(item.value) if isinstance(item.value, str) and not isinstance(before, str) else None
+    return item if told is None else replace(item, value=tuple(told[1].replace(",", " ").split()))
 
 
 def _embedded(script: Script, wanted: Sequence[EditRequest], changes: Changes) -> None:

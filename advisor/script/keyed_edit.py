@@ -94,12 +94,11 @@ class KeyedEditor:
 
     def longer(self, entry: KeyedEntry, wanted: EditRequest, value: Value) -> bool:
         """New items behind those of a list that has each on a line of its own; False where that is not all there is."""
-        old, own = entry.value, self.data[entry.start : entry.end].rstrip()
-        if not (own.startswith(b"-") and isinstance(value, tuple) and old == value[: len(old)]):
+        own, count = self.data[entry.start : entry.end].rstrip(), len(entry.value)
+        if not own.startswith(b"-") or not isinstance(value, tuple) or entry.value != value[:count]:
             return False
-        indent = entry.start - self.data.rfind(b"\n", 0, entry.start) - 1
-        head = self.document.newline + b" " * indent + b"- "
-        new = b"".join(head + encoded(self.text(item, "plain", False)) for item in value[len(old) :])
+        head = self.document.newline + b" " * (entry.start - self.data.rfind(b"\n", 0, entry.start) - 1) + b"- "
+        new = b"".join(head + encoded(self.text(item, "plain", False)) for item in value[count:])
         at = entry.start + len(own)
         self.changes.replace(self.number, at, at, new, wanted.key, (len(head), len(new)))
         self.comment(wanted, at, at)

@@ -13,16 +13,7 @@ from advisor.hostile import clean_line
 from advisor.language import clauses, mark, say
 from advisor.script.blocks import shell_in
 from advisor.script.config_files import PREFIXES
-from advisor.script.document import (
-    EditRefused,
-    EditRequest,
-    Rewrite,
-    ScriptError,
-    Value,
-    apply_edits,
-    as_list,
-    without_dashes,
-)
+from advisor.script.document import EditRefused, EditRequest, Rewrite, ScriptError, Value, apply_edits, without_dashes
 from advisor.script.environment_edit import job_option
 from advisor.script.keyed import EMPTY
 from advisor.script.launch import Launch, Script, one_training
@@ -228,8 +219,8 @@ def _same(left: object, right: object, *, loose: bool) -> bool:
     """Equal values. A list of one word is that word, because an option cannot tell them apart; `loose`: in config
     files `true` and `True` are the same, each in its own language.
     """
-    values = (as_list(one) if loose and isinstance(one, str) else one for one in (left, right))
-    a, b = (one[0] if isinstance(one, tuple) and len(one) == 1 else one for one in values)
+    a = left[0] if isinstance(left, tuple) and len(left) == 1 else left
+    b = right[0] if isinstance(right, tuple) and len(right) == 1 else right
     if loose and isinstance(a, str) and isinstance(b, str):
         return _TRUTH.get(a, a) == _TRUTH.get(b, b) or ((number := real(a)) is not None and number == real(b))
     return a == b

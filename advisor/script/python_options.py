@@ -64,13 +64,9 @@ def _run_by_name(tree: ast.Module) -> list[ast.FunctionDef]:
     return [function for function in every(tree, ast.FunctionDef) if function.name in run]
 
 
-UNKNOWN = "\0"
-"""A value that a command gives and nobody can read."""
-
-
 def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, Evaluated]:
-    """ "name.option" and what a command gives it (`--option=value` or `--switch`), for options of the file's argparse.
-    Raises ScriptError for an argument that is none of them."""
+    """ "name.option" and what a command gives it (`--option=value` or `--switch`; NUL: not known), for options of the
+    file's argparse. Raises ScriptError for an argument that is none of them."""
     flags = {f"--{flag}": action for flag, action, _ in _flags(tree)}
     classes = {node.name: node for node in every(tree, ast.ClassDef)}
     filled = [
@@ -89,9 +85,8 @@ def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, Evalu
         if action is None or (equals and action in _SWITCHES):
             raise ScriptError(say("{option} is no option of the file's own parser.", option=clean_line(argument, 60)))
         value = Evaluated(_number(text) if equals else _SWITCHES.get(action, True))
-        given[option[2:]] = (
-            value if text != UNKNOWN else Evaluated(reason=say("the command gives it, as what is not known"))
-        )
+        lost = say("the command gives it, as what is not known") if text == "\0" else ""
+        given[option[2:]] = Evaluated(reason=lost) if lost else value
     told = {f"{name}.{option}": value for name in _holders(tree) for option, value in given.items()}
     return told | {f"{name}.{field}": given[field] for name, fields in filled for field in fields if field in given}
 

@@ -319,6 +319,7 @@ _ANCESTORS = 2
 """Folders above the script in which the module of a launch is looked for."""
 
 
+NUL = "\0"
 _PART = regex(rf"({TRAINER}|{LOADER}|{ADAPTER}|\w+Config)(\.|$)")
 """What the keys begin with that a launch has of the trainer that its Python file builds."""
 
@@ -370,7 +371,7 @@ def with_trainers(script: Script, bases: Collection[str]) -> Script:
 def _taken_by(file: Path, launch: Launch) -> tuple[str, ...]:
     """The arguments of a command that are options of the file's own."""
     from advisor.script.python_file import parsed
-    from advisor.script.python_options import UNKNOWN, takes
+    from advisor.script.python_options import takes
     from advisor.script.python_parser import names_of
 
     try:
@@ -380,7 +381,7 @@ def _taken_by(file: Path, launch: Launch) -> tuple[str, ...]:
     names = names_of(tree)
     own = [one for one in launch.settings if one.effective and not one.key.startswith(FOLLOWED)]
     taken = [one for one in own if one.key.lstrip("-").replace("-", "_") in names or takes(tree, one.key, False)]
-    return tuple(one.key if one.value == () else f"{one.key}={one.text if one.resolved else UNKNOWN}" for one in taken)
+    return tuple(one.key if one.value == () else f"{one.key}={one.text if one.resolved else NUL}" for one in taken)
 
 
 def _module(

@@ -238,11 +238,11 @@ class SessionDriver(Struct, frozen=True):
             command = "" if patch.by_hand else next_command(state.asked.script)
             return Saved(destination, save_report(state, destination, force), command)
         made = self._new_files(state, patch, str(destination))
-        written = save(state, made, force)
+        report, notes = save(state, made, force)
         if self.is_demo:
             told = say(_OF_THE_DEMO, command="rl-oom-advisor run.sh --log train.log")
-            read_it = f"cat {shlex.quote(str(written.report))}"
-            return Saved(destination, written.report, read_it, notes=(*written.notes, told))
+            read_it = f"cat {shlex.quote(str(report))}"
+            return Saved(destination, report, read_it, notes=(*notes, told))
         launch = made.launch if made.launch != destination else None
         remember_fix(state, launch or destination)
-        return Saved(destination, written.report, made.command, notes=written.notes, launch=launch)
+        return Saved(destination, report, made.command, notes=notes, launch=launch)
