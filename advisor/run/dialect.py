@@ -318,18 +318,19 @@ def told_era(
     without, young = _without(framework, paths), _too_young(framework, paths)
     if era not in {*without, *young} or told_by == "keys":
         return era, told_by
-    fitting = [one for one in framework.eras if one.id not in without]
-    left = [one for one in fitting if one.id not in young] or fitting
+    left = [one for one in framework.eras if one.id not in without]
+    left = [one for one in left if one.id not in young] or left
+    by: EraToldBy = "frames" if era in without else "libraries"
     era, told_by = _era_by_keys(framework, left, keys, libraries, paths, added, dated)
-    return era, "keys" if told_by == "keys" and without else "frames" if without else "libraries"
+    return era, told_by if told_by == "keys" else by
 
 
 def _without(framework: Framework, paths: Iterable[str]) -> Collection[str]:
     """Eras of which no release has all the files that a traceback names; none where all lack one."""
     places = {place for path in paths if (place := place_in_package(path)) is not None}
-    known = [(code_lines(folder), file) for folder, file in places]
-    having = [found for lines, file in known if lines.package == framework.package and (found := lines.of_file(file))]
-    releases = frozenset.intersection(*having) if having else frozenset[str]()
+    having = [found for at, file in places if (lines := code_lines(at)).package == framework.package
+              and (found := lines.of_file(file))]  # fmt: skip
+    releases = frozenset[str]().union(*having[:1]).intersection(*having)
     out = [one.id for one in framework.eras if not any(version_in(one.versions or "", each) for each in releases)]
     return out if len(out) < len(framework.eras) else ()
 

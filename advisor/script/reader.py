@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -406,24 +406,16 @@ def _building(launch: Launch, builder: Launch) -> Launch:
     return replace(launch, bases=bases, settings=(*trainer, *launch.settings)) if bases else launch
 
 
+_OF_STARTER = (
+    "launcher", "launcher_unread", "spreads", "processes", "interpreter", "missing", "leaves_open", "not_found",
+)  # fmt: skip
+
+
 def _started(found: Script, starter: Launch) -> Script:
     """The file with what its command settles: processes, interpreter, and the launcher's own files (never edited)."""
     told = tuple(replace(setting, span=None) for setting in starter.settings if setting.key.startswith(FOLLOWED))
-    launches = tuple(
-        replace(
-            launch,
-            settings=(*told, *launch.settings),
-            launcher=starter.launcher,
-            launcher_unread=starter.launcher_unread,
-            spreads=starter.spreads,
-            processes=starter.processes,
-            interpreter=starter.interpreter,
-            missing=starter.missing,
-            leaves_open=starter.leaves_open,
-            not_found=starter.not_found,
-        )
-        for launch in found.launches
-    )
+    kept: dict[str, Any] = {name: getattr(starter, name) for name in _OF_STARTER}
+    launches = tuple(replace(launch, settings=(*told, *launch.settings), **kept) for launch in found.launches)
     return replace(found, launches=launches, starter=starter)
 
 
