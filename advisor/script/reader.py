@@ -413,7 +413,10 @@ _OF_STARTER = (
 
 def _started(found: Script, starter: Launch) -> Script:
     """The file with what its command settles: processes, interpreter, and the launcher's own files (never edited)."""
-    told = tuple(replace(setting, span=None) for setting in starter.settings if setting.key.startswith(FOLLOWED))
+    loop = all(
+        one.key != TRAINER for launch in found.launches for one in launch.settings
+    )  # its options may be read by name
+    told = tuple(replace(one, span=None) for one in starter.settings if loop or one.key.startswith(FOLLOWED))
     kept: dict[str, Any] = {name: getattr(starter, name) for name in _OF_STARTER}
     launches = tuple(replace(launch, settings=(*told, *launch.settings), **kept) for launch in found.launches)
     return replace(found, launches=launches, starter=starter)
