@@ -258,12 +258,17 @@ def config_launch(
 
         reading = read_python(document, environment, arguments)
         launch = _with_files(python_launch(reading), reading.files.values(), files, document)
-        return replace(launch, launcher_unread=("",))  # nobody sees what starts it
-    read = read_config(files, number)
-    out = Followed(read.settings, tuple(read.files), tuple(read.notes))
+        out = Followed([*launch.settings], launch.files, launch.notes)
+    else:
+        launch, read = Launch(0, "", (), {}, ()), read_config(files, number)
+        out = Followed(read.settings, tuple(read.files), tuple(read.notes))
     follow_linked(files, document.path.parent, "", out)
-    settings = interpolated(effective(out.settings), environment or {})
-    return Launch(0, "", (), {}, tuple(settings), files=out.files, notes=out.notes, not_found=out.not_found)
+    found = {"files": out.files, "notes": out.notes, "not_found": out.not_found}
+    if document.kind == "python":
+        return replace(
+            launch, settings=tuple(out.settings), launcher_unread=("",), **found
+        )  # nobody sees what starts it
+    return replace(launch, settings=tuple(interpolated(effective(out.settings), environment or {})), **found)
 
 
 def of_trainer(script: Script, index: int, key: str) -> Script:
