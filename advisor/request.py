@@ -27,13 +27,14 @@ from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import measure
 from advisor.machine.ray_session import end_of
 from advisor.plan.patch import values_before
-from advisor.run.dialect import Recognised, recognise, start_of
+from advisor.run.dialect import Recognised, recognise
 from advisor.run.natives import agreement, native, same_text
 from advisor.run.run import Knob
 from advisor.run.seen_launch import cards_counted, cards_seen
 from advisor.run.shape import is_name
 from advisor.run.topology import cards_of, visible_cards
 from advisor.script.document import COMMENT, Setting
+from advisor.script.files import text_of
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import follow_module, printed_launch, read_script, with_trainers
 from advisor.units import show_bytes
@@ -328,7 +329,7 @@ def pinned_in(script: Script | None, knowledge: Knowledge) -> dict[str, str]:
     words, documents = knowledge.signatures.statements, script.documents if script is not None else ()
     required = sorted(documents[0].path.parent.glob("requirements*.txt"))[:4] if documents else []
     own = [one.data.decode(errors="replace") for one in documents if one.kind in ("shell", "python")]
-    text = clean("\n".join([*map(start_of, required), *own]), MOST_SAID * 100)
+    text = clean("\n".join([*map(text_of, required), *own]), MOST_SAID * 100)
     return pinned_versions(text, words.libraries) if words is not None else {}
 
 

@@ -21,6 +21,7 @@ from advisor.rules.functions import release_of, version_in
 from advisor.run.natives import any_key, fact_in, native
 from advisor.run.run import RecognisedFrom
 from advisor.run.unknown_keys import by_named_keys, by_words, is_added, known_share, outspoken, strangers
+from advisor.script.files import text_of
 from advisor.script.launch import Launch
 
 LEAST_SHARE = 1 / 3
@@ -427,8 +428,6 @@ def _marks_fit(era: Era, keys: set[str]) -> bool:
 
 _ANCESTORS = 6
 """Folders above the script in which the root of the tree is looked for; examples lie two to four deep."""
-_LONGEST = 65_536
-"""Bytes read of a file; those that state a version are some hundred long."""
 _ASSIGNED = regex(r"^(?:__version__|version)\s*(?::\s*str\s*)?=\s*['\"]([^'\"\n]{1,64})['\"]", re.MULTILINE)
 _BARE = regex(r"\s*(v?\d[\w.+-]{0,63})\s*\Z")
 _PROJECT = "pyproject.toml"
@@ -451,16 +450,8 @@ def _stated(framework: Framework, root: Path) -> Iterator[str]:
     own = framework.package.replace("-", "_")
     for name in framework.checkout:
         if "/" in name or (root / own).is_dir():  # a bare VERSION is anybody's
-            yield start_of(root / name)
-    table = _TABLE.search(start_of(root / _PROJECT))  # other tables state versions of what it depends on
+            yield text_of(root / name)
+    table = _TABLE.search(text_of(root / _PROJECT))  # other tables state versions of what it depends on
     project = table.group() if table is not None else ""
     if re.search(rf"^name\s*=\s*['\"]{re.escape(framework.package)}['\"]", project, re.MULTILINE | re.IGNORECASE):
         yield project
-
-
-def start_of(file: Path) -> str:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(_LONGEST).decode("utf-8", "replace")
-    except OSError:
-        return ""

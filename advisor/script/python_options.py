@@ -102,12 +102,12 @@ def _number(text: str) -> PythonValue:
 
 def _holders(tree: ast.Module) -> list[str]:
     """Names that hold what argparse read, `args = parser.parse_args()`, and functions that click calls with options."""
-    clicked = [one.name for one in every(tree, ast.FunctionDef) if any(map(_is_option, one.decorator_list))]
+    clicked = [
+        one.name
+        for one in every(tree, ast.FunctionDef)
+        if any(ast.unparse(getattr(each, "func", each)) == "click.option" for each in one.decorator_list)
+    ]
     return [names[0] for names, call in _options_read(tree) if called(call) in _INTO_ONE] + clicked
-
-
-def _is_option(decorator: ast.expr) -> bool:
-    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in ("click.option", "click.argument")
 
 
 def is_parsing(call: ast.Call) -> bool:

@@ -21,7 +21,7 @@ from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.script.config_files import Followed, follow_linked, read_config
 from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError, effective
-from advisor.script.files import Files, is_file, load
+from advisor.script.files import Files, load
 from advisor.script.interpolation import interpolated
 from advisor.script.launch import Launch, Script
 from advisor.script.launcher import find_launcher
@@ -320,25 +320,18 @@ def read_again(script: Script, rewrites: Sequence[Rewrite], *, by_dash: bool = F
     return replace(again, launches=tuple(map(_building, again.launches, script.launches)))
 
 
-_ANCESTORS = 2
-"""Folders above the script in which the module of a launch is looked for."""
-
-
 NUL = "\0"
 _PART = regex(rf"({TRAINER}|{LOADER}|{ADAPTER}|\w+Config)(\.|$)")
 """What the keys begin with that a launch has of the trainer that its Python file builds."""
 
 
 def module_file(launch: Launch, script: Path) -> Path | None:
-    """The file a launch runs: in the folder the script went to, beside the script, or in up to two folders above it."""
+    """The file a launch runs: in the folder the script went to, beside the script, or above it."""
     program = launch.program
-    if not launch.argv or not program or " " in program or "\0" in program + launch.folder:
+    if not launch.argv or not program or " " in program or "\0" in program:
         return None
     name = program if program.endswith(".py") else program.replace(".", "/") + ".py"
-    beside = script.parent
-    around = [beside, *list(beside.resolve().parents)[:_ANCESTORS]]
-    gone = [Path(launch.folder), *(folder / launch.folder for folder in around)] if launch.folder else []
-    return next((file for folder in (*gone, *around) if is_file(file := folder / name)), None)
+    return next(iter(Files().candidates(name, script.parent, launch.folder)), None)
 
 
 def follow_module(script: Script, index: int, bases: Collection[str]) -> Script | None:
