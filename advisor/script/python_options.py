@@ -67,7 +67,8 @@ def _run_by_name(tree: ast.Module) -> list[ast.FunctionDef]:
 def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, Evaluated]:
     """ "name.option" and what a command gives it (`--option=value` or `--switch`; NUL: not known), for options of the
     file's argparse. Raises ScriptError for an argument that is none of them."""
-    flags = {f"--{flag}": action for flag, action, _ in _flags(tree)}
+    flags = {flag: action for flag, action, _ in _flags(tree)}
+    spelled = {name: option.field for option in options_of(tree, {}) for name in option.names}  # "m" of "-m", "--model"
     classes = {node.name: node for node in every(tree, ast.ClassDef)}
     filled = [
         (name, _own_fields(classes[one]))
@@ -76,17 +77,17 @@ def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, Evalu
         if one in classes
     ]
     filled += [(one.name, [each.arg for each in one.args.args]) for one in _run_by_name(tree)]
-    flags |= {f"--{field}": "" for _, fields in filled for field in fields}
+    flags |= {field: "" for _, fields in filled for field in fields}
     given: dict[str, Evaluated] = {}
     for argument in arguments:
         option, equals, text = argument.partition("=")
-        option = option.replace("-", "_").replace("__", "--", 1)
-        action = flags.get(option)
+        bare = option.lstrip("-").replace("-", "_")
+        action = flags.get(bare := spelled.get(bare, bare))
         if action is None or (equals and action in _SWITCHES):
             raise ScriptError(say("{option} is no option of the file's own parser.", option=clean_line(argument, 60)))
         value = Evaluated(_number(text) if equals else _SWITCHES.get(action, True))
         lost = say("the command gives it, as what is not known") if text == "\0" else ""
-        given[option[2:]] = Evaluated(reason=lost) if lost else value
+        given[bare] = Evaluated(reason=lost) if lost else value
     told = {f"{name}.{option}": value for name in _holders(tree) for option, value in given.items()}
     return told | {f"{name}.{field}": given[field] for name, fields in filled for field in fields if field in given}
 

@@ -391,7 +391,7 @@ def _module(
     except ScriptError:
         return None
     named = found.launches[0].bases if found.launches else ()
-    sets = "" in bases and any(launch.settings for launch in found.launches)
+    sets = "" in bases and any(launch.settings and not launch.partial for launch in found.launches)
     return found if sets or any(fnmatchcase(name, base) for name in named for base in bases) else None
 
 
