@@ -203,7 +203,7 @@ def listed_versions(lines: Iterable[LogLine], spelled: Mapping[str, str]) -> dic
 
 
 _INSTALLS = regex(
-    r"^[^#\n]*\b(?:pip3?|uv|conda|mamba|poetry|pixi)\b[^#\n]*\b(?:install|add)\b|^\s*[\w.-]+(?:\[[\w,-]+\])?=="
+    r"[^#]{0,200}?\b(?:pip3?|uv|conda|mamba|poetry|pixi) [^#]{0,200}?\b(?:install|add) |\s*[\w.-]+(?:\[[\w,-]+\])?=="
 )
 _PINNED = regex(
     r"(?<![\w./@-])(?P<name>[A-Za-z][\w-]*)(?:\[[\w,-]+\])?==?(?P<version>\d[\w.+]*)"
@@ -215,7 +215,7 @@ _REMARK = regex(r"\s*#+\s*(?:for\s+)?(?P<name>[A-Za-z][\w-]*)(?:\s+version)?\s*[
 def pinned_versions(text: str, spelled: Mapping[str, str]) -> dict[str, str]:
     """Versions that a script or a list of requirements installs, else names in a remark of its own: "# verl 0.9"."""
     found: dict[str, str] = {}
-    for line in text.replace("\\\n", " ").splitlines():
+    for line in (each[: 4 * _LONGEST_LIST] for each in text.replace("\\\n", " ").splitlines()):
         remark = _REMARK.fullmatch(line)
         for one in [remark] if remark is not None else _PINNED.finditer(line) if _INSTALLS.match(line) else ():
             told = one.groupdict("")
