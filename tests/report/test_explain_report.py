@@ -60,7 +60,7 @@ def test_a_misspelt_id_gets_close_ones():
 
 def test_a_part_of_a_key_finds_the_keys_that_hold_it():
     with pytest.raises(UnknownIdError) as refused:
-        explain_report(KNOWLEDGE, "offload_optimizer.dev")
+        explain_report(KNOWLEDGE, "offload_optimize")
     assert OFFLOAD in refused.value.close
     assert "actor_rollout_ref.actor.ppo_max_token_len_per_gpu: a" in explain_report(
         KNOWLEDGE, "ppo_max_token_len_per_gpu"
