@@ -12,7 +12,7 @@ class Exit(IntEnum):
     UNUSABLE = 2
     """Wrong usage or unreadable input; one sentence on stderr says which file, line and why."""
     DOES_NOT_FIT = 3
-    """`estimate`: the run needs more than the machine has."""
+    """`estimate`: the run needs more than the machine has. `fix`: no file was written that might fit."""
     NOTHING_FOUND = 4
     """No crash to diagnose."""
     CANNOT_BE_SAID = 5

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash, no_log
 from advisor.crash.kept import SAID_IN
-from advisor.crash.log_facts import project_in
+from advisor.crash.log_facts import pinned_versions, project_in
 from advisor.crash.read import read_logs, read_text
 from advisor.demo import is_bundled
 from advisor.hostile import clean, clean_line
@@ -33,7 +33,8 @@ from advisor.run.run import Knob
 from advisor.run.seen_launch import cards_counted, cards_seen
 from advisor.run.shape import is_name
 from advisor.run.topology import cards_of, visible_cards
-from advisor.script.document import Setting
+from advisor.script.document import COMMENT, Setting
+from advisor.script.files import text_of
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import follow_module, printed_launch, read_script, with_trainers
 from advisor.units import show_bytes
@@ -240,7 +241,7 @@ def pick_launch(
     text = script.text if script is not None else ""
     text += crash.command.text if crash.command is not None and not launches else ""
     project = crash.project or project_in(text, knowledge.signatures.projects)
-    merged = {**crash.traced, **crash.libraries, **libraries}
+    merged = {**pinned_in(script, knowledge), **crash.traced, **crash.libraries, **libraries}
     stated = {*crash.libraries, *stated_libraries(asked, knowledge)}
     paths = [frame.file for frame in crash.frames]
     file = script.documents[0].path if script is not None else None
@@ -271,8 +272,8 @@ def config_module(script: Script | None, index: int, recognised: Recognised, kno
     """The Python file that the launch runs, where a dialect knows its settings by the classes that hold them."""
     if script is None:
         return None
-    dialects = knowledge.frameworks if recognised.framework is None else [recognised.framework]
-    found = follow_module(script, index, classes_known(dialects))
+    named = [recognised.framework] if recognised.framework is not None else []
+    found = follow_module(script, index, classes_known(named) if named else ("",))
     if found is None:
         return None
     shell, file = script.documents[0].path, found.documents[0].path
@@ -314,6 +315,7 @@ def machine_for(
         ),
         knowledge.gpus,
     )
+    machine = dataclasses.replace(machine, libraries={**pinned_in(script, knowledge), **machine.libraries})
     if asked.gpus is not None and len(machine.gpus) == 1 and not cards_told(asked.gpus, knowledge.gpus).counted:
         launched = cards_of(launch, launch.processes) if launch is not None else None
         machine = as_many(machine, cards_counted(crash.counts) or (launched.per_node if launched else seen))
@@ -322,6 +324,15 @@ def machine_for(
     limit = asked_of_slurm(script)
     machine = within(machine, limit) if limit is not None else machine
     return beside_others(machine, here, not (asked.logs or asked.words or asked.record))
+
+
+def pinned_in(script: Script | None, knowledge: Knowledge) -> dict[str, str]:
+    """Versions of libraries by the script's own words, and by the requirements beside it."""
+    words, documents = knowledge.signatures.statements, script.documents if script is not None else ()
+    required = sorted(documents[0].path.parent.glob("requirements*.txt"))[:4] if documents else []
+    own = [one.data.decode(errors="replace") for one in documents if one.kind in ("shell", "python")]
+    text = clean("\n".join([*map(text_of, required), *own]), MOST_SAID * 100)
+    return pinned_versions(text, words.libraries) if words is not None else {}
 
 
 def asked_of_slurm(script: Script | None) -> BatchMemory | None:
@@ -447,11 +458,19 @@ def notes_on(
     traced = [f"{name} {version}" for name, version in crash.traced.items() if name not in crash.libraries]
     if traced:
         yield say("The lines of the traceback are those of {versions}.", versions=listed(traced))
+    elsewhere = {**crash.traced, **crash.libraries, **stated_libraries(asked, knowledge)}
+    if pinned := [f"{name} {at}" for name, at in pinned_in(script, knowledge).items() if name not in elsewhere]:
+        yield say("By the script, or the requirements beside it: {versions}.", versions=listed(pinned))
     yield from (say("Left out of your knowledge: {reason}", reason=sentence) for sentence in knowledge.refused)
     if asked.words:
         yield say(
             "“{words}” is no model's name: it is read as what you say of the run (--model takes a name).",
             words=clean_line(asked.words, 60),
+        )
+    documents = script.documents if script is not None else ()
+    if not (asked.logs or asked.record) and any(COMMENT.encode() in one.data for one in documents):
+        yield say(
+            "A fix wrote into this script: with the log of the crash (--log), what that measured counts as there."
         )
     if others := _other_launches(asked, script, index):
         yield others

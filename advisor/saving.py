@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,98 +16,100 @@ from advisor.plan.patch import Patch, fits_name, report_name, same_file
 from advisor.regex import regex
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused, Rewrite, ScriptError
+from advisor.script.launch import Script
 from advisor.script.reader import read_again, read_script
-from advisor.script.renamed import Renamed, name_all, name_itself
+from advisor.script.renamed import name_all, name_in_configs, name_itself
 from advisor.script.write import refuse_changed, refuse_existing, write_all, write_file
 from advisor.state import State
 
 NewName = Callable[[Path], Path]
 
 
-def destination_of(patch: Patch, output: str | None, here: bool) -> Path:
-    """Where the patched file goes, the launch script where that is one of several: as asked, else NAME.fits.EXT beside
-    the file that changes, or `here`.
+def named_for(patch: Patch, started: Path | None, output: str | None = None, here: Path | None = None) -> NewName:
+    """How new files are called: NAME.fits.EXT beside the old ones, or in `here`; `output` for the launch script or the
+    first file that changes, by what it ends in. Never into the program's own folder, where the demo lies."""
+    own = changed = patch.rewrites[0].document.path
+    if started is not None and Path(output or "").suffix == started.suffix != changed.suffix:
+        own = started
+    folder = Path() if here is None and is_bundled(changed) else here
 
-    Never into the program's own folder, where the demo lies.
-    """
-    if output:
-        return Path(output)
-    changed = patch.rewrites[0].document.path
-    beside = fits_name(changed)
-    return Path(beside.name) if here or is_bundled(changed) else beside
+    def named(path: Path) -> Path:
+        beside = fits_name(path) if folder is None else folder / fits_name(path).name
+        return Path(output) if output and same_file(path, own) else beside
+
+    return named
 
 
-class Starter(Struct, frozen=True):
-    """The launch script that starts or reads other files which change: it has to name the new ones."""
+class NewFiles(Struct, frozen=True):
+    """All that a change writes."""
 
-    path: Path
-    """Where the script goes that names them."""
-    made: Renamed | None = None
+    files: dict[Path, Rewrite]
+    """Where each goes, what was changed first in front; the launch script that names them last."""
+    launch: Path | None = None
+    """Where the launch script goes, where it names others."""
+    proof: tuple[str, ...] = ()
     by_hand: str = ""
     """What to change in the launch script by hand first, where no word of it can be changed exactly."""
 
-    def beside(self, destination: Path) -> Path | None:
-        """Where it goes, if that is a file of its own."""
-        return self.path if self.made is not None and self.path != destination else None
+    @property
+    def first(self) -> Path:
+        return next(iter(self.files))
+
+    @property
+    def command(self) -> str:
+        """The command that starts the run; "" where the launch script has to be changed by hand first."""
+        return "" if self.by_hand else next_command(self.launch or self.first)
 
 
-def starter_of(state: State, patch: Patch, destination: Path, named: NewName = fits_name) -> Starter | None:
-    """The launch script with the names of the new files, `destination` and those that `named` makes; with its own
-    changes, where it has any. None where what changes is what is started, alone."""
-    started = state.asked.script
-    own = next((one for one in patch.rewrites if started and same_file(started, one.document.path)), None)
-    new_of = {one.document.path: new for new, one in new_files(patch, destination, None, named).items() if one != own}
-    if started is None or state.script is None or not new_of:
-        return None
-    launch = state.script.starter.index if state.script.starter is not None else state.launch_index
-    path = named(started) if own is None else destination
-    try:
-        first = read_script(started)
-        made = name_all(read_again(first, (own,)) if own is not None else first, [launch], new_of)
-    except (EditRefused, ScriptError) as refusal:
-        return Starter(path, by_hand=str(refusal))
-    return Starter(path, replace(made, rewrite=replace(made.rewrite, document=first.documents[0])))
-
-
-class Written(Struct, frozen=True):
-    """A patched script's report, and what is worth a word about the files."""
-
-    report: Path
-    notes: tuple[str, ...] = ()
-
-
-def save(
-    state: State,
-    patch: Patch,
-    destination: Path,
-    force: bool,
-    starter: Starter | None = None,
+def new_files(
+    started: Path | None,
+    script: Script | None,
+    index: int,
+    rewrites: Sequence[Rewrite],
     named: NewName = fits_name,
-) -> Written:
-    """Write what changes, the launch script that names it (`starter`) last, and the Markdown report beside it: all of
-    them or none.
+    launches: Sequence[int] = (),
+) -> NewFiles:
+    """What is written of `rewrites`: config files that name others which change name the new ones, and so does the
+    launch script (`started`); of its commands these `launches`, else the one with this index."""
+    files = {named(one.document.path): one for one in rewrites}
+    own = next((one for one in rewrites if started is not None and same_file(started, one.document.path)), None)
+    others = {one.document.path: path for path, one in files.items() if one is not own}
+    if started is None or script is None or not others:
+        return NewFiles(files)
+    try:
+        first, documents = read_script(started), {one.path: one for one in script.documents}
+        naming, left = name_in_configs(read_again(script, rewrites), 0 if script.starter else index, others)
+        naming_too = {old: named(old) for old in naming if old not in others and not same_file(started, old)}
+        files |= {named(old): Rewrite(documents[old], new, ()) for old, new in naming.items()}
+        if not (left := {**left, **naming_too}):
+            return NewFiles(files, named(started) if naming else None)
+        told = launches or [script.starter.index if script.starter is not None else index]
+        made = name_all(read_again(first, (own,)) if own is not None else first, told, left)
+    except (EditRefused, ScriptError) as refusal:
+        return NewFiles({named(one.document.path): one for one in rewrites}, by_hand=str(refusal))
+    files[named(started)] = replace(made.rewrite, document=first.documents[0])
+    return NewFiles(files, named(started), made.proof)
+
+
+def write_new(made: NewFiles, force: bool, *beside: tuple[Path, bytes, None]) -> tuple[str, ...]:
+    """Write them all, and others `beside` them, or none; what names others last. Returns what is worth a word.
 
     Raises FileExistsError before anything is written where one of them is there and `force` is False, and EditRefused
     where a file has changed since it was read, or starts itself by a name that cannot be changed.
     """
-    new, report = new_files(patch, destination, starter, named), report_name(destination)
-    for path, rewrite in new.items():
+    for rewrite in made.files.values():
         refuse_changed(rewrite.document)
+    for path in [*made.files, *(one[0] for one in beside)]:
         refuse_existing(path, force)
-    refuse_existing(report, force)
-    last = starter.path if starter is not None else destination  # nothing names a file that is not there yet
-    written = sorted(new, key=lambda path: path == last)
-    files = [(path, name_itself(new[path], path), new[path].document.path) for path in written]
-    notes = write_all([(report, markdown_report(state, destination.name).encode(), None), *files], force=force)
-    return Written(report, notes)
+    ordered = sorted(made.files.items(), key=lambda one: one[0] == (made.launch or made.first))
+    files = [(path, name_itself(rewrite, path), rewrite.document.path) for path, rewrite in ordered]
+    return write_all([*beside, *files], force=force)
 
 
-def new_files(
-    patch: Patch, destination: Path, starter: Starter | None = None, named: NewName = fits_name
-) -> dict[Path, Rewrite]:
-    """All that is written of a patch but the report, and what goes into each file; a launch script of its own last."""
-    new = {named(one.document.path) if number else destination: one for number, one in enumerate(patch.rewrites)}
-    return {**new, starter.path: starter.made.rewrite} if starter is not None and starter.made is not None else new
+def save(state: State, made: NewFiles, force: bool) -> tuple[Path, tuple[str, ...]]:
+    """Write what changes, and the Markdown report beside it; returns where that is, and what `write_new` does."""
+    report = report_name(made.first)
+    return report, write_new(made, force, (report, markdown_report(state, made.first.name).encode(), None))
 
 
 def save_report(state: State, destination: Path, force: bool) -> Path:
@@ -132,10 +134,3 @@ def next_command(script: Path | None) -> str:
         if _ASKS_SLURM.search(script.read_bytes()):
             return f"sbatch {shlex.quote(str(script))}"
     return f"{_RUNNERS.get(script.suffix, '')} {shlex.quote(str(script))}".strip()
-
-
-def command_for(destination: Path, starter: Starter | None) -> str:
-    """The command that starts the patched run; "" where the launch script has to be changed by hand first."""
-    return (
-        "" if starter is not None and starter.made is None else next_command(starter.path if starter else destination)
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.arguments import add_output, add_session
@@ -39,7 +40,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.report.diff_report import diff_report
     from advisor.report.phrases import change_line
     from advisor.saved_fix import remember_fix
-    from advisor.saving import command_for, destination_of, new_files, save, starter_of
+    from advisor.saving import named_for, new_files, save
 
     state = open_state(parsed, needs_script=True)
     if state.crash.verdict == "not_oom":
@@ -59,7 +60,7 @@ def run(parsed: argparse.Namespace) -> int:
         ready = [step.id for step in state.plan.steps if not step.selected and step.changes and not unwritten(step)]
         if ready:
             tell(say("can be written, with --accept: {steps}", steps=listed(ready[:SHOWN])))
-        return found_code(state)
+        return found_code(state) or Exit.DOES_NOT_FIT
     if state.plan.fit.verdict == "does_not_fit":
         tell(say("it does not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
     if state.plan.fit.verdict == "may_not_fit":
@@ -74,30 +75,28 @@ def run(parsed: argparse.Namespace) -> int:
         for change in changes:
             tell(change)
         return Exit.DONE
-    destination = destination_of(patch, parsed.output, here=parsed.demo)
-    starter = starter_of(state, patch, destination)
-    if starter is not None and starter.by_hand:
-        tell(say("by hand: {change}", change=starter.by_hand))
-    new = new_files(patch, destination, starter)
+    named = named_for(patch, state.asked.script, parsed.output, Path() if parsed.demo else None)
+    made = new_files(state.asked.script, state.script, state.launch_index, patch.rewrites, named)
+    if made.by_hand:
+        tell(say("by hand: {change}", change=made.by_hand))
     if parsed.diff:
-        emit(diff_report([*new.values()], [*map(str, new)]), parsed.ascii)
+        emit(diff_report([*made.files.values()], [*map(str, made.files)]), parsed.ascii)
         return Exit.DONE
-    written = usable(lambda: save(state, patch, destination, parsed.force, starter))
-    launch = starter.beside(destination) if starter is not None else None
+    report, notes = usable(lambda: save(state, made, parsed.force))
     if not parsed.demo:
-        remember_fix(state, launch or destination)
+        remember_fix(state, made.launch or made.first)
     emit("".join(f"{change}\n" for change in changes), parsed.ascii)
-    file, proof = clean_line(str(destination)), listed(patch.proof)
+    file, proof = clean_line(str(made.first)), listed(patch.proof)
     tell(say("written {file} ({proof})", file=file, proof=proof) if proof else say("written {file}", file=file))
-    for more in [*new][1:]:
+    for more in [*made.files][1:]:
         tell(say("written {file}", file=clean_line(str(more))))
     if patch.along:
         tell(say("what follows from it: {keys}", keys=listed(map(clean_line, patch.along))))
-    tell(say("report  {file}", file=clean_line(str(written.report))))
-    command = "" if parsed.demo else command_for(destination, starter)
+    tell(say("report  {file}", file=clean_line(str(report))))
+    command = "" if parsed.demo else made.command
     if command:
         tell(say("next    {command}", command=clean_line(command)))
-    for note in written.notes:
+    for note in notes:
         tell(note)
     return Exit.DONE
 

@@ -35,7 +35,7 @@ from advisor.redact import redact, redact_words
 from advisor.report.local_case import Proof, case_yaml, keep_case, local_case
 from advisor.report.phrases import change_line
 from advisor.run.resume import cost_of_a_death, resumption_of
-from advisor.saving import save, starter_of
+from advisor.saving import new_files, save
 from advisor.script.document import EditRefused
 from advisor.session import SessionRequest, State, open_session
 from advisor.units import show_bytes
@@ -273,13 +273,13 @@ def _save(chosen: Retry, path: Path, number: int) -> Path:
     Raises OSError, EditRefused; Refusal where no word of the launch script can be changed exactly.
     """
     for count in range(number, _MOST_COPIES):
-        destination, named = _copy(path, count), partial(_copy, count=count)
-        starter = starter_of(chosen.state, chosen.patch, destination, named)
-        if starter is not None and starter.made is None:
-            raise Refusal(starter.by_hand)
+        state, named = chosen.state, partial(_copy, count=count)
+        made = new_files(state.asked.script, state.script, state.launch_index, chosen.patch.rewrites, named)
+        if made.by_hand:
+            raise Refusal(made.by_hand)
         with suppress(FileExistsError):
-            save(chosen.state, chosen.patch, destination, False, starter, named)
-            return destination if starter is None else starter.path
+            save(state, made, False)
+            return made.launch or made.first
     raise FileExistsError(str(path))
 
 

@@ -39,11 +39,9 @@ def run(parsed: argparse.Namespace) -> int:
     """Write the script with these values; nothing is written where one of them cannot be set exactly."""
     from advisor.commands.requests import launch_index
     from advisor.commands.streams import emit_file, knowledge_of, tell, usable
-    from advisor.plan.patch import fits_name
-    from advisor.script.document import EditRefused, Rewrite
+    from advisor.saving import NewFiles, new_files, write_new
+    from advisor.script.document import Rewrite
     from advisor.script.reader import of_trainer, read_script
-    from advisor.script.renamed import name_all, name_itself
-    from advisor.script.write import refuse_changed, refuse_existing, write_all
 
     given = [_pair(text) for text in parsed.changes]
     index = launch_index(parsed.launch)
@@ -58,24 +56,16 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.output == "-":
         emit_file(changed[0][1])
     else:
-        copies = {Path(parsed.output) if parsed.output else fits_name(one.path): (new, one) for one, new in changed}
-        others = {one.path: copy for copy, (_, one) in copies.items() if one is not script.documents[0]}
-        if others and not parsed.output:
-            try:
-                named = name_all(after, range(len(script.launches)) if index is None else [index], others)
-                document = script.documents[0]
-                copies.pop(copy := fits_name(document.path), None)
-                copies[copy] = named.rewrite.new, document  # nothing names a file that is not there yet
-            except EditRefused as refusal:
-                notes += [str(refusal)] * (len(copies) > 1)
-        for copy, (new, one) in copies.items():  # a script that starts itself by its name
-            copies[copy] = usable(partial(name_itself, Rewrite(one, new, (), {}), copy)), one
-        for copy, (_, one) in copies.items():
-            usable(partial(refuse_changed, one))
-            usable(partial(refuse_existing, copy, parsed.force))
-        files = [(copy, new, one.path) for copy, (new, one) in copies.items()]
-        linked = usable(partial(write_all, files, force=parsed.force))
-        notes = [*(say("written {file}", file=clean_line(str(copy))) for copy in copies), *linked, *notes]
+        rewrites, started = [Rewrite(one, new, (), {}) for one, new in changed], script.documents[0].path
+        if parsed.output:
+            made = NewFiles({Path(parsed.output): rewrites[0]})
+        else:
+            own = range(len(script.launches)) if index is None else [index]
+            made = usable(partial(new_files, started, script, index or 0, rewrites, launches=own))
+        document = script.documents[0] if made.launch else document
+        linked = usable(partial(write_new, made, parsed.force))
+        notes = [*(say("written {file}", file=clean_line(str(copy))) for copy in made.files), *linked]
+        notes += [made.by_hand] if made.by_hand and len(rewrites) > 1 else []
     if all(new == one.data for one, new in changed):
         notes += [say("nothing is other in it: the launch has it already")]
     chosen = script.launches if index is None else [script.launches[index]]

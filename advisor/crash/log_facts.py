@@ -202,6 +202,29 @@ def listed_versions(lines: Iterable[LogLine], spelled: Mapping[str, str]) -> dic
     return found
 
 
+_INSTALLS = regex(
+    r"[^#]{0,200}?\b(?:pip3?|uv|conda|mamba|poetry|pixi) [^#]{0,200}?\b(?:install|add) |\s*[\w.-]+(?:\[[\w,-]+\])?=="
+)
+_PINNED = regex(
+    r"(?<![\w./@-])(?P<name>[A-Za-z][\w-]*)(?:\[[\w,-]+\])?==?(?P<version>\d[\w.+]*)"
+    r"|/(?P<tree>[\w-]+)(?:\.git)?@v?(?P<tag>\d[\w.]*)"
+)
+_REMARK = regex(r"\s*#+\s*(?:for\s+)?(?P<name>[A-Za-z][\w-]*)(?:\s+version)?\s*[:=]*\s*v?(?P<version>\d+\.\d[\w.]*)\s*")
+
+
+def pinned_versions(text: str, spelled: Mapping[str, str]) -> dict[str, str]:
+    """Versions that a script or a list of requirements installs, else names in a remark of its own: "# verl 0.9"."""
+    found: dict[str, str] = {}
+    for line in (each[: 4 * _LONGEST_LIST] for each in text.replace("\\\n", " ").splitlines()):
+        remark = _REMARK.fullmatch(line)
+        for one in [remark] if remark is not None else _PINNED.finditer(line) if _INSTALLS.match(line) else ():
+            told = one.groupdict("")
+            if name := _library(told["name"] or told["tree"], spelled):
+                version = (told["version"] or told["tag"]).rstrip(".")
+                found[name] = found.get(name, version) if remark is not None else version
+    return found
+
+
 def _library(word: str, spelled: Mapping[str, str]) -> str:
     """The library that a word names; "" where it names none."""
     return next((name for name, ways in spelled.items() if re.fullmatch(ways, word, re.IGNORECASE | re.ASCII)), "")

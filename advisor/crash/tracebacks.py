@@ -15,7 +15,7 @@ from advisor.crash.evidence import Frame
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
 from advisor.hostile import clean_line
-from advisor.knowledge.code_lines import code_lines, known_packages
+from advisor.knowledge.code_lines import code_lines, place_in_package
 from advisor.regex import regex
 
 _FRAME = regex(r'File \\?"(?P<file>[^"\n]{1,400}?)\\?", line (?P<line>\d{1,7}),? in (?P<function>[\w.<>]{1,120})')
@@ -280,8 +280,6 @@ def _beside(first: LogLine, same: Sequence[LogLine]) -> Sequence[LogLine]:
 _LEAST = 2
 """Places in a package that have to agree: one alone may lie on such a line by chance, in a fork or between releases."""
 
-_INSTALLED = ("site-packages", "dist-packages", "src")
-"""Where a package lies that is its own project's; its checkout bears its name."""
 _OF_TREE = regex(r"/[\w-]*?[-_]v?(\d{1,2}\.\d[\w.]*)/$")
 """A source tree as it is unpacked: "verl-0.7", "OpenRLHF-v0.8.5"."""
 
@@ -290,7 +288,7 @@ def traced_versions(frames: Iterable[Frame]) -> dict[str, str]:
     """Package → version, where all of a traceback's places in it agree on one or on releases of one minor version. Of
     several such releases the newest. A place that no release has, or a function that none has in that file, as in a
     fork or between two releases, leaves its package to what its source tree is called."""
-    found = ((place, frame) for frame in frames if (place := _place(frame.file)) is not None)
+    found = ((place, frame) for frame in frames if (place := place_in_package(frame.file)) is not None)
     places: dict[str, dict[tuple[str, str, int], None]] = {}
     told: dict[str, str] = {}
     for (folder, file), frame in found:
@@ -305,16 +303,6 @@ def traced_versions(frames: Iterable[Frame]) -> dict[str, str]:
         if len({Version(version).release[:2] for version in versions}) == 1:
             told[lines.package] = versions[-1]
     return told
-
-
-def _place(path: str) -> tuple[str, str] | None:
-    """The import folder of a known package and the file from there on; None where the path lies in none, or in a tree
-    of another name, as a fork's ("Search-R1/verl/…"), whose versions are its own."""
-    parts = path.replace("\\", "/").split("/")
-    at = next((at for at in range(len(parts) - 2, 0, -1) if parts[at] in known_packages()), None)
-    if at is None or not (parts[at - 1] in _INSTALLED or parts[at] in parts[at - 1].lower()):
-        return None
-    return parts[at], "/".join(parts[at:])
 
 
 Made = Literal["weights", "logits", ""]

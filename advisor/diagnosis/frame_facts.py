@@ -226,16 +226,12 @@ def _scoring(frames: Sequence[Frame]) -> dict[str, Fact]:
 
 _TRAINERS = (
     ("deepspeed", re.compile(r"(?:^|/)deepspeed/(?:runtime|ops)/")),
-    (
-        "megatron",
-        re.compile(
-            r"(?:^|/)megatron/core/|/megatron_(?:workers|actor|critic)\.py$|/(?:engine/megatron|backends/megatron_utils)/"
-        ),
-    ),
+    ("megatron", re.compile(r"(?:^|/)megatron/core/|/megatron_\w+\.py$|/(?:engine/megatron|backends/megatron_utils)/")),
     (
         "fsdp",
         re.compile(
-            r"(?:^|/)torch/distributed/(?:fsdp|_composable/fsdp)/|/(?:fsdp_workers|dp_actor|dp_critic)\.py$|/(?:engine/fsdp|backends/fsdp_utils)/"
+            r"(?:^|/)torch/distributed/(?:fsdp|_composable/fsdp)/|/(?:(?:fsdp2?|dtensor)_\w+|dp_actor|dp_critic)\.py$"
+            r"|/(?:engine/fsdp|backends/fsdp_utils)/"
         ),
     ),
 )

@@ -22,6 +22,11 @@ class CodeLines(Struct, frozen=True):
     """File below the import folder ("trl/trainer/utils.py") → function → [first release, last release, first line,
     last line], once for each stretch of releases and each function of that name. Releases by their place above."""
 
+    def of_file(self, file: str) -> frozenset[str]:
+        """The releases that have a file; none of a file that was not read."""
+        stretches = [one for each in self.functions.get(file, {}).values() for one in each]
+        return frozenset(self.releases[number] for one in stretches for number in range(one[0], one[1] + 1))
+
     def of_frame(self, file: str, function: str, line: int) -> frozenset[int] | None:
         """The releases in which a line of a file is one of a function, none where the file has no such function; None
         of a file that was not read, and of what is no function ("<module>", "<listcomp>")."""
@@ -46,3 +51,17 @@ def known_packages() -> frozenset[str]:
 def code_lines(folder: str) -> CodeLines:
     """The lines of a package, by its import folder. Raises OSError where they are not known."""
     return msgspec.json.decode((knowledge_folder() / "lines" / f"{folder}.json").read_bytes(), type=CodeLines)
+
+
+_INSTALLED = ("site-packages", "dist-packages", "src")
+"""Where a package lies that is its own project's; its checkout bears its name."""
+
+
+def place_in_package(path: str) -> tuple[str, str] | None:
+    """The import folder of a known package and the file from there on; None where the path lies in none, or in a tree
+    of another name, as a fork's ("Search-R1/verl/…"), whose versions are its own."""
+    parts = path.replace("\\", "/").split("/")
+    at = next((at for at in range(len(parts) - 2, 0, -1) if parts[at] in known_packages()), None)
+    if at is None or not (parts[at - 1] in _INSTALLED or parts[at] in parts[at - 1].lower()):
+        return None
+    return parts[at], "/".join(parts[at:])

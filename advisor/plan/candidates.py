@@ -4,6 +4,7 @@ them; and refuses those with which the rollout engine could not start.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
@@ -320,20 +321,22 @@ def _with(rule: Partners, joined: Joined, scope: RunScope) -> list[Joined]:
     if None in moved.values():
         return alone
     caveats = (*joined.caveats, *([rule.says] if rule.says else []))
-    moved = {k: _in_its_capitals(k, text, scope.natives) for k, text in moved.items()}
+    moved = {k: _as_it_stands(k, text, scope.natives) for k, text in moved.items()}
     moved = {key: text for key, text in moved.items() if not _stands(key, text, scope.natives)}
     with_them = Joined({**joined.overrides, **moved}, joined.kept or rule.keeps_product, caveats)
     return [with_them, *(alone if rule.keeps_product else [])]
 
 
-def _in_its_capitals(key: str, text: str | None, natives: Natives) -> str | None:
-    """A switch as the file writes it now."""
+def _as_it_stands(key: str, text: str | None, natives: Natives) -> str | None:
+    """A switch as the file writes it now; items of a list behind those that are in it already."""
     known = natives.values.get(key)
-    fact = known.fact if known is not None else None
-    value = parse_value(text or "", fact.type) if fact is not None else None
-    if known is None or fact is None or not known.given or not isinstance(value, bool):
+    if known is None or known.fact is None or not known.given or text is None:
         return text
-    return spell(value, fact, known.text)
+    if known.fact.type == "list":
+        there, new = ([*filter(None, re.split(r"[\s,\[\]'\"]+", one))] for one in (known.text or "", text))
+        return f"[{', '.join(dict.fromkeys((*there, *new)))}]" if not {*new} <= {*there} else known.text
+    value = parse_value(text, known.fact.type)
+    return spell(value, known.fact, known.text) if isinstance(value, bool) else text
 
 
 def _stands(key: str, text: str | None, natives: Natives) -> bool:

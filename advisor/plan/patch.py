@@ -14,7 +14,7 @@ from advisor.language import clauses, say
 from advisor.plan.plan import Change, Plan, PlanStep
 from advisor.regex import regex
 from advisor.script.document import COMMENT, DocumentKind, EditRefused, EditRequest, Rewrite, Span
-from advisor.script.edit import rewrite
+from advisor.script.edit import as_list, rewrite
 from advisor.script.launch import Script
 from advisor.script.proof import check
 from advisor.script.reader import FOLLOWED
@@ -66,6 +66,8 @@ def make_patch(
         return Patch((), (), say("there is no launch script to write"), by_hand)
     if not wanted:
         return Patch((), (), "", by_hand)
+    keyed = script.documents[0].kind not in ("shell", "python")
+    wanted = [as_list(one) if keyed or one.in_file else one for one in wanted]
     try:
         rewrites, asked = making(script, wanted)[:2] if making else (rewrite(script, launch_index, wanted), wanted)
     except EditRefused as refusal:

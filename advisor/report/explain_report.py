@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -67,6 +68,9 @@ def explain_report(knowledge: schema.Knowledge, wanted: str) -> str:
     """Everything that goes by this id, in words, with sources. Raises UnknownIdError."""
     name = wanted.strip().lstrip("-+~")
     found = [line for lines in _told_of(knowledge, name) for line in ("", *lines)]
+    if not found:  # the last part of a longer key
+        longer = [one for one in all_ids(knowledge) if one.endswith(f".{name}")][:CLOSE_MATCHES]
+        found = [line for one in longer for lines in _told_of(knowledge, one) for line in ("", *lines)]
     if not found:
         raise UnknownIdError(wanted, _close(knowledge, name))
     return join(found[1:])
@@ -82,12 +86,13 @@ def all_ids(knowledge: schema.Knowledge) -> list[str]:
 
 
 def _close(knowledge: schema.Knowledge, name: str) -> tuple[str, ...]:
-    """Ids spelled alike, then those that contain the word or end in it (`micro_batch` finds every native key of it)."""
+    """Ids of which it is a word, those spelled alike, then those that contain it (`batch` finds every key of it)."""
     ids = all_ids(knowledge)
     folded = {identifier.lower(): identifier for identifier in ids}
     alike = [folded[match] for match in difflib.get_close_matches(name.lower(), folded, CLOSE_MATCHES, 0.6)]
     holding = [identifier for identifier in ids if len(name) > 2 and name.lower() in identifier.lower()]
-    return tuple(dict.fromkeys([*alike, *holding]))[:CLOSE_MATCHES]
+    words = [identifier for identifier in holding if name.lower() in re.split(r"[-._:]", identifier.lower())]
+    return tuple(dict.fromkeys([*words, *alike, *holding]))[:CLOSE_MATCHES]
 
 
 TextBlock = list[str]

@@ -375,6 +375,8 @@ def set_up(state: State) -> str:
     shared = facts.get("colocated")
     if any(name in facts for name in WAKING):
         told = say("{engine} generates on the same cards, and sleeps while it trains", engine=engine)
+    elif not read and run.settings and run.topology.colocated and (shared is None or shared.source != "log"):
+        told = say("{engine} generates, by default on the same cards", engine=engine)
     elif not (read or (shared is not None and shared.source == "log")):
         told = say("{engine} generates; whether on the same cards is not told", engine=engine)
     elif run.topology.colocated or (shared is not None and shared.value is True):

@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from advisor.hostile import clean_line
+from advisor.knowledge.code_lines import code_lines, place_in_package
 from advisor.knowledge.key_space import key_space
 from advisor.knowledge.schema import Era, Framework, Project, Recognition
 from advisor.language import listed, say
@@ -20,6 +21,7 @@ from advisor.rules.functions import release_of, version_in
 from advisor.run.natives import any_key, fact_in, native
 from advisor.run.run import RecognisedFrom
 from advisor.run.unknown_keys import by_named_keys, by_words, is_added, known_share, outspoken, strangers
+from advisor.script.files import text_of
 from advisor.script.launch import Launch
 
 LEAST_SHARE = 1 / 3
@@ -32,12 +34,12 @@ LEAST_PRINTED = 3
 """Settings printed in a log that show whose they are."""
 MOST_NAMED = 4
 """Settings named one by one; a launch for another version has dozens."""
-EraToldBy = Literal["version", "keys", "folders", "libraries", "dates", "user", "nothing"]
-"""What told the era: the framework's version, the keys that are set, a fork's folder in the traceback, versions of
-other libraries, the days of the log's lines, the user, or nothing at all."""
+EraToldBy = Literal["version", "keys", "folders", "frames", "libraries", "dates", "user", "nothing"]
+"""What told the era: the framework's version, the keys that are set, a fork's folder in the traceback, the files that
+it names, versions of other libraries, the days of the log's lines, the user, or nothing at all."""
 ASSIGNED = ("assignments", "additions")
 """Answers of `beside_file` by which a command takes key=value."""
-ASSUMED_BY: tuple[EraToldBy, ...] = ("nothing", "dates", "libraries")
+ASSUMED_BY: tuple[EraToldBy, ...] = ("nothing", "dates", "libraries", "frames")
 """What tells an era only by what is usual: the keys of another one may hold."""
 
 
@@ -314,11 +316,24 @@ def told_era(
     if of_version:
         return _era_by_keys(framework, of_version, keys, libraries, paths, added, dated)[0], "version"
     era, told_by = _era_by_keys(framework, framework.eras, keys, libraries, paths, added, dated)
-    young = _too_young(framework, paths)
-    if era not in young or told_by == "keys":
+    without, young = _without(framework, paths), _too_young(framework, paths)
+    if era not in {*without, *young} or told_by == "keys":
         return era, told_by
-    old = [one for one in framework.eras if one.id not in young]
-    return _era_by_keys(framework, old, keys, libraries, paths, added, dated)[0], "libraries"
+    left = [one for one in framework.eras if one.id not in without]
+    left = [one for one in left if one.id not in young] or left
+    by: EraToldBy = "frames" if era in without else "libraries"
+    era, told_by = _era_by_keys(framework, left, keys, libraries, paths, added, dated)
+    return era, told_by if told_by == "keys" else by
+
+
+def _without(framework: Framework, paths: Iterable[str]) -> Collection[str]:
+    """Eras of which no release has all the files that a traceback names; none where all lack one."""
+    places = {place for path in paths if (place := place_in_package(path)) is not None}
+    having = [found for at, file in places if (lines := code_lines(at)).package == framework.package
+              and (found := lines.of_file(file))]  # fmt: skip
+    releases = frozenset[str]().union(*having[:1]).intersection(*having)
+    out = [one.id for one in framework.eras if not any(version_in(one.versions or "", each) for each in releases)]
+    return out if len(out) < len(framework.eras) else ()
 
 
 _PYTHON = regex(r"/python(3\.\d{1,2})/")
@@ -413,8 +428,6 @@ def _marks_fit(era: Era, keys: set[str]) -> bool:
 
 _ANCESTORS = 6
 """Folders above the script in which the root of the tree is looked for; examples lie two to four deep."""
-_LONGEST = 65_536
-"""Bytes read of a file; those that state a version are some hundred long."""
 _ASSIGNED = regex(r"^(?:__version__|version)\s*(?::\s*str\s*)?=\s*['\"]([^'\"\n]{1,64})['\"]", re.MULTILINE)
 _BARE = regex(r"\s*(v?\d[\w.+-]{0,63})\s*\Z")
 _PROJECT = "pyproject.toml"
@@ -437,16 +450,8 @@ def _stated(framework: Framework, root: Path) -> Iterator[str]:
     own = framework.package.replace("-", "_")
     for name in framework.checkout:
         if "/" in name or (root / own).is_dir():  # a bare VERSION is anybody's
-            yield _text(root / name)
-    table = _TABLE.search(_text(root / _PROJECT))  # other tables state versions of what it depends on
+            yield text_of(root / name)
+    table = _TABLE.search(text_of(root / _PROJECT))  # other tables state versions of what it depends on
     project = table.group() if table is not None else ""
     if re.search(rf"^name\s*=\s*['\"]{re.escape(framework.package)}['\"]", project, re.MULTILINE | re.IGNORECASE):
         yield project
-
-
-def _text(file: Path) -> str:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(_LONGEST).decode("utf-8", "replace")
-    except OSError:
-        return ""

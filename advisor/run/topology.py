@@ -118,7 +118,8 @@ def read_topology(
     of_all = everyone and cards > 0 and not any(_is_given(place, natives) for place in fact.counted_by)
     counted: dict[str, Any] = {"nodes": nodes, "gpus_per_node": cards, "actor_gpus": nodes * cards} if of_all else {}
     below = RunScope(natives, machine=machine)
-    many = "" if fact.unread_is_all else _spread_by(spreads, natives)
+    each = fact.each_card is not None and fact.each_card.holds(below) is True
+    many = "" if fact.unread_is_all or each else _spread_by(spreads, natives)
     unread = {} if of_all else _unread(fact, below, many)
     stated: dict[str, RuleValue | None] = {}
     training = cards

@@ -10,19 +10,10 @@ from advisor.run.dialect import ASSUMED_BY, MOST_NAMED, Recognised, absent
 from advisor.run.natives import in_era, native
 from advisor.script.launch import Launch
 
-_ASSUMED: dict[str, str] = {
-    "libraries": mark(
-        "Nothing tells the version of {framework}: by the versions of its libraries, {era} is assumed. --lib "
-        "{package}=VERSION settles which settings and defaults hold."
-    ),
-    "dates": mark(
-        "Nothing tells the version of {framework}: by the log's age ({day} at the latest) {era} is assumed. --lib "
-        "{package}=VERSION settles which settings and defaults hold."
-    ),
-    "nothing": mark(
-        "Nothing tells the version of {framework}: {era} is assumed. --lib {package}=VERSION settles which settings "
-        "and defaults hold."
-    ),
+_TOLD_BY = {
+    "libraries": mark("by the versions of its libraries, {era}"),
+    "frames": mark("by the files that the traceback names, {era}"),
+    "dates": mark("by the log's age ({day} at the latest) {era}"),
 }
 
 
@@ -124,5 +115,9 @@ def _assumed(recognised: Recognised) -> tuple[str, ...]:
     framework = recognised.framework
     if framework is None or len(framework.eras) < 2 or recognised.era_told_by not in ASSUMED_BY:
         return ()
-    told = {"framework": framework.title, "era": recognised.era, "package": framework.package}
-    return (say(_ASSUMED[recognised.era_told_by], day=recognised.dated, **told),)
+    by = _TOLD_BY.get(recognised.era_told_by)
+    era = recognised.era if by is None else say(by, era=recognised.era, day=recognised.dated)
+    told = {"framework": framework.title, "era": era, "package": framework.package}
+    text = mark("Nothing tells the version of {framework}: {era} is assumed. --lib {package}=VERSION settles which "
+                "settings and defaults hold.")  # fmt: skip
+    return (say(text, **told),)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -33,7 +32,7 @@ from advisor.script.document import (
     effective,
     refused,
 )
-from advisor.script.files import Files
+from advisor.script.files import Files, start_of
 from advisor.script.keyed import KeyedEntry, empty_tables, read_keyed, read_yaml, settings_of
 from advisor.script.keyed_edit import KeyedEditor
 from advisor.script.launch import Launch, NotFound
@@ -161,10 +160,9 @@ def may_be_written(command: TracedCommand, name: str, base: Path) -> bool:
     if posixpath.normpath(posixpath.join(command.folder, file)) in command.changed:
         return True
     for program in [each for each in command.changed if each.endswith((b".py", b".sh"))][:_MOST_PROGRAMS]:
-        with suppress(OSError), (base / program.decode("utf-8", "surrogateescape")).open("rb") as text:
-            read = text.read(_MOST_READ)
-            if posixpath.basename(file) in read and _SAVES.search(read):
-                return True
+        read = start_of(base / program.decode("utf-8", "surrogateescape"))
+        if posixpath.basename(file) in read and _SAVES.search(read):
+            return True
     return False
 
 
@@ -226,18 +224,16 @@ def is_given(files: Files, command: TracedCommand, found: LauncherMatch, base: P
     return any(files.candidates(name, base, command.directory) for name in configs)
 
 
-_BUILDS = regex(rb"^(?!\s*(?:class|#)).*\b[A-Z]\w*Trainer\(", re.MULTILINE)
-_MOST_READ = 1 << 18
+_BUILDS = regex(rb"^(?!\s*(?:class|#)).*(?:\b(?:[A-Z]\w*)?Trainer\(|\.backward\(|\bget_peft_model\()", re.MULTILINE)
 
 
-def builds_a_trainer(files: Files, command: TracedCommand, found: LauncherMatch, base: Path) -> bool:
-    """Whether a Python file that is there makes a trainer: whatever it is called, it trains."""
-    if not found.program.endswith(".py") or is_other_work(found.program):
+def is_loop(command: TracedCommand, found: LauncherMatch, base: Path) -> bool:
+    """Whether a Python file that is there makes a trainer or has a loop of its own: it trains, whatever its name."""
+    name = found.program if found.program.endswith(".py") else found.program.replace(".", "/") + ".py"
+    if " " in name or is_other_work(found.program):
         return False
-    for path in files.candidates(found.program, base, command.directory):
-        with suppress(OSError), path.open("rb") as file:
-            return _BUILDS.search(file.read(_MOST_READ)) is not None
-    return False
+    there = Files().candidates(name, base, command.directory)  # it is no document of the script
+    return bool(there) and _BUILDS.search(start_of(there[0])) is not None
 
 
 def unreadable(launch: Launch, base: Path) -> str:

@@ -63,9 +63,9 @@ def rewritten(
             raise refused("A value with a NUL byte cannot be written.")
     document = script.documents[0]
     changes = Changes(script.documents)
-    if document.kind not in ("shell", "python"):
-        own = {setting.key: setting.value for setting in script.launches[launch_index].settings}
-        wanted = [_as_list(item, own.get(item.key)) for item in wanted]
+    own = {one.key: one.value for one in script.launches[launch_index].settings}
+    keyed = document.kind not in ("shell", "python")
+    wanted = [as_list(one, own.get(one.key)) if keyed or one.in_file else one for one in wanted]
     try:
         if document.kind == "shell" and not script.launches[launch_index].argv:
             _embedded(script, wanted, changes)
@@ -74,10 +74,15 @@ def rewritten(
             for other in mates(script, launch_index):
                 rest = [one for one in wanted if not (one.in_file or one.key.startswith(FOLLOWED))]
                 _shell(script, other, [one for one in rest if one.kind == "setting"], changes, override)
-        elif document.kind == "python":
-            _python(script, document, wanted, changes)
         else:
-            _keyed(script, 0, wanted, changes)
+            for prefix in FOLLOWED:
+                if linked := [one for one in wanted if one.key.startswith(prefix)]:
+                    _keyed(script, _followed(script, launch_index, prefix), linked, changes, prefix)
+            mine = [one for one in wanted if not one.key.startswith(FOLLOWED)]
+            if document.kind == "python":
+                _python(script, document, mine, changes)
+            else:
+                _keyed(script, 0, mine, changes)
     except EditRefused:  # a file that cannot be changed
         beside = [one for one in map(_beside, wanted) if one is not None]
         if beside == wanted or len(beside) < len(wanted):
@@ -161,7 +166,7 @@ def _each_its_own(script: Script, launch_index: int) -> EditRefused:
     )
 
 
-def _as_list(item: EditRequest, before: Value | None) -> EditRequest:
+def as_list(item: EditRequest, before: Value | None = None) -> EditRequest:
     """A value that is told as a list, `[a, b]`, as the list that it is; what is set as a text stays one."""
     told = _LIST.fullmatch(item.value) if isinstance(item.value, str) and not isinstance(before, str) else None
     return item if told is None else replace(item, value=tuple(told[1].replace(",", " ").split()))
@@ -260,7 +265,7 @@ def _shell(
             editor.launcher_option(item)
         elif not item.key.startswith(FOLLOWED) and not item.in_file:
             _where_it_can(editors, item, changes)
-    if added := [item for item in wanted if item.kind == "setting" and item.in_file]:
+    if added := [one for one in wanted if one.kind == "setting" and one.in_file and not one.key.startswith(FOLLOWED)]:
         _config_file(script, launch, added, changes)
     for prefix in FOLLOWED:
         inside = [item for item in wanted if item.kind == "setting" and item.key.startswith(prefix)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -100,6 +101,18 @@ class Files(Struct):
 
     def exists(self, path: Path) -> bool:
         return is_file(path) if self.given is None else os.path.abspath(path) in self.given
+
+
+def start_of(path: Path, most: int = 1 << 18) -> bytes:
+    """The first bytes of a file; none of one that cannot be read."""
+    with suppress(OSError, ValueError), path.open("rb") as file:
+        return file.read(most)
+    return b""
+
+
+def text_of(path: Path) -> str:
+    """The first 64 KiB of a file that states versions; those are some hundred bytes long."""
+    return start_of(path, 65_536).decode("utf-8", "replace")
 
 
 def is_file(path: Path) -> bool:

@@ -79,6 +79,8 @@ class KeyedEditor:
             return
         if self.data[entry.start : entry.end].startswith(b"!"):
             raise refused("{key} has a type of its own (!…); edit it by hand.", name)
+        if entry.style == "list" and self.longer(entry, wanted, value):
+            return
         if entry.style == "list" and b"#" in self.data[entry.start : entry.end] and not self.is_json:
             raise refused("{key} is a list with comments in it; edit it by hand.", name)
         old = self.data[entry.start : entry.end].decode("utf-8", "replace") if entry.style == "plain" else ""
@@ -89,6 +91,18 @@ class KeyedEditor:
         value_range = (len(lead), len(lead) + len(new))
         self.changes.replace(self.number, entry.start, entry.end, lead + new, wanted.key, value_range)
         self.comment(wanted, entry.start, entry.end)
+
+    def longer(self, entry: KeyedEntry, wanted: EditRequest, value: Value) -> bool:
+        """New items behind those of a list that has each on a line of its own; False where that is not all there is."""
+        own, count = self.data[entry.start : entry.end].rstrip(), len(entry.value)
+        if not own.startswith(b"-") or not isinstance(value, tuple) or entry.value != value[:count]:
+            return False
+        head = self.document.newline + b" " * (entry.start - self.data.rfind(b"\n", 0, entry.start) - 1) + b"- "
+        new = b"".join(head + encoded(self.text(item, "plain", False)) for item in value[count:])
+        at = entry.start + len(own)
+        self.changes.replace(self.number, at, at, new, wanted.key, (len(head), len(new)))
+        self.comment(wanted, at, at)
+        return True
 
     def change_block(self, entry: KeyedEntry, wanted: EditRequest, value: Value) -> None:
         """A text of several lines: it stays one where the new text has lines, else it becomes a plain value."""

@@ -178,10 +178,12 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
         if not holder.bases and is_filled(holder.name, tree):
             read = read_names(tree)
             reading.fields = [source for source in reading.fields if source.key in read]
+        told = {key.rpartition(".")[2]: value for key, value in given.items()} if is_filled(holder.name, tree) else {}
+        reading.fields += [replace(one, found=told[one.key]) for one in reading.fields if one.key in told]
     if setup.configs or setup.parts:  # numbers alone are any program's
         evaluator = Evaluator(names, reading.environment)
         options = {key: evaluator.evaluate(value) for key, value in option_defaults(tree, classes)}
-        options |= {key: Evaluated(value) for key, value in given.items()}
+        options |= given
         for option in options:
             owner, _, name = option.rpartition(".")
             defaults = name in later_defaults(tree) and option not in given

@@ -65,10 +65,11 @@ def _run_by_name(tree: ast.Module) -> list[ast.FunctionDef]:
     return [function for function in every(tree, ast.FunctionDef) if function.name in run]
 
 
-def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, PythonValue]:
-    """ "name.option" and what a command gives it (`--option=value` or `--switch`), for options of the file's argparse.
-    Raises ScriptError for an argument that is none of them."""
-    flags = {f"--{flag}": action for flag, action, _ in _flags(tree)}
+def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, Evaluated]:
+    """ "name.option" and what a command gives it (`--option=value` or `--switch`; NUL: not known), for options of the
+    file's argparse. Raises ScriptError for an argument that is none of them."""
+    flags = {flag: action for flag, action, _ in _flags(tree)}
+    spelled = {name: option.field for option in options_of(tree, {}) for name in option.names}  # "m" of "-m", "--model"
     classes = {node.name: node for node in every(tree, ast.ClassDef)}
     filled = [
         (name, _own_fields(classes[one]))
@@ -77,15 +78,17 @@ def given_options(tree: ast.Module, arguments: Sequence[str]) -> dict[str, Pytho
         if one in classes
     ]
     filled += [(one.name, [each.arg for each in one.args.args]) for one in _run_by_name(tree)]
-    flags |= {f"--{field}": "" for _, fields in filled for field in fields}
-    given: dict[str, PythonValue] = {}
+    flags |= {field: "" for _, fields in filled for field in fields}
+    given: dict[str, Evaluated] = {}
     for argument in arguments:
         option, equals, text = argument.partition("=")
-        option = option.replace("-", "_").replace("__", "--", 1)
-        action = flags.get(option)
+        bare = option.lstrip("-").replace("-", "_")
+        action = flags.get(bare := spelled.get(bare, bare))
         if action is None or (equals and action in _SWITCHES):
             raise ScriptError(say("{option} is no option of the file's own parser.", option=clean_line(argument, 60)))
-        given[option[2:]] = _number(text) if equals else _SWITCHES.get(action, True)
+        value = Evaluated(_number(text) if equals else _SWITCHES.get(action, True))
+        lost = say("the command gives it, as what is not known") if text == "\0" else ""
+        given[bare] = Evaluated(reason=lost) if lost else value
     told = {f"{name}.{option}": value for name in _holders(tree) for option, value in given.items()}
     return told | {f"{name}.{field}": given[field] for name, fields in filled for field in fields if field in given}
 
@@ -100,8 +103,13 @@ def _number(text: str) -> PythonValue:
 
 
 def _holders(tree: ast.Module) -> list[str]:
-    """Names that hold what argparse read: `args = parser.parse_args()`."""
-    return [names[0] for names, call in _options_read(tree) if called(call) in _INTO_ONE]
+    """Names that hold what argparse read, `args = parser.parse_args()`, and functions that click calls with options."""
+    clicked = [
+        one.name
+        for one in every(tree, ast.FunctionDef)
+        if any(ast.unparse(getattr(each, "func", each)) == "click.option" for each in one.decorator_list)
+    ]
+    return [names[0] for names, call in _options_read(tree) if called(call) in _INTO_ONE] + clicked
 
 
 def is_parsing(call: ast.Call) -> bool:

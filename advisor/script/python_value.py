@@ -10,6 +10,7 @@ import ast
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, pairwise
 
 from msgspec import Struct
@@ -258,11 +259,11 @@ class Evaluator:
 
     def converted(self, name: str, inner: Evaluated) -> Evaluated:
         value = inner.value
-        parsed = name in ("int", "float") and isinstance(value, str)
-        if not inner.known or isinstance(value, list) or value is None or parsed:
-            reason = inner.reason or say("a conversion that only running it would tell")
-            return Evaluated(reason=reason, sources=inner.sources)
-        return Evaluated(_CONVERSIONS[name](value), None, "", inner.sources, inner.assumed)
+        if inner.known and not isinstance(value, list) and value is not None:
+            with suppress(ValueError, OverflowError):
+                return Evaluated(_CONVERSIONS[name](value), None, "", inner.sources, inner.assumed)
+        reason = inner.reason or say("a conversion that only running it would tell")
+        return Evaluated(reason=reason, sources=inner.sources)
 
     def from_environment(self, node: ast.Call, depth: int) -> Evaluated:
         variable = self.evaluate(node.args[0], depth + 1)

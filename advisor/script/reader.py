@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -21,7 +21,7 @@ from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.script.config_files import Followed, follow_linked, read_config
 from advisor.script.document import Document, DocumentKind, Rewrite, ScriptError, effective
-from advisor.script.files import Files, is_file, load
+from advisor.script.files import Files, load
 from advisor.script.interpolation import interpolated
 from advisor.script.launch import Launch, Script
 from advisor.script.launcher import find_launcher
@@ -258,12 +258,17 @@ def config_launch(
 
         reading = read_python(document, environment, arguments)
         launch = _with_files(python_launch(reading), reading.files.values(), files, document)
-        return replace(launch, launcher_unread=("",))  # nobody sees what starts it
-    read = read_config(files, number)
-    out = Followed(read.settings, tuple(read.files), tuple(read.notes))
+        out = Followed([*launch.settings], launch.files, launch.notes)
+    else:
+        launch, read = Launch(0, "", (), {}, ()), read_config(files, number)
+        out = Followed(read.settings, tuple(read.files), tuple(read.notes))
     follow_linked(files, document.path.parent, "", out)
-    settings = interpolated(effective(out.settings), environment or {})
-    return Launch(0, "", (), {}, tuple(settings), files=out.files, notes=out.notes, not_found=out.not_found)
+    found = {"files": out.files, "notes": out.notes, "not_found": out.not_found}
+    if document.kind == "python":
+        return replace(
+            launch, settings=tuple(out.settings), launcher_unread=("",), **found
+        )  # nobody sees what starts it
+    return replace(launch, settings=tuple(interpolated(effective(out.settings), environment or {})), **found)
 
 
 def of_trainer(script: Script, index: int, key: str) -> Script:
@@ -291,7 +296,7 @@ def _with_files(launch: Launch, tables: Iterable[FileTable], files: Files, docum
     return launch
 
 
-FOLLOWED = ("deepspeed:", "accelerate:")
+FOLLOWED = ("deepspeed:", "accelerate:", "fsdp:")
 """Keys of followed files that no argument of the launch can override."""
 
 
@@ -315,35 +320,34 @@ def read_again(script: Script, rewrites: Sequence[Rewrite], *, by_dash: bool = F
     return replace(again, launches=tuple(map(_building, again.launches, script.launches)))
 
 
-_ANCESTORS = 2
-"""Folders above the script in which the module of a launch is looked for."""
+NUL = "\0"
+_PART = regex(rf"({TRAINER}|{LOADER}|{ADAPTER}|\w+Config)(\.|$)")
+"""What the keys begin with that a launch has of the trainer that its Python file builds."""
 
 
 def module_file(launch: Launch, script: Path) -> Path | None:
-    """The file a launch runs: in the folder the script went to, beside the script, or in up to two folders above it."""
+    """The file a launch runs: in the folder the script went to, beside the script, or above it."""
     program = launch.program
-    if not launch.argv or not program or " " in program or "\0" in program + launch.folder:
+    if not launch.argv or not program or " " in program or "\0" in program:
         return None
     name = program if program.endswith(".py") else program.replace(".", "/") + ".py"
-    beside = script.parent
-    around = [beside, *list(beside.resolve().parents)[:_ANCESTORS]]
-    gone = [Path(launch.folder), *(folder / launch.folder for folder in around)] if launch.folder else []
-    return next((file for folder in (*gone, *around) if is_file(file := folder / name)), None)
+    return next(iter(Files().candidates(name, script.parent, launch.folder)), None)
 
 
 def follow_module(script: Script, index: int, bases: Collection[str]) -> Script | None:
     """The Python file that launch `index` of a shell script runs, read in that launch's environment. None where the
-    file is not found, cannot be read, or configures nothing by a class that fits one of `bases` (fnmatch), and where
-    the command gives the program settings that are not options of the file's own."""
+    file is not found, cannot be read, or configures nothing by a class that fits one of `bases` (fnmatch; "": whatever
+    it sets), and where the command gives the program settings that are not options of the file's own."""
     if not script.launches or script.documents[0].kind != "shell":
         return None
-    launch, path = script.launches[index], script.documents[0].path
-    file = module_file(launch, path)
-    given = [one for one in launch.settings if not one.key.startswith((*FOLLOWED, TRAINER)) and one.effective]
-    if file is None or not all(setting.resolved for setting in given):
+    launch = script.launches[index]
+    launch = replace(launch, settings=tuple(one for one in launch.settings if not _PART.match(one.key)))
+    file = module_file(launch, script.documents[0].path)
+    given = [one for one in launch.settings if not one.key.startswith(FOLLOWED) and one.effective]
+    arguments = _taken_by(file, launch) if file is not None else ()
+    if file is None or len(arguments) != len(given):
         return None
-    arguments = _taken_by(file, launch, own_parser=True)
-    found = _module(file, bases, launch.environment, arguments) if len(arguments) == len(given) else None
+    found = _module(file, bases, launch.environment, arguments)
     return _started(found, launch) if found is not None else None
 
 
@@ -362,8 +366,8 @@ def with_trainers(script: Script, bases: Collection[str]) -> Script:
     return replace(script, launches=tuple(launches))
 
 
-def _taken_by(file: Path, launch: Launch, own_parser: bool = False) -> tuple[str, ...]:
-    """The arguments of a command that are options of the file's own; `own_parser`: of its argparse alone."""
+def _taken_by(file: Path, launch: Launch) -> tuple[str, ...]:
+    """The arguments of a command that are options of the file's own."""
     from advisor.script.python_file import parsed
     from advisor.script.python_options import takes
     from advisor.script.python_parser import names_of
@@ -373,10 +377,9 @@ def _taken_by(file: Path, launch: Launch, own_parser: bool = False) -> tuple[str
     except (ScriptError, SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     names = names_of(tree)
-    own = [one for one in launch.settings if one.effective and one.resolved and not one.key.startswith(FOLLOWED)]
-    taken = [one for one in own if one.key.lstrip("-").replace("-", "_") in names or (
-        not own_parser and takes(tree, one.key, False))]  # fmt: skip
-    return tuple(one.key if one.value == () else f"{one.key}={one.text}" for one in taken)
+    own = [one for one in launch.settings if one.effective and not one.key.startswith(FOLLOWED)]
+    taken = [one for one in own if one.key.lstrip("-").replace("-", "_") in names or takes(tree, one.key, False)]
+    return tuple(one.key if one.value == () else f"{one.key}={one.text if one.resolved else NUL}" for one in taken)
 
 
 def _module(
@@ -388,36 +391,32 @@ def _module(
     except ScriptError:
         return None
     named = found.launches[0].bases if found.launches else ()
-    return found if any(fnmatchcase(name, base) for name in named for base in bases) else None
+    sets = "" in bases and any(launch.settings and not launch.partial for launch in found.launches)
+    return found if sets or any(fnmatchcase(name, base) for name in named for base in bases) else None
 
 
 def _building(launch: Launch, builder: Launch) -> Launch:
     """The launch with what another one says of the trainer that is built; never edited."""
-    parts = (LOADER, ADAPTER)
-    made = [one for one in builder.settings if one.key == TRAINER or (one.resolved and one.key.split(".")[0] in parts)]
+    parts = [one for one in builder.settings if one.resolved and _PART.match(one.key)]
+    made = [one for one in parts if one.key == TRAINER or not one.key.startswith(TRAINER)]
     trainer = [replace(one, span=None) for one in made]
     bases = tuple(base for base in builder.bases if "." in base)
     return replace(launch, bases=bases, settings=(*trainer, *launch.settings)) if bases else launch
 
 
+_OF_STARTER = (
+    "launcher", "launcher_unread", "spreads", "processes", "interpreter", "missing", "leaves_open", "not_found",
+)  # fmt: skip
+
+
 def _started(found: Script, starter: Launch) -> Script:
     """The file with what its command settles: processes, interpreter, and the launcher's own files (never edited)."""
-    told = tuple(replace(setting, span=None) for setting in starter.settings)
-    launches = tuple(
-        replace(
-            launch,
-            settings=(*told, *launch.settings),
-            launcher=starter.launcher,
-            launcher_unread=starter.launcher_unread,
-            spreads=starter.spreads,
-            processes=starter.processes,
-            interpreter=starter.interpreter,
-            missing=starter.missing,
-            leaves_open=starter.leaves_open,
-            not_found=starter.not_found,
-        )
-        for launch in found.launches
-    )
+    loop = all(
+        one.key != TRAINER for launch in found.launches for one in launch.settings
+    )  # its options may be read by name
+    told = tuple(replace(one, span=None) for one in starter.settings if loop or one.key.startswith(FOLLOWED))
+    kept: dict[str, Any] = {name: getattr(starter, name) for name in _OF_STARTER}
+    launches = tuple(replace(launch, settings=(*told, *launch.settings), **kept) for launch in found.launches)
     return replace(found, launches=launches, starter=starter)
 
 

@@ -17,6 +17,7 @@ from advisor.bash.writing import within
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say
 from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
+from advisor.script.edit import rewritten
 from advisor.script.launch import Script
 from advisor.script.literal import target
 from advisor.script.proof import sound
@@ -48,6 +49,25 @@ def name_all(script: Script, launches: Sequence[int], new_of: Mapping[Path, Path
     return made
 
 
+def name_in_configs(
+    script: Script, launch_index: int, new_of: Mapping[Path, Path]
+) -> tuple[dict[Path, bytes], dict[Path, Path]]:
+    """Config files that name others which get a new name (DeepSpeed's JSON in the YAML of the trainer), with the new
+    names in them, and the names that are still to be told. Raises EditRefused where that would move anything else."""
+    now = script
+    for old, new in new_of.items():
+        own = [one for one in now.documents if one.path == old]
+        there = {str(one.path) for one in now.documents if one.kind != "shell" and one.path != old}
+        for one in now.launches[launch_index].effective().values():
+            if one.span is not None and one.span.path in there and one.text.rpartition("/")[2] == old.name and own:
+                now = replace(now, documents=(*now.documents, replace(own[0], path=new)))
+                named = EditRequest(one.key, one.text.removesuffix(old.name) + new.name, in_file=True)
+                now = rewritten(now, launch_index, [named])[1]
+    before, still = {one.path: one.data for one in script.documents}, {one.path for one in now.documents}
+    naming = {one.path: one.data for one in now.documents if before.get(one.path, one.data) != one.data}
+    return naming, {old: new for old, new in new_of.items() if old in still}
+
+
 def name_instead(script: Script, launches: Sequence[int], old: Path, new: Path) -> Renamed:
     """The launch script with `new` where these launches name `old`, or the one command that runs a script of that name.
     Writes nothing.
@@ -66,7 +86,9 @@ def name_instead(script: Script, launches: Sequence[int], old: Path, new: Path) 
         group = [command.number for command, _ in naming]
     launch = replace(own[0], group=tuple(group))
     homes = {command.fields[number].home for command, number in naming}
-    if len(homes) != 1:
+    if not homes:
+        raise refused("no command in it names the file")
+    if len(homes) > 1:
         raise refused("{count} words of its command name the file", count=len(homes))
     command, number = naming[0]
     pieces = command.fields[number].pieces

@@ -192,9 +192,9 @@ def _find_launches(reading: ShellReading, base: Path) -> None:
     ]
     launched = [
         (command, found)
-        for command, found in programs
+        for command, found in (() if training or engines or configured else programs)
         if (found.program and _starts_ranks(command, found) and not is_other_work(found.program))
-        or config_files.builds_a_trainer(reading.files, command, found, base)
+        or config_files.is_loop(command, found, base)
     ]
     keyed = [
         (command, found)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from advisor.crash.evidence import Crash
     from advisor.given import GivenName
     from advisor.plan.own_number import Fitting
+    from advisor.plan.patch import Patch
+    from advisor.saving import NewFiles
     from advisor.session import ChosenSet, SessionRequest, State
 
 
@@ -193,29 +195,31 @@ class SessionDriver(Struct, frozen=True):
         from advisor import session
         from advisor.plan.patch import fits_name, report_name
         from advisor.report.diff_report import diff_report
-        from advisor.saving import destination_of, new_files, starter_of
 
         patch, script = session.patch(state), state.asked.script
         if patch.refused or not patch.rewrites:
             beside = report_name(fits_name(script)) if script and patch.by_hand and not patch.refused else None
             alone = self._of_demo / beside.name if beside and self.is_demo else beside
             return Preview("", refused=patch.refused, by_hand=patch.by_hand, report=alone)
-        destination = destination_of(patch, None, here=self.is_demo)
-        destination = self._of_demo / destination.name if self.is_demo else destination
-        starter = starter_of(state, patch, destination)
-        new = new_files(patch, destination, starter)
-        launch = starter.beside(destination) if starter is not None else None
+        made = self._new_files(state, patch)
+        new = dict(made.files)
+        launch = made.launch if made.launch != made.first else None
         launch_diff = diff_report((new.pop(launch),), [str(launch)]) if launch is not None else ""
-        proven = starter.made.proof if starter is not None and starter.made is not None else ()
         return Preview(
             diff_report([*new.values()], [*map(str, new)]),
-            tuple(dict.fromkeys((*patch.proof, *proven))),
-            destination,
-            by_hand=(*patch.by_hand, *([starter.by_hand] if starter is not None and starter.by_hand else [])),
+            tuple(dict.fromkeys((*patch.proof, *made.proof))),
+            made.first,
+            by_hand=(*patch.by_hand, *([made.by_hand] if made.by_hand else [])),
             source=clean_line(patch.rewrites[0].document.path.name),
             launch=launch,
             launch_diff=launch_diff,
         )
+
+    def _new_files(self, state: State, patch: Patch, output: str | None = None) -> NewFiles:
+        from advisor.saving import named_for, new_files
+
+        named = named_for(patch, state.asked.script, output, self._of_demo if self.is_demo else None)
+        return new_files(state.asked.script, state.script, state.launch_index, patch.rewrites, named)
 
     def save(self, state: State, destination: Path, force: bool) -> Saved:
         """Write script and report (`Preview.report` as the destination: the report alone).
@@ -224,7 +228,7 @@ class SessionDriver(Struct, frozen=True):
         """
         from advisor import session
         from advisor.saved_fix import remember_fix
-        from advisor.saving import command_for, next_command, save, save_report, starter_of
+        from advisor.saving import next_command, save, save_report
 
         patch = session.patch(state)
         if self.is_demo and destination.parent == self._of_demo:
@@ -233,12 +237,12 @@ class SessionDriver(Struct, frozen=True):
         if not patch.rewrites:
             command = "" if patch.by_hand else next_command(state.asked.script)
             return Saved(destination, save_report(state, destination, force), command)
-        starter = starter_of(state, patch, destination)
-        written = save(state, patch, destination, force, starter)
+        made = self._new_files(state, patch, str(destination))
+        report, notes = save(state, made, force)
         if self.is_demo:
             told = say(_OF_THE_DEMO, command="rl-oom-advisor run.sh --log train.log")
-            read_it = f"cat {shlex.quote(str(written.report))}"
-            return Saved(destination, written.report, read_it, notes=(*written.notes, told))
-        launch = starter.beside(destination) if starter is not None else None
+            read_it = f"cat {shlex.quote(str(report))}"
+            return Saved(destination, report, read_it, notes=(*notes, told))
+        launch = made.launch if made.launch != destination else None
         remember_fix(state, launch or destination)
-        return Saved(destination, written.report, command_for(destination, starter), notes=written.notes, launch=launch)
+        return Saved(destination, report, made.command, notes=notes, launch=launch)

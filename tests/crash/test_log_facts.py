@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from advisor.crash.config_dump import flatten, settings_in
 from advisor.crash.lines import peel
-from advisor.crash.log_facts import gpu_names_in, listed_users
+from advisor.crash.log_facts import gpu_names_in, listed_users, pinned_versions
+from advisor.knowledge import load_knowledge
 from advisor.units import GIB
 from tests.heavy import examples
 from tests.loops import each
@@ -183,3 +184,21 @@ def test_a_kernels_assertion_is_no_shortage_whatever_stands_in_its_condition():
     said = "probability tensor contains either `inf`, `nan` or element < 0"
     line = f"2/87543 [00:18<223:50:10,  9.20s/it]../aten/x.cu:110: _k: block: [0,0,0] Assertion `{said}` failed."
     assert judge(f"  0%|      | {line}\n").signature == "kernel-assertion"
+
+
+PINNED = (
+    ("pip install verl==0.9.0", {"verl": "0.9.0"}),
+    ("uv pip install -U 'vllm[audio]==0.8.5.post1' \\\n  torch==2.6.0", {"vllm": "0.8.5.post1", "torch": "2.6.0"}),
+    ("!pip install git+https://github.com/volcengine/verl.git@v0.5.0", {"verl": "0.5.0"}),
+    ("conda install -y pytorch=2.5.1", {"torch": "2.5.1"}),
+    ("# OpenRLHF 0.8.5\n#pip install verl==0.4", {"openrlhf": "0.8.5"}),
+    ("# verl v0.4\npip install verl==0.9.0\n# verl 0.5", {"verl": "0.9.0"}),
+    ("transformers==4.51.3  # not 4.52\ndeepspeed>=0.16", {"transformers": "4.51.3"}),
+    ("# verl takes 0.9 of it\nverl --version 0.9\n# ray 2.40 and vllm 0.8 do not agree", {}),
+)
+
+
+def test_versions_that_a_script_installs_or_remarks() -> None:
+    words = load_knowledge().signatures.statements
+    assert words is not None
+    assert [(text, pinned_versions(text, words.libraries)) for text, _ in PINNED] == list(PINNED)

@@ -86,3 +86,32 @@ def test_numbers_that_must_agree_are_written_together_and_the_script_names_the_n
         str(micro),
         str(steps_of_it),
     )
+
+
+NAMED_IN = {
+    "ax.yaml": ("base_model: Qwen/Qwen2.5-7B\nmicro_batch_size: 1\ndeepspeed: ds.json\n", "axolotl train ax.yaml"),
+    "lf.yaml": ("model_name_or_path: Q/Q\nstage: sft\ndeepspeed: ds.json\n", "llamafactory-cli train lf.yaml"),
+    "acc.yaml": (
+        "distributed_type: DEEPSPEED\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n",
+        "accelerate launch --config_file acc.yaml train_sft.py --per_device_train_batch_size 2",
+    ),
+    "sft.py": (
+        "from trl import SFTConfig, SFTTrainer\n"
+        'SFTTrainer(model="Qwen/Qwen2.5-7B", args=SFTConfig(max_length=64, deepspeed="ds.json")).train()\n',
+        "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED_IN)
+def test_a_config_names_the_new_file_and_the_launch_script_the_new_config(tmp_path: Path, name: str) -> None:
+    text, command = NAMED_IN[name]
+    (tmp_path / name).write_text(text)
+    (tmp_path / "run.sh").write_text(command + "\n")
+    (tmp_path / "ds.json").write_text(json.dumps({"zero_optimization": {"stage": 2}}))
+    given = "run.sh" if command else name
+    assert main(["set", str(tmp_path / given), "deepspeed:zero_optimization.stage=3"]) == 0
+    assert json.loads((tmp_path / "ds.fits.json").read_text()) == {"zero_optimization": {"stage": 3}}
+    fits = name.replace(".", ".fits.")
+    assert (tmp_path / fits).read_text() == text.replace("ds.json", "ds.fits.json")
+    assert not command or command.replace(name, fits) in (tmp_path / "run.fits.sh").read_text()

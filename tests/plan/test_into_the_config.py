@@ -14,6 +14,10 @@ YAML = (
     "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\ndo_train: true\nfinetuning_type: full\ndataset: a\n"
     "template: qwen\ncutoff_len: 4096\noutput_dir: out\nper_device_train_batch_size: 8\nbf16: true\n"
 )
+AXOLOTL = (
+    "base_model: Qwen/Qwen2.5-7B\nsequence_len: 4096\nmicro_batch_size: 8\nadapter: lora\nlora_r: 16\n"
+    "plugins:\n  - my.own.Plugin  # kept\nbf16: true\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +27,10 @@ YAML = (
         (
             "llamafactory-cli train c.yaml", "c.yaml", YAML,
             "llamafactory=0.9.2", "activation-offload", "use_unsloth_gc: True",
+        ),
+        (
+            "axolotl train a.yaml", "a.yaml", AXOLOTL,
+            "axolotl=0.17.0", "fused-loss", "  - axolotl.integrations.liger.LigerPlugin",
         ),
     ],
 )  # fmt: skip

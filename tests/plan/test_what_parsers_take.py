@@ -54,7 +54,7 @@ def test_axolotl_gets_the_plugin_with_the_loss_and_no_deepspeed_beside_fsdp(tmp_
     written = [str(new) for told in steps.values() for new in told.values()]
     assert not any("deepspeed_configs" in new for new in written)  # axolotl refuses it beside FSDP
     named = changes(tmp_path / "b", "a.yaml", AXOLOTL + "plugins: [a.B]\n", "actor_update")
-    assert "liger_fused_linear_cross_entropy" not in named.get("fused-loss", {})
+    assert named["fused-loss"]["plugins"] == "[a.B, axolotl.integrations.liger.LigerPlugin]"
 
 
 def test_a_recipe_of_one_device_is_told_by_the_name_of_its_file(tmp_path: Path) -> None:

@@ -60,8 +60,9 @@ def test_a_misspelt_id_gets_close_ones():
 
 def test_a_part_of_a_key_finds_the_keys_that_hold_it():
     with pytest.raises(UnknownIdError) as refused:
-        explain_report(KNOWLEDGE, "offload_optimizer")
+        explain_report(KNOWLEDGE, "offload_optimize")
     assert OFFLOAD in refused.value.close
+    assert f"{OFFLOAD}: a setting" in explain_report(KNOWLEDGE, "offload_optimizer")
 
 
 def test_nothing_alike_gives_no_guesses():

@@ -143,3 +143,60 @@ def test_what_the_file_loads_and_wraps_is_the_launchs(tmp_path: Path) -> None:
         run = opened(tmp_path, f"python train_grpo.py --per_device_train_batch_size 2 {option}", OWN_OPTIONS).run
         held = run.value("actor.lora_rank") if any(one.key == "get_peft_model.r" for one in run.settings) else None
         assert (run.framework, run.value("actor.quantized_bits"), held) == ("unsloth", 4, rank)
+
+
+LOADED = """import argparse, torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
+p = argparse.ArgumentParser()
+p.add_argument("--model", default="Qwen/Qwen2.5-7B-Instruct")
+p.add_argument("--batch-size", type=int, default=8)
+p.add_argument("--out")
+args = p.parse_args()
+model = AutoModelForCausalLM.from_pretrained(args.model, torch_dtype=torch.bfloat16)
+"""
+TRL = (
+    LOADED
+    + """from trl import SFTConfig, SFTTrainer
+cfg = SFTConfig(output_dir="o", per_device_train_batch_size=args.batch_size)
+SFTTrainer(model=model, args=cfg, peft_config=LoraConfig(r=16)).train()
+"""
+)
+LOOP = (
+    LOADED
+    + """model = get_peft_model(model, LoraConfig(r=16))
+for batch in torch.utils.data.DataLoader(rows, batch_size=args.batch_size):
+    model(**batch).loss.backward()
+"""
+)
+STARTED = (
+    ("accelerate launch --num_processes 1 {}.py", "8"),
+    ("python -m {} --batch-size 4", "4"),
+    ("nohup python -u {}.py --out /x/$(date +%s) > log 2>&1 &", "8"),
+)
+
+
+@pytest.mark.parametrize(("train", "key"), [(TRL, "per_device_train_batch_size"), (LOOP, "DataLoader.batch_size")])
+def test_what_the_file_alone_tells_holds_behind_every_launcher(tmp_path: Path, train: str, key: str) -> None:
+    (tmp_path / "mine.py").write_text(train)
+    for command, batch in STARTED:
+        (tmp_path / "go.sh").write_text(command.format("mine") + "\n")
+        state = open_session(SessionRequest(script=tmp_path / "go.sh", gpus="1xA100-80GB"))
+        assert state.launch is not None, command
+        own = {one.key: one.value for one in state.launch.settings}
+        assert (own["LoraConfig.r"], own["from_pretrained.torch_dtype"], own[key]) == ("16", "bfloat16", batch), command
+        assert state.run.model_name == "Qwen/Qwen2.5-7B-Instruct", command
+
+
+def test_options_of_other_parsers_and_variables_count(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import os, click\nfrom trl import SFTConfig, SFTTrainer\n"
+        "@click.command()\n@click.option('--rows', default=512)\ndef main(rows):\n"
+        "    cfg = SFTConfig(max_length=rows, per_device_train_batch_size=int(os.environ.get('B', 8)))\n"
+        "    SFTTrainer(model='Qwen/Qwen2.5-7B', args=cfg).train()\nmain()\n"
+    )
+    (tmp_path / "go.sh").write_text("B=2 python mine.py --rows 1024\n")
+    state = open_session(SessionRequest(script=tmp_path / "go.sh", gpus="1xA100-80GB"))
+    assert state.launch is not None
+    own = {one.key: one.value for one in state.launch.settings}
+    assert (own["max_length"], own["per_device_train_batch_size"]) == ("1024", "2")

@@ -149,3 +149,13 @@ def test_a_command_reads_its_own_settings_only(recognised: Recognise, command: s
     natives = bind_natives(found.framework, found.era, launch.settings, {}, {}, {}, program=launch.program)
     carrier = natives.carrier("actor.micro_batch")
     assert carrier.key == key
+
+
+def test_files_of_the_traceback_leave_out_the_versions_that_lack_them() -> None:
+    def era(*files: str) -> tuple[str, str]:
+        paths = [f"/usr/lib/python3.12/dist-packages/verl/{file}" for file in files]
+        return told_era(BY_NAME["verl"], None, set(), {}, paths)
+
+    assert era("workers/engine_workers.py") in {(one, "frames") for one in ("v0.7", "v0.7.1", "v0.8", "v0.9", "v0.9.1")}
+    assert era("workers/sharding_manager/fsdp_vllm.py")[0] not in ("v0.7", "v0.7.1", "v0.8", "v0.9", "v0.9.1")
+    assert era("my/own/file.py") == told_era(BY_NAME["verl"], None, set(), {})

@@ -18,7 +18,7 @@ ROWS = (
     ("accelerate launch '/T/train_sft.py'\r\n", "accelerate launch '/T/train_sft.fits.py'"),
     ("F=train_sft.py\ncp $F /out\npython $F\n", "also decides"),
     ("python train_sft.py --copy train_sft.py\n", "2 words"),
-    ("python -m train_sft\n", "0 words"),
+    ("python -m train_sft\n", "no command in it names the file"),
     ("N=train_sft\npython $N.py\n", "put together"),
 )
 

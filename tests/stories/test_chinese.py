@@ -106,7 +106,7 @@ def test_the_patched_script_is_the_same(name: str, tmp_path: Path, monkeypatch: 
     story = STORIES[name]
     folder = enter(story, tmp_path, monkeypatch)
     code, _, err = tell(story.words("fix", *CHINESE), capsys)
-    assert code == 0, err
+    assert code == (3 if name == "openrlhf" else 0), err  # another version is no edit of the script
     written = folder / story.fits
     if not written.exists():
         assert "deepspeed" in err

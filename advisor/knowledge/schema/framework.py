@@ -364,6 +364,8 @@ class TopologyFact(Strict, frozen=True):
     """Keys, options (--nnodes) and variables ($NNODES) that count GPUs."""
     unread_is_all: bool = False
     """Where one of them is set and cannot be read, all GPUs of the machine are taken; said as an assumption."""
+    each_card: Expression | None = None
+    """Where the program itself starts a process on each visible card unless it is told a number."""
     nodes: Expression | None = None
     gpus_per_node: Expression | None = None
     actor_gpus: Expression | None = None
