@@ -259,7 +259,7 @@ def _bucket(run: Run, crash: Crash) -> dict[str, Fact]:
     trains = run.number("actor.zero_stage") or (shown is not None and shown.value == "deepspeed")
     if tried is None or not trains or crash.memory != "gpu":
         return {}
-    stated = [number for one in run.settings if last_part(one.key) in ("reduce_bucket_size", "allgather_bucket_size")
+    stated = [number for one in run.settings if last_part(one.key) == "reduce_bucket_size"
               and isinstance(number := parse_value(one.text, "float"), float) and number > 0]  # fmt: skip
     for numbers in stated or [USUAL_BUCKET]:
         for width in (BF16, FP32):

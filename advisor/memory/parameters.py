@@ -14,7 +14,8 @@ from advisor.run.run import ModelShape, Run
 Trainer = Literal["fsdp", "deepspeed", "megatron", "ddp"]
 _HALF = ("bf16", "bfloat16", "fp16", "float16", "half", "auto")
 """`auto` is the checkpoint's own type, and nearly every checkpoint of a language model is published in 16 bits."""
-_KAHAN = ("adamw_bf16", "anyprecision_adamw")
+_KAHAN = ("adamw_bf16", "adam_bf16", "anyprecision_adamw")
+"""Of torch; Megatron keeps two bf16 moments under AReaL's name, and no compensation."""
 _NO_MOMENTS = ("sgd", "adafactor", "lomo", "adalomo")
 """Plain SGD and LOMO have none; Adafactor's and AdaLOMO's are a row and a column of each matrix."""
 _IN_BACKWARD = ("lomo", "adalomo")
@@ -55,7 +56,7 @@ def bytes_of(run: Run, trainer: Trainer) -> Bytes:
         gradients = _said(run, "actor.gradient_precision", gradients)
         moments = 2 * _said(run, "actor.moment_precision", moments / 2)
     name = str(run.value("actor.optimizer") or _usual_optimizer(run)).lower()
-    moments, extra = states_of(name, moments, extra)
+    moments, extra = states_of(name if trainer != "megatron" or name not in _KAHAN else "adam", moments, extra)
     by_matrix = name == "adafactor"
     if by_matrix and trainer in ("fsdp", "ddp"):
         extra = c.ADAFACTOR_STEP_BYTES + (2 * c.FP32 if weights < c.FP32 else 0)

@@ -29,3 +29,16 @@ def test_the_part_of_the_optimizer_that_is_not_offloaded_stays(fraction: float |
 def test_muon_has_one_moment_of_each_matrix_and_adam_keeps_the_tables() -> None:
     assert optimizer() == pytest.approx(12 * ALL / GIB, rel=1e-3)
     assert optimizer(optimizer="dist_muon") == pytest.approx((8 * ALL + 4 * TABLES) / GIB, rel=1e-3)
+
+
+def test_areals_adam_bf16_compensates_under_fsdp_and_keeps_fp32_masters_under_megatron() -> None:
+    def states(backend: str) -> float:
+        settings = {"actor.backend": backend, "rollout.backend": "sglang:d1", "actor.optimizer_dtype": "bfloat16"}
+        run = {"framework": "areal", "program": "train.py", "model": "Qwen/Qwen2.5-7B", "gpus": "2xA100-80GB"}
+        found = ledger_of({**run, "settings": {**settings, "actor.optimizer.type": "adam_bf16"}})
+        phase = found.phase("gpu", "actor_update")
+        assert phase is not None
+        return phase.of("optimizer") / ALL
+
+    assert states("fsdp:d1") == pytest.approx(6, rel=1e-3)
+    assert states("megatron:d1") == pytest.approx(4 + 4, rel=1e-3)
