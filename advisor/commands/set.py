@@ -100,7 +100,7 @@ def _also(
         old, new = ({key: one.text for key, one in each.effective().items()} for each in (launch, now))
         changed = {key: new.get(key, gone) for key in {**old, **new} if old.get(key) != new.get(key)}
         moved |= {launch.index} if changed else set()
-        others |= {key: text for key, text in changed.items() if _name(key) not in asked}
+        others |= {k: text for k, text in changed.items() if asked.isdisjoint((_name(k), _name(k.partition(":")[2])))}
     if told := [f"{clean_line(key, 80)}={clean_line(text, 40)}" for key, text in others.items()]:
         yield say("what follows from it: {keys}", keys=listed(told))
     for launch in script.launches if index is not None else ():
@@ -240,7 +240,9 @@ def _is_so(launch: Launch, wanted: EditRequest) -> bool:
 
 def _found(launch: Launch, key: str) -> Setting | None:
     """The setting in force that goes by this key."""
-    found = [one for own, one in launch.effective().items() if _name(own) == _name(key)]
+    there = launch.effective().items()
+    found = [one for own, one in there if _name(own) == _name(key)]
+    found = found or [one for own, one in there if "." in key and own.partition(":")[2] == key]  # of a followed file
     return found[-1] if found else None
 
 
@@ -264,8 +266,12 @@ def _parts(launch: Launch, key: str) -> list[str]:
     """The keys that are meant, where none is in force under the key itself: those of several calls of a Python file
     that take what one literal says, else that of the one section which a word of the command names."""
     found = {own: one.span for own, one in launch.effective().items() if own.endswith(f".{key}")}
-    if not found or _has(launch, key):
+    if _has(launch, key):
         return [key]
+    if not found:  # a new key of a table that a followed file has, and nothing else
+        head = key.partition(".")[0] + "." * ("." in key)
+        having = {own.rpartition(":")[0] for own in launch.effective() if own.rpartition(":")[2].startswith(head)}
+        return [f"{having.pop()}:{key}"] if head.endswith(".") and len(having) == 1 and having != {""} else [key]
     one = next(iter(found.values()))
     if one is not None and one.path.endswith(".py"):
         return list(found) if len(found) > 1 and {*found.values()} == {one} else [key]

@@ -102,13 +102,14 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
     if key.startswith(_OPEN):
         return
     told = {"key": clean_line(key), "file": clean_line(str(script.documents[0].path))}
-    if longer := longer_names(framework, launch, bare):
+    guessed = launch.argv and not recognised.own_program and framework is not None and framework.syntax == "argparse"
+    known = framework is not None and has_key(framework, bare, listed_alone=bool(guessed))
+    if longer := longer_names(framework, launch, bare, known):
         raise refused("{key} is no whole name here: {longer}?", longer=listed(longer), **told)
     if not launch.argv and (other := _of_another(script.documents[0], files)) is not None:
         raise refused(
             "{file} is read by {program}, which takes no {key}: set it in the command.", program=other, **told
         )
-    known = framework is not None and has_key(framework, bare)
     space = key_space(framework.framework) if framework is not None else None
     if framework is not None and space is not None and not known and recognised.own_program:
         stops = say("{framework} has no setting {key}, and would stop at it.", framework=framework.title, **told)

@@ -291,7 +291,7 @@ def _with_files(launch: Launch, tables: Iterable[FileTable], files: Files, docum
     return launch
 
 
-FOLLOWED = ("deepspeed:", "accelerate:")
+FOLLOWED = ("deepspeed:", "accelerate:", "fsdp:")
 """Keys of followed files that no argument of the launch can override."""
 
 
