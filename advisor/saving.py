@@ -97,9 +97,10 @@ def save(
     refuse_existing(report, force)
     last = starter.path if starter is not None else destination  # nothing names a file that is not there yet
     written = sorted(new, key=lambda path: path == last)
-    files = [(path, name_itself(new[path], path), new[path].document.path) for path in written]
+    named_as = {path: name_itself(new[path], path) for path in written}
+    files = [(path, named_as[path][0], new[path].document.path) for path in written]
     notes = write_all([(report, markdown_report(state, destination.name).encode(), None), *files], force=force)
-    return Written(report, notes)
+    return Written(report, (*notes, *(told for _, all_told in named_as.values() for told in all_told)))
 
 
 def new_files(

@@ -69,7 +69,8 @@ def run(parsed: argparse.Namespace) -> int:
             except EditRefused as refusal:
                 notes += [str(refusal)] * (len(copies) > 1)
         for copy, (new, one) in copies.items():  # a script that starts itself by its name
-            copies[copy] = usable(partial(name_itself, Rewrite(one, new, (), {}), copy)), one
+            made, told_of_name = usable(partial(name_itself, Rewrite(one, new, (), {}), copy))
+            copies[copy], notes = (made, one), [*notes, *told_of_name]
         for copy, (_, one) in copies.items():
             usable(partial(refuse_changed, one))
             usable(partial(refuse_existing, copy, parsed.force))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.bash.state import TracedCommand
-from advisor.bash.text import ByteRange, ShellValue, cut, joined, sources
+from advisor.bash.text import ByteRange, NotSet, OneWord, Piece, ShellValue, cut, joined, sources
 from advisor.bash.words import Exhausted, Unterminated
-from advisor.bash.writing import within
+from advisor.bash.wrapped import batch_options
+from advisor.bash.writing import is_safe, within
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say
+from advisor.regex import regex
 from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
 from advisor.script.launch import Script
 from advisor.script.literal import target
@@ -93,12 +96,13 @@ def _place(pieces: ShellValue, old: Path, new: Path, reading: ShellReading) -> t
     return found.place, encoded(written)
 
 
-def name_itself(made: Rewrite, new: Path) -> bytes:
+def name_itself(made: Rewrite, new: Path) -> tuple[bytes, tuple[str, ...]]:
     """The new bytes of a script that becomes another file, `new`, with that name where it starts itself by its own: the
-    copy would start the old one. `$0` follows by itself. Raises EditRefused where such a word cannot be changed."""
+    copy would start the old one. `$0` follows by itself, and stays the old name where words of a launch are made of it;
+    what of them cannot stay is said. Raises EditRefused where a word that names the script cannot be changed."""
     old, own = made.document.path, made.new
     if made.document.kind != "shell" or old.suffix in (".yaml", ".yml") or new == old:
-        return own
+        return own, ()
     script = read_again(read_script(old), (made,))
     reading, changes = _read(script), Changes(script.documents)
     told = refused("{file} starts itself by its name, where a copy would start the old one: write $0.", file=old.name)
@@ -117,7 +121,56 @@ def name_itself(made: Rewrite, new: Path) -> bytes:
         _STARTS % re.escape(encoded(old.name)), own, re.MULTILINE
     ):  # where nothing is followed: in a trap, say
         raise told
-    return own
+    return _called_as_before(script, own, new)
+
+
+_OWN_NAME = regex(rb"\$(?:(0|BASH_SOURCE)(?![\w\[])|\{(0|BASH_SOURCE(?:\[0\])?)(?:\}|(%(?:\.\*|\.sh)\})))")
+_MADE_OF_IT = regex(
+    rb"^(?![ \t]*(?:#|echo|printf)).*(?<!dirname )(?<!dirname \")(?<!dirname -- )(?<!dirname -- \")(?<!print )"
+    rb"\$\{?(?:0|BASH_SOURCE)\b(?!%/)",
+    re.MULTILINE,
+)
+_MOST_TRIED = 12
+
+
+def _called_as_before(script: Script, own: bytes, new: Path) -> tuple[bytes, tuple[str, ...]]:
+    """The bytes of the copy with the script's old name where a launch of it has one made of `$0`, as far as that can be
+    written (`${0%.fits.sh}.sh`), and a sentence on the words that are made of the new one all the same."""
+    first, *others = script.documents
+    unclear: dict[str, None] = {}
+
+    def launched(data: bytes, path: Path) -> Counter[str]:
+        """Words and variables of the launches of a script that has this name."""
+        read = _read(replace(script, documents=(replace(first, data=data, path=path), *others)))
+        commands, out = [one.command for one in read.launches], list[ShellValue]()
+        for word in (word for command in commands for word in command.fields):
+            vague = any(p.reason and not p.text and not isinstance(p.reason, (NotSet, OneWord)) for p in word.pieces)
+            unclear.update({clean_line(read.raw(word.home), 120): None} if vague and word.home is not None else {})
+            out.append(word.pieces)
+        out += [(Piece(name + b"="), *value) for one in commands for name, value in one.environment.items()]
+        return Counter(clean_line(joined(word).decode(errors="replace"), 120) for word in out)
+
+    before, at = launched(own, first.path), 0
+    common = len(first.path.stem) if new.stem.startswith(first.path.stem) else 0
+    tails = [encoded(path.name[common:]) for path in (first.path, new)]
+    left = launched(own, new) - before
+    for _ in range(_MOST_TRIED if left and all(is_safe(tail.decode()) for tail in tails) else 0):
+        if (found := _OWN_NAME.search(own, at)) is None or not left:
+            break
+        kept = b"${" + (found[1] or found[2]) + b"%" + tails[1] + b"}" + tails[0] * (not found[3])
+        tried, at = own[: found.start()] + kept + own[found.end() :], found.end()
+        now = launched(tried, new)
+        if len(now - before) < len(left) and len(before - now) <= len(left):
+            own, left, at = tried, now - before, found.start() + len(kept)
+    words, asked = [*left], {name: value for name, value, _ in batch_options(own.decode(errors="replace"))}
+    if asked and "--job-name" not in asked:  # Slurm calls the job as the script is called
+        words += [value for value in asked.values() if "%x" in value]
+        words += ["$SLURM_JOB_NAME"] * (b"SLURM_JOB_NAME" in own)
+    words += ["$PBS_JOBNAME"] * (b"PBS_JOBNAME" in own and not re.search(rb"(?m)^#PBS.* -N", own))
+    words = words or ([*unclear] if _MADE_OF_IT.search(own) else [])
+    names = {"new": clean_line(new.name), "file": clean_line(first.path.name), "words": listed(words[:3])}
+    told = say("{new} makes {words} of its own name: put it in the place of {file} where that must not be.", **names)
+    return own, (told,) * bool(words)
 
 
 _STARTS = (
