@@ -6,7 +6,6 @@ and what that does to the options afterwards, hydra's own config and sweeps, fil
 
 from __future__ import annotations
 
-import ast
 import math
 import os
 import re
@@ -25,11 +24,20 @@ from advisor.run.build import RunInputs, build_run
 from advisor.run.constraints import newly_broken, newly_stopped, no_effect
 from advisor.run.dialect import Recognised
 from advisor.run.natives import default_of, native
+from advisor.run.own_config import call_of_config, own_config, own_keys
 from advisor.run.program_options import program_of
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.run.values import NOTHING
-from advisor.script.config_files import read_config, unreadable
-from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting, refused
+from advisor.script.config_files import unreadable
+from advisor.script.document import (
+    Document,
+    EditRefused,
+    EditRequest,
+    Rewrite,
+    ScriptError,
+    Setting,
+    refused,
+)
 from advisor.script.edit import rewritten
 from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed
@@ -38,7 +46,7 @@ from advisor.script.python_file import parsed, takes_option
 from advisor.script.python_later import changed_later
 from advisor.script.python_options import stopped_by
 from advisor.script.python_parser import real, refuses
-from advisor.script.python_tree import every, imports
+from advisor.script.python_tree import imports
 from advisor.script.reader import FOLLOWED
 
 _OPEN = ("+", "~", *FOLLOWED)
@@ -68,6 +76,9 @@ def in_its_file(
         return wanted
     if framework is not None and framework.syntax == "yaml":
         return replace(wanted, in_file=True)
+    call = call_of_config(program) if program is not None else None
+    if call is not None and call.keywords:
+        return replace(wanted, form=wanted.form or "assignments")
     if found is not None and found.origin == "file" and launch.argv and framework is None:
         rivals = {one.span.path for one in launch.settings if one.key == found.key and one.span is not None}
         if len(rivals) > 1:
@@ -78,7 +89,7 @@ def in_its_file(
             )
         return replace(wanted, in_file=True)  # how its command would take it nobody knows
     named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
-    if program is not None and _of_hydra(program):
+    if call is not None:
         return replace(wanted, form=wanted.form or "assignments")
     if program is None or takes_option(program, wanted.key, configured=named) is not False:
         later = changed_later(program.path, native(wanted.key)) if program is not None and found is not None else None
@@ -116,8 +127,8 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
         passes = say("{framework} has no setting {key}: it would have no effect.", framework=framework.title, **told)
         raise EditRefused(stops if space.refuses else passes)
     program = program_of(script, index)
-    if program is not None and _of_hydra(program):
-        keys = _hydra_keys(program, launch)
+    if program is not None and (call := call_of_config(program)):
+        keys = own_keys(script, index)
         if bare in (keys or ()):
             return
         meant = [one for one in sorted(keys or ()) if one.endswith(f".{bare}")]
@@ -125,7 +136,7 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
             raise refused("{key} is no whole name here: {longer}?", longer=listed(meant[:3]), **told)
         if known and keys is None and "." in bare:
             return
-        if keys is not None:
+        if keys is not None and call.keywords:
             raise refused(
                 "The config of {program} has no {key}, and hydra stops at it: +{key} adds one.",
                 program=program.path.name,
@@ -310,48 +321,11 @@ def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:
     return next((fact.program for fact in files if top.issuperset(fact.has)), None)
 
 
-def _of_hydra(program: Document) -> ast.Call | None:
-    """The call of `hydra.main` by which a program gets its config."""
-    tree = parsed(program.data)
-    decorators = (d for n in every(tree, ast.FunctionDef) for d in n.decorator_list)
-    return next((d for d in decorators if isinstance(d, ast.Call) and ast.unparse(d.func).endswith("hydra.main")), None)
-
-
-def _hydra_config(program: Document, launch: Launch) -> Document | None:
-    """The config that a program gets: what its command names, else its own call of `hydra.main`."""
-    call, given = _of_hydra(program), launch.effective()
-    told = (
-        {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)} if call is not None else {}
-    )
-    named = next((given[key].text for key in ("--config-name", "-cn") if key in given), "")
-    name = named or told.get("config_name")
-    if call is None or not isinstance(name, str):
-        return None
-    folder = program.path.parent / str(told.get("config_path") or "")
-    try:
-        return load(folder / (name if name.endswith((".yaml", ".yml")) else f"{name}.yaml"), "yaml")
-    except ScriptError:
-        return None
-
-
-def _hydra_keys(program: Document, launch: Launch) -> frozenset[str] | None:
-    """The keys of that config, with its tables; None where it is not there or is not well-formed."""
-    config = _hydra_config(program, launch)
-    try:
-        composed = read_config(Files([config]), 0, composed=True) if config is not None else None
-    except ScriptError:
-        return None
-    if composed is None or composed.notes:
-        return None
-    keys = [setting.key for setting in composed.settings]
-    return frozenset(key.rsplit(".", depth)[0] for key in keys for depth in range(key.count(".") + 1))
-
-
 def _refuse_swept(script: Script, launch: Launch, item: EditRequest, program: Document | None) -> None:
     """Refuse a key that hydra's sweeper gives each run a value of its own."""
     several = not launch.argv or not {*_RUNS_SEVERAL}.isdisjoint(map(str, launch.argv))
     documents = [one for one in script.documents if one.kind == "yaml"]
-    config = _hydra_config(program, launch) if program is not None else None
+    config = own_config(program, launch) if program is not None else None
     swept: dict[str, str] = {s.key: s.text for s in launch.settings}
     for document in [*documents, *([config] if config is not None else [])]:
         try:

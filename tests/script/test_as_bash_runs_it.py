@@ -78,7 +78,7 @@ def test_an_override_that_xargs_would_win_over_is_refused(tmp_path: Path) -> Non
 NAMED_AFTER_IT = {
     "$0": 'E=$(basename "$0" .sh)\npython3 -m verl.trainer.main_ppo --config-name "$E" data.train_batch_size=4\n',
     "cut off": "python3 -m verl.trainer.main_ppo --config-name ${0%.*} data.train_batch_size=4\n",
-    "BASH_SOURCE": "python3 -m verl.trainer.main_ppo --config-name `basename ${BASH_SOURCE[0]}` data.train_batch_size=4\n",
+    "BASH_SOURCE": "exec python3 -m verl.trainer.main_ppo d.x=`basename ${BASH_SOURCE[0]}` data.train_batch_size=4\n",
     "set in it": 'E=${0##*/}\npython3 -m verl.trainer.main_ppo --config-name "${E%.sh}" data.train_batch_size=4\n',
 }
 
