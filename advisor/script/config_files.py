@@ -423,7 +423,7 @@ def _defaults(entries: Sequence[KeyedEntry], group: str, package: str, chosen: M
                 yield _default(name.removeprefix("optional "), entry.value, group, package, chosen)
 
 
-def _default(name: str, option: str, group: str, package: str, chosen: Mapping[str, str] | None = None) -> _Default:
+def _default(name: str, option: str, group: str, package: str, chosen: Mapping[str, str]) -> _Default:
     """`name`, `group: option` or either with `@package`; relative to the config that names it."""
     if name == _SELF:
         return _Default(_SELF, "")

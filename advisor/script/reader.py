@@ -102,11 +102,11 @@ def read_documents(
 def _task(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) -> Script | None:
     """What the shell text of a YAML file starts (see script/blocks.py); None where it starts no training."""
     from advisor.bash.words import Unterminated
-    from advisor.script.blocks import shell_of
+    from advisor.script.blocks import shell_in
     from advisor.script.shell import other_commands, read_shell
 
     document = load(path, "shell") if files.given is None else files.known(path)
-    text, own = shell_of(document.data), Files(given=files.given)
+    text, own = shell_in(path.with_suffix(".yaml"), document.data), Files(given=files.given)
     try:
         reading = read_shell(own, path, positional, instead=text, by_dash=by_dash) if text is not None else None
     except Unterminated:
