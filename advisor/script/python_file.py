@@ -316,7 +316,16 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, spread
     for call in (*setup.configs, *(call for _, call in setup.parts)):
         for keyword in call.keywords:
             found = None if keyword.arg else spread.listed(keyword.value)
-            handed[id(keyword)] = found or []
+            if found is None and isinstance(keyword.value, ast.Dict):  # what stands behind the last `**` wins
+                at = (
+                    max(n for n, key in enumerate(keyword.value.keys) if key is None) + 1
+                    if None in keyword.value.keys
+                    else 0
+                )
+                behind = ast.Dict(keyword.value.keys[at:], keyword.value.values[at:])
+                handed[id(keyword)] = spread.listed(behind) or []
+            else:
+                handed[id(keyword)] = found or []
             if found is None and keyword.arg is None:
                 reading.spread[id(call)] = clean_line(ast.unparse(keyword.value), 60)
                 if call in setup.configs and (file := spread.file(keyword.value)) is not None:

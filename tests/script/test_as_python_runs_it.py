@@ -45,6 +45,10 @@ OPEN = {
     "setattr of anything": "cfg = GRPOConfig(batch_size=8)\nfor k in ('batch_size',):\n    setattr(cfg, k, 4)",
     "replaced": "cfg = GRPOConfig(batch_size=8)\ncfg = dataclasses.replace(cfg, batch_size=4)",
     "spread and changed": "common = dict(batch_size=8)\ncommon.update(batch_size=4)\ncfg = GRPOConfig(**common)",
+    "what another thing says, too": (
+        "class C:\n    batch_size: int = 8\nc = C()\ncfg = GRPOConfig(batch_size=c.batch_size, lr=c.batch_size * 2)"
+    ),
+    "for every seed": f"def f(n, seed):\n    {MAKE}\n    return cfg\nfor seed in (1, 2):\n    cfg = f(8, seed)",
     "by a function's parameter": "def f(c):\n    c.batch_size = 4\ncfg = GRPOConfig(batch_size=8)\nf(cfg)",
     "by a function around it": "def f(c):\n    c.batch_size = 4\n    return c\ncfg = f(GRPOConfig(batch_size=8))",
     "by a class": "class My(GRPOConfig):\n    def __post_init__(self):\n        self.batch_size = 4\ncfg = My()",
@@ -149,6 +153,9 @@ def test_what_is_set_behind_the_training_no_training_gets(tmp_path: Path) -> Non
             "for n in (4, 8):\n    cfg = GRPOConfig(batch_size=n)\n    GRPOTrainer(args=cfg).train()",
             "every round of line 3",
         ),
+        (f"def f(n):\n    {MAKE}\n    GRPOTrainer(args=cfg).train()\nfor n in (4, 8):\n    f(n)", "each call of f"),
+        (f"def f(n):\n    {MAKE}\n    GRPOTrainer(args=cfg).train()\n[f(*n) for n in [(4,), (8,)]]", "each call of f"),
+        ("for c in [{'batch_size': 4}, {}]:\n    cfg = GRPOConfig(**c)\n    GRPOTrainer(args=cfg).train()", "among"),
     ],
 )
 def test_what_decides_more_than_the_setting_is_refused(body: str, why: str, tmp_path: Path) -> None:
