@@ -150,7 +150,7 @@ def _called_as_before(script: Script, own: bytes, new: Path) -> tuple[bytes, tup
         out += [(Piece(name + b"="), *value) for one in commands for name, value in one.environment.items()]
         return Counter(clean_line(joined(word).decode(errors="replace"), 120) for word in out)
 
-    before, at = launched(own, first.path), 0
+    before, at = launched(first.data, first.path), 0
     common = len(first.path.stem) if new.stem.startswith(first.path.stem) else 0
     tails = [encoded(path.name[common:]) for path in (first.path, new)]
     left = launched(own, new) - before
