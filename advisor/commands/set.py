@@ -249,9 +249,9 @@ def _is_so(launch: Launch, wanted: EditRequest) -> bool:
 
 def _found(launch: Launch, key: str) -> Setting | None:
     """The setting in force that goes by this key."""
-    there = launch.effective().items()
-    found = [one for own, one in there if _name(own) == _name(key)]
-    found = found or [one for own, one in there if "." in key and own.partition(":")[2] == key]  # of a followed file
+    there, heads = launch.effective(), ("accelerate:", "deepspeed:", "fsdp:") if "." in key else ("accelerate:",)
+    found = [one for own, one in there.items() if _name(own) == _name(key)]
+    found = found or [there[head + key] for head in heads if head + key in there]  # of a file that the launch names
     return found[-1] if found else None
 
 

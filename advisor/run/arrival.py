@@ -113,8 +113,7 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
     if key.startswith(_OPEN):
         return
     told = {"key": clean_line(key), "file": clean_line(str(script.documents[0].path))}
-    guessed = launch.argv and not recognised.own_program and framework is not None and framework.syntax == "argparse"
-    known = framework is not None and has_key(framework, bare, listed_alone=bool(guessed))
+    known = framework is not None and _listed(framework, launch, bare, own=recognised.own_program)
     if longer := longer_names(framework, launch, bare, known):
         raise refused("{key} is no whole name here: {longer}?", longer=listed(longer), **told)
     if not launch.argv and (other := _of_another(script.documents[0], files)) is not None:
@@ -160,6 +159,18 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
             **told,
         )
     raise refused("{file} has no {key}, and nothing tells that its program reads one.", **told)
+
+
+def _listed(framework: Framework, launch: Launch, key: str, *, own: bool) -> bool:
+    """Whether a launch's program has a key, as far as its framework's list tells: what is handed on, and what a
+    launcher's file has, is no option of a command."""
+    if not launch.argv or framework.syntax != "argparse":
+        return has_key(framework, key)
+    fact, counts = framework.settings.get(key), framework.topology.counted_by if framework.topology is not None else ()
+    if key in counts or (fact is not None and fact.only_in):
+        return False
+    space = key_space(framework.framework)
+    return has_key(framework, key, listed_alone=not own or (space is not None and "*.*" in space.open))
 
 
 def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[EditRequest], recognised: Recognised,

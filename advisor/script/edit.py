@@ -260,7 +260,8 @@ def _shell(
             editor.launcher_option(item)
         elif not item.key.startswith(FOLLOWED) and not item.in_file:
             _where_it_can(editors, item, changes)
-    if added := [item for item in wanted if item.kind == "setting" and item.in_file]:
+    own = [item for item in wanted if item.kind == "setting" and not item.key.startswith(FOLLOWED)]
+    if added := [item for item in own if item.in_file]:
         _config_file(script, launch, added, changes)
     for prefix in FOLLOWED:
         inside = [item for item in wanted if item.kind == "setting" and item.key.startswith(prefix)]
