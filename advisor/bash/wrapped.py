@@ -69,8 +69,7 @@ def of_the_job(wrapped: Wrapped, fields: Sequence[CommandWord]) -> dict[bytes, S
 
 _COUNT = regex(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d{1,4})(?:\([^)]*\))?")
 """4, gpu:4, gpu:a100:4 and a100:4 (sbatch(1), --gres and --gpus-per-node)."""
-_SHORT = {"-a": "--array", "-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus",
-          "-J": "--job-name"}  # fmt: skip
+_SHORT = {"-a": "--array", "-N": "--nodes", "-c": "--cpus-per-task", "-n": "--ntasks", "-G": "--gpus"}
 _VARIABLES = {
     "--nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SKYPILOT_NUM_NODES"),
     "--ntasks": ("SLURM_NTASKS", "SLURM_NPROCS"),

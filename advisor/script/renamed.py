@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from advisor.bash.state import TracedCommand
 from advisor.bash.text import ByteRange, NotSet, OneWord, Piece, ShellValue, cut, joined, sources
 from advisor.bash.words import Exhausted, Unterminated
-from advisor.bash.wrapped import batch_options
 from advisor.bash.writing import is_safe, within
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say
@@ -124,55 +123,57 @@ def name_itself(made: Rewrite, new: Path) -> tuple[bytes, tuple[str, ...]]:
     return _called_as_before(script, own, new)
 
 
-_OWN_NAME = regex(rb"\$(?:(0|BASH_SOURCE)(?![\w\[])|\{(0|BASH_SOURCE(?:\[0\])?)(?:\}|(%(?:\.\*|\.sh)\})))")
+_OWN_NAME = regex(rb"\$(?:(0|BASH_SOURCE)(?![\w\[])|\{(0|BASH_SOURCE(?:\[0\])?)([%#/^,][^{}\n]*)?\})")
 _MADE_OF_IT = regex(
-    rb"^(?![ \t]*(?:#|echo|printf)).*(?<!dirname )(?<!dirname \")(?<!dirname -- )(?<!dirname -- \")(?<!print )"
-    rb"\$\{?(?:0|BASH_SOURCE)\b(?!%/)",
-    re.MULTILINE,
+    rb"(?m)^(?![ \t]*(?:#|echo|printf)).*(?<!dirname )(?<!dirname \")(?<!-- )(?<!-- \")(?<!print )\$\{?[0B]"
 )
-_MOST_TRIED = 12
+_JOB_NAMED = regex(rb"(?m)--job-name|^#(?:SBATCH.* -J|PBS.* -N)")
+_MADE_OF_JOB = regex(rb"(?m)(?<=^#SBATCH ).*%x\S*|\$\{?(?:SLURM_JOB_NAME|PBS_JOBNAME)\b")
 
 
 def _called_as_before(script: Script, own: bytes, new: Path) -> tuple[bytes, tuple[str, ...]]:
     """The bytes of the copy with the script's old name where a launch of it has one made of `$0`, as far as that can be
-    written (`${0%.fits.sh}.sh`), and a sentence on the words that are made of the new one all the same."""
+    written, and a sentence on the words that are made of the new one all the same."""
     first, *others = script.documents
-    unclear: dict[str, None] = {}
+    unclear: list[str] = []
 
     def launched(data: bytes, path: Path) -> Counter[str]:
         """Words and variables of the launches of a script that has this name."""
         read = _read(replace(script, documents=(replace(first, data=data, path=path), *others)))
-        commands, out = [one.command for one in read.launches], list[ShellValue]()
-        for word in (word for command in commands for word in command.fields):
+        commands = [one.command for one in read.launches]
+        words = [(Piece(name + b"="), *value) for one in commands for name, value in one.environment.items()]
+        for word in (word for one in commands for word in one.fields):
             vague = any(p.reason and not p.text and not isinstance(p.reason, (NotSet, OneWord)) for p in word.pieces)
-            unclear.update({clean_line(read.raw(word.home), 120): None} if vague and word.home is not None else {})
-            out.append(word.pieces)
-        out += [(Piece(name + b"="), *value) for one in commands for name, value in one.environment.items()]
-        return Counter(clean_line(joined(word).decode(errors="replace"), 120) for word in out)
+            unclear.extend([read.raw(word.home)] if vague and word.home is not None else [])
+            words.append(word.pieces)
+        return Counter(clean_line(joined(word).decode(errors="replace"), 120) for word in words)
 
-    before, at = launched(first.data, first.path), 0
-    common = len(first.path.stem) if new.stem.startswith(first.path.stem) else 0
-    tails = [encoded(path.name[common:]) for path in (first.path, new)]
+    before, at, names = launched(first.data, first.path), 0, (encoded(new.name), encoded(first.path.name))
     left = launched(own, new) - before
-    for _ in range(_MOST_TRIED if left and all(is_safe(tail.decode()) for tail in tails) else 0):
-        if (found := _OWN_NAME.search(own, at)) is None or not left:
-            break
-        kept = b"${" + (found[1] or found[2]) + b"%" + tails[1] + b"}" + tails[0] * (not found[3])
-        tried, at = own[: found.start()] + kept + own[found.end() :], found.end()
-        now = launched(tried, new)
-        if len(now - before) < len(left) and len(before - now) <= len(left):
-            own, left, at = tried, now - before, found.start() + len(kept)
-    words, asked = [*left], {name: value for name, value, _ in batch_options(own.decode(errors="replace"))}
-    if asked and "--job-name" not in asked:  # Slurm calls the job as the script is called
-        words += [value for value in asked.values() if "%x" in value]
-        words += ["$SLURM_JOB_NAME"] * (b"SLURM_JOB_NAME" in own)
-    words += ["$PBS_JOBNAME"] * (b"PBS_JOBNAME" in own and not re.search(rb"(?m)^#PBS.* -N", own))
-    words = words or ([*unclear] if _MADE_OF_IT.search(own) else [])
-    names = {"new": clean_line(new.name), "file": clean_line(first.path.name), "words": listed(words[:3])}
-    told = say("{new} makes {words} of its own name: put it in the place of {file} where that must not be.", **names)
+    for _ in range(12 if all(map(is_safe, (new.name, first.path.name))) and not _SH.match(own) else 0):
+        found = _OWN_NAME.search(own, at) if left else None
+        if found is not None:
+            kept = b"${%b/%%%b/%b}" % (found[1] or found[2], *names)
+            kept = b'$(n=%b; echo "${n%b}")' % (kept, found[3]) if found[3] else kept
+            tried, at = own[: found.start()] + kept + own[found.end() :], found.end()
+            now = launched(tried, new)
+            if len(now - before) < len(left) and len(before - now) <= len(left):
+                own, left, at = tried, now - before, found.start() + len(kept)
+    words = [
+        *left,
+        *(() if _JOB_NAMED.search(own) else (one.decode(errors="replace") for one in _MADE_OF_JOB.findall(own))),
+    ]
+    words = words or ([*dict.fromkeys(unclear)] if _MADE_OF_IT.search(own) else [])
+    told = say(
+        "{new} makes {words} of its own name: put it in the place of {file} where that must not be.",
+        new=clean_line(new.name),
+        words=listed(clean_line(word, 120) for word in words[:3]),
+        file=clean_line(first.path.name),
+    )
     return own, (told,) * bool(words)
 
 
+_SH = regex(rb"#!.*\bsh\b")
 _STARTS = (
     rb"^(?![ \t]*(?:#|echo|printf)|.*sage).{0,400}(?:\b(?:(?:ba|z)?sh|source|exec|sbatch|srun)|[;&|(][ \t]*\.)[ \t]"
     rb"(?:[^#;&|\n]{0,400}[^\w.-])?%b(?![\w.-])"

@@ -79,7 +79,8 @@ NAMED_AFTER_IT = {
     "$0": 'E=$(basename "$0" .sh)\npython3 -m verl.trainer.main_ppo --config-name "$E" data.train_batch_size=4\n',
     "cut off": "python3 -m verl.trainer.main_ppo --config-name ${0%.*} data.train_batch_size=4\n",
     "BASH_SOURCE": "exec python3 -m verl.trainer.main_ppo d.x=`basename ${BASH_SOURCE[0]}` data.train_batch_size=4\n",
-    "set in it": 'E=${0##*/}\npython3 -m verl.trainer.main_ppo --config-name "${E%.sh}" data.train_batch_size=4\n',
+    "an operator": 'E=${0##*/}\npython3 -m verl.trainer.main_ppo --config-name "${E%.sh}" data.train_batch_size=4\n',
+    "a filter": 'E=$(echo $0 | sed s/.sh//)\npython3 -m verl.trainer.main_ppo d.x="$E" data.train_batch_size=4\n',
 }
 
 
@@ -92,9 +93,14 @@ def test_a_copy_asks_for_what_the_script_asks_for_by_its_own_name(name: str, tmp
     (tmp_path / "run.fits.sh").write_bytes(copied)
     (tmp_path / "python3").write_text('#!/bin/bash\necho "$*"\n')
     (tmp_path / "python3").chmod(0o755)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "run.sh").write_bytes(copied)  # it may be put in the script's place
+    (tmp_path / "sub" / "python3").symlink_to(tmp_path / "python3")
     ran = [
-        subprocess.run(["bash", one], capture_output=True, text=True, cwd=tmp_path, env={"PATH": f".:{os.defpath}"})
-        for one in ("run.sh", "run.fits.sh")
+        subprocess.run(
+            ["bash", one], capture_output=True, text=True, cwd=tmp_path / folder, env={"PATH": f".:{os.defpath}"}
+        )
+        for one, folder in (("run.sh", ""), ("run.fits.sh", ""), ("run.sh", "sub"))
     ]
-    assert told or ran[0].stdout.replace("=4", "=2") == ran[1].stdout
-    assert bool(told) == (name == "set in it")
+    assert bool(told) == (name == "a filter")
+    assert {one.stdout.replace("=4", "=2") for one in ran[:: 1 + bool(told)]} == {ran[2].stdout}
