@@ -91,7 +91,7 @@ def _also(
     script: Script, after: Script, given: Sequence[tuple[str, str]], index: int | None, written: Document
 ) -> Iterator[str]:
     """What else comes with the change: settings that follow, other rounds, a command made whole, another file."""
-    from advisor.run.own_config import composed
+    from advisor.run.own_config import values_of
     from advisor.script.edit import together
     from advisor.script.launch import one_training
 
@@ -99,14 +99,7 @@ def _also(
     chosen = script.launches if index is None else [script.launches[index]]
     for launch, now in zip(script.launches, after.launches, strict=True):
         gone = say("unknown") if now.not_found else say("not set")
-        old, new = (
-            {
-                one.key: one.text
-                for one in (*(composed(each, launch.index) or ()), *each.launches[launch.index].settings)
-                if one.effective
-            }
-            for each in (script, after)
-        )
+        old, new = (values_of(each, launch.index) for each in (script, after))
         changed = {key: new.get(key, gone) for key in {**old, **new} if old.get(key) != new.get(key)}
         moved |= {launch.index} if changed else set()
         others |= {k: text for k, text in changed.items() if asked.isdisjoint((_name(k), _name(k.partition(":")[2])))}

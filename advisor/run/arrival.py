@@ -29,15 +29,7 @@ from advisor.run.program_options import program_of
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.run.values import NOTHING
 from advisor.script.config_files import unreadable
-from advisor.script.document import (
-    Document,
-    EditRefused,
-    EditRequest,
-    Rewrite,
-    ScriptError,
-    Setting,
-    refused,
-)
+from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting, refused
 from advisor.script.edit import rewritten
 from advisor.script.files import Files, load
 from advisor.script.keyed import read_keyed

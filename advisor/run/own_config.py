@@ -65,6 +65,12 @@ def composed(script: Script, index: int) -> list[Setting] | None:
     return interpolated(effective([*read.settings, *given]), launch.environment)
 
 
+def values_of(script: Script, index: int) -> dict[str, str]:
+    """Every setting of a launch, with those of that config."""
+    every_one = (*(composed(script, index) or ()), *script.launches[index].settings)
+    return {one.key: one.text for one in every_one if one.effective}
+
+
 def own_keys(script: Script, index: int) -> frozenset[str] | None:
     """The keys of that config, with its tables."""
     keys = [one.key for one in composed(script, index) or ()]

@@ -327,18 +327,15 @@ def _read_written(files: Files, named: _Named, written: WrittenFile, out: Follow
     out.settings += [s for s in settings if named.key != "--config-name" or not is_hydras(s.key)]
 
 
-_NO_GROUPS: Mapping[str, str] = {}
-
-
 def read_config(
-    files: Files, number: int, prefix: str = "", *, composed: bool = False, chosen: Mapping[str, str] = _NO_GROUPS
+    files: Files, number: int, prefix: str = "", *, composed: bool = False, chosen: Mapping[str, str] | None = None
 ) -> Composed:
     """The settings of a file with those of the files that its `defaults` name, where hydra reads it (`composed`), or
     where they are names of files, or are there; `chosen`: hydra's groups by the command's words. Raises ScriptError
     where it is not well-formed."""
     document = files.documents[number]
     keyed = read_keyed(document)
-    entries, out = keyed.entries, Composed(chosen=chosen)
+    entries, out = keyed.entries, Composed(chosen=chosen or {})
     if composed or (not prefix and _inherits(files, document, entries)):
         compose(files, number, out)
         return out

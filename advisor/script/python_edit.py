@@ -131,13 +131,10 @@ class PythonEditor:
         if len(spread) > 1 or in_rounds(tree, spread[0]) or several_calls(tree, spread[0]):
             hidden = self.reading.spread[id(call)]
             raise refused("{key} may be among **{name} already: set it there.", wanted.key, name=hidden)
-        start, end = self.reading.start(spread[0]), self.reading.end(spread[0])
-        head = b', "' + encoded(name) + b'": '
-        if isinstance(spread[0], ast.Dict):
-            end -= 1
-        else:
-            self.changes.replace(0, start, start, b"{**")
-        tail = b"" if isinstance(spread[0], ast.Dict) else b"}"
+        inside, head = isinstance(spread[0], ast.Dict), b', "' + encoded(name) + b'": '
+        end, tail = self.reading.end(spread[0]) - inside, b"" if inside else b"}"
+        if not inside:
+            self.changes.replace(0, self.reading.start(spread[0]), self.reading.start(spread[0]), b"{**")
         self.changes.replace(0, end, end, head + shown + tail, wanted.key, (len(head), len(head + shown)))
         self.comment(wanted, call)
 

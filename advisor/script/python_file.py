@@ -316,16 +316,9 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, spread
     for call in (*setup.configs, *(call for _, call in setup.parts)):
         for keyword in call.keywords:
             found = None if keyword.arg else spread.listed(keyword.value)
-            if found is None and isinstance(keyword.value, ast.Dict):  # what stands behind the last `**` wins
-                at = (
-                    max(n for n, key in enumerate(keyword.value.keys) if key is None) + 1
-                    if None in keyword.value.keys
-                    else 0
-                )
-                behind = ast.Dict(keyword.value.keys[at:], keyword.value.values[at:])
-                handed[id(keyword)] = spread.listed(behind) or []
-            else:
-                handed[id(keyword)] = found or []
+            made = keyword.value if found is None and isinstance(keyword.value, ast.Dict) else ast.Dict([], [])
+            at = len(made.keys) - [*made.keys[::-1], None].index(None)  # what stands behind the last `**` wins
+            handed[id(keyword)] = found or spread.listed(ast.Dict(made.keys[at:], made.values[at:])) or []
             if found is None and keyword.arg is None:
                 reading.spread[id(call)] = clean_line(ast.unparse(keyword.value), 60)
                 if call in setup.configs and (file := spread.file(keyword.value)) is not None:
