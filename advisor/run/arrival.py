@@ -36,7 +36,7 @@ from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
 from advisor.script.python_file import parsed, takes_option
 from advisor.script.python_later import changed_later
-from advisor.script.python_options import stopped_by
+from advisor.script.python_options import is_configurator, stopped_by
 from advisor.script.python_parser import real, refuses
 from advisor.script.python_tree import imports
 from advisor.script.reader import FOLLOWED
@@ -83,6 +83,8 @@ def in_its_file(
     named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
     if call is not None:
         return replace(wanted, form=wanted.form or "assignments")
+    if program is not None and is_configurator(parsed(program.data)):
+        return replace(wanted, form="joined")
     if program is None or takes_option(program, wanted.key, configured=named) is not False:
         later = changed_later(program.path, native(wanted.key)) if program is not None and found is not None else None
         return replace(wanted, in_file=later is not None and later.any_key)  # its config file wins over the command

@@ -18,6 +18,7 @@ from advisor.bash.writing import is_safe, within
 from advisor.hostile import clean_line
 from advisor.language import clauses, listed, say
 from advisor.regex import regex
+from advisor.script.blocks import shell_in
 from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
 from advisor.script.launch import Script
 from advisor.script.literal import target
@@ -100,7 +101,7 @@ def name_itself(made: Rewrite, new: Path) -> tuple[bytes, tuple[str, ...]]:
     copy would start the old one. `$0` follows by itself, and stays the old name where words of a launch are made of it;
     what of them cannot stay is said. Raises EditRefused where a word that names the script cannot be changed."""
     old, own = made.document.path, made.new
-    if made.document.kind != "shell" or old.suffix in (".yaml", ".yml") or new == old:
+    if made.document.kind != "shell" or old.suffix in (".yaml", ".yml", ".py") or new == old:
         return own, ()
     script = read_again(read_script(old), (made,))
     reading, changes = _read(script), Changes(script.documents)
@@ -188,7 +189,8 @@ def _naming(commands: Sequence[TracedCommand], file: Path) -> list[tuple[TracedC
 
 def _read(script: Script) -> ShellReading:
     try:
-        reading = read_shell(in_memory(script.documents, {}), script.documents[0].path, script.positional)
+        first, files = script.documents[0], in_memory(script.documents, {})
+        reading = read_shell(files, first.path, script.positional, instead=shell_in(first.path, first.data))
     except (ScriptError, Unterminated, Exhausted) as error:
         raise refused("it cannot be read to its end") from error
     if not reading.trace.whole:
