@@ -109,6 +109,11 @@ def main(cfg): ...
             "torchrun train.py train.bs=2\n",
         ),
         (
+            "bs",
+            {"run.sh": "torchrun train.py c.py\n", "train.py": "bs = 4\nexec(open('configurator.py').read())\n"},
+            "torchrun train.py c.py --bs=2\n",
+        ),
+        (
             "per_device_train_batch_size",
             {"run.sh": "accelerate launch train.py --per-device-train-batch-size 8 --seed 1\n"},
             "accelerate launch train.py --per-device-train-batch-size 2 --seed 1\n",

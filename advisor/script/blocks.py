@@ -158,4 +158,6 @@ def _word(raw: bytes) -> bytes:
         text = b" " + _FILLED.sub(lambda one: b"$" + re.sub(rb"\W", b"_", one[0][1:]), raw[1:].replace(b"'", b'"'))
     if re.fullmatch(rb"\"[^\"\\`!$]*\"|'[^'\\]*'| \"[^\"\\`!{}]*\"", text):
         return text
-    return b'"$_' + re.sub(rb"\W", b"_", raw[3:-1]) + b'"' if len(raw) > 4 else b""
+    if len(raw) < 5:
+        return b"$" + raw[1:] if re.fullmatch(rb"\w\w+", raw) else b""
+    return b'"$_' + re.sub(rb"\W", b"_", raw[3:-1]) + b'"'
