@@ -126,7 +126,7 @@ def name_itself(made: Rewrite, new: Path) -> tuple[bytes, tuple[str, ...]]:
 
 _OWN_NAME = regex(rb"\$(?:(0|BASH_SOURCE)(?![\w\[])|\{(0|BASH_SOURCE(?:\[0\])?)([%#/^,][^{}\n]*)?\})")
 _MADE_OF_IT = regex(
-    rb"(?m)^(?![ \t]*(?:#|echo|printf)).*(?<!dirname )(?<!dirname \")(?<!-- )(?<!-- \")(?<!print )\$\{?(?:0|BASH_SOURCE)\b"
+    rb"(?m)^(?![ \t]*(?:#|echo|printf)).*(?<!dirname )(?<!dirname \")(?<!-- )(?<!-- \")(?<!print )\$\{?(?:0\b|BASH_SO)"
 )
 _JOB_NAMED = regex(rb"(?m)--job-name|^#(?:SBATCH.* -J|PBS.* -N)")
 _MADE_OF_JOB = regex(rb"(?m)(?<=^#SBATCH ).*%x\S*|\$\{?(?:SLURM_JOB_NAME|PBS_JOBNAME)\b")
