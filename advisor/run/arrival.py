@@ -230,6 +230,7 @@ def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: D
     data = program.data.decode(errors="replace") if program is not None else ""
     reads = re.search(rf"[\"']{re.escape(native(item.key))}[\"']", data) is not None  # cfg.get("lr", args.lr)
     alone = program is not None and takes_option(program, item.key) is True and not reads
+    alone = alone and "configurator" not in data  # nanoGPT's: of files and options the last one wins
     beside = {one.span.path for key, one in now.items() if one.span is not None and (":" in key or key in own)}
     around = [(f"${key}", text) for key, text in launch.environment.items() if not {*text.split()} <= {*words}]
     for where, text in [*((word, word) for n, word in enumerate(words) if not spelled[n]), *around]:

@@ -16,7 +16,7 @@ from advisor.bash.text import ByteRange, NotSet, OneWord, Piece, ShellValue, cut
 from advisor.bash.words import Exhausted, Unterminated
 from advisor.bash.writing import is_safe, within
 from advisor.hostile import clean_line
-from advisor.language import clauses, listed, say
+from advisor.language import clauses, listed, mark, say
 from advisor.regex import regex
 from advisor.script.blocks import shell_in
 from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
@@ -147,7 +147,7 @@ def _called_as_before(script: Script, own: bytes, new: Path) -> tuple[bytes, tup
             vague = any(p.reason and not p.text and not isinstance(p.reason, (NotSet, OneWord)) for p in word.pieces)
             unclear.extend([read.raw(word.home)] if vague and word.home is not None else [])
             words.append(word.pieces)
-        return Counter(clean_line(joined(word).decode(errors="replace"), 120) for word in words)
+        return Counter(joined(word).decode(errors="replace") for word in words)
 
     before, at, names = launched(first.data, first.path), 0, (encoded(new.name), encoded(first.path.name))
     left = launched(own, new) - before
@@ -160,18 +160,15 @@ def _called_as_before(script: Script, own: bytes, new: Path) -> tuple[bytes, tup
             now = launched(tried, new)
             if len(now - before) < len(left) and len(before - now) <= len(left):
                 own, left, at = tried, now - before, found.start() + len(kept)
-    words = [
-        *left,
-        *(() if _JOB_NAMED.search(own) else (one.decode(errors="replace") for one in _MADE_OF_JOB.findall(own))),
-    ]
-    words = words or ([*dict.fromkeys(unclear)] if _MADE_OF_IT.search(own) else [])
-    told = say(
-        "{new} makes {words} of its own name: put it in the place of {file} where that must not be.",
-        new=clean_line(new.name),
-        words=listed(clean_line(word, 120) for word in words[:3]),
-        file=clean_line(first.path.name),
-    )
-    return own, (told,) * bool(words)
+    named = [] if _JOB_NAMED.search(own) else [one.decode(errors="replace") for one in _MADE_OF_JOB.findall(own)]
+    words = [*left, *named] or ([*dict.fromkeys(unclear)] if _MADE_OF_IT.search(own) else [])
+    told = {
+        "new": clean_line(new.name),
+        "file": clean_line(first.path.name),
+        "words": listed(clean_line(one, 120) for one in words[:3]),
+    }
+    note = mark("{new} makes {words} of its own name: put it in the place of {file} where that must not be.")
+    return own, (say(note, **told),) * bool(words)
 
 
 _SH = regex(rb"#!.*\bsh\b")
