@@ -102,8 +102,10 @@ def write_new(made: NewFiles, force: bool, *beside: tuple[Path, bytes, None]) ->
     for path in [*made.files, *(one[0] for one in beside)]:
         refuse_existing(path, force)
     ordered = sorted(made.files.items(), key=lambda one: one[0] == (made.launch or made.first))
-    files = [(path, name_itself(rewrite, path), rewrite.document.path) for path, rewrite in ordered]
-    return write_all([*beside, *files], force=force)
+    named_as = {path: name_itself(rewrite, path) for path, rewrite in ordered}
+    files = [(path, named_as[path][0], rewrite.document.path) for path, rewrite in ordered]
+    notes = write_all([*beside, *files], force=force)
+    return (*notes, *(told for _, all_told in named_as.values() for told in all_told))
 
 
 def save(state: State, made: NewFiles, force: bool) -> tuple[Path, tuple[str, ...]]:

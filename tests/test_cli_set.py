@@ -74,6 +74,18 @@ def test_several_settings_are_set_at_once(two):
 HEAD = "from trl import GRPOConfig, GRPOTrainer, TrlParser\n"
 OWN = f"{HEAD}import argparse\np = argparse.ArgumentParser()\np.add_argument('--bs')\na = p.parse_args()\n"
 TRAIN = "GRPOTrainer('m', args=args).train()\n"
+TRAINER = (
+    "torchrun finetune.py --output_dir o --bf16 True --per_device_train_batch_size 1 --seed 1 --deepspeed ds.json\n"
+)
+OMEGA = """import os
+from omegaconf import OmegaConf
+base = OmegaConf.load(os.path.join(os.path.dirname(__file__), "c", "a.yaml"))
+print(OmegaConf.merge(base, OmegaConf.from_cli()))
+"""
+HYDRA = """import hydra
+@hydra.main(config_path=".", config_name="config", version_base=None)
+def main(cfg): ...
+"""
 
 
 @pytest.mark.parametrize(
@@ -84,6 +96,23 @@ TRAIN = "GRPOTrainer('m', args=args).train()\n"
             {"run.sh": "llamafactory-cli train x.yaml\n", "x.yaml": "cutoff_len: 8\nenable_thinking: false\n"},
             "llamafactory-cli train x.yaml cutoff_len=2\n",
         ),
+        ("cutoff_len", {"run.sh": 'llamafactory-cli train "$1"\n'}, 'llamafactory-cli train "$1" cutoff_len=2\n'),
+        ("micro_batch_size", {"run.sh": "axolotl train $CFG\n"}, "axolotl train $CFG --micro-batch-size 2\n"),
+        (  # a file that the launch names has it, and the copy is named
+            "zero_optimization.stage",
+            {"run.sh": TRAINER, "ds.json": '{"zero_optimization": {"stage": 3}}'},
+            "# rl-oom-advisor: ds.json -> ds.fits.json\n" + TRAINER.replace("ds.", "ds.fits."),
+        ),
+        (
+            "train.bs",
+            {"run.sh": "torchrun train.py\n", "train.py": OMEGA, "c/a.yaml": "train: {bs: 4}\n"},
+            "torchrun train.py train.bs=2\n",
+        ),
+        (
+            "bs",
+            {"run.sh": "torchrun train.py c.py\n", "train.py": "bs = 4\nexec(open('configurator.py').read())\n"},
+            "torchrun train.py c.py --bs=2\n",
+        ),
         (
             "per_device_train_batch_size",
             {"run.sh": "accelerate launch train.py --per-device-train-batch-size 8 --seed 1\n"},
@@ -92,6 +121,7 @@ TRAIN = "GRPOTrainer('m', args=args).train()\n"
     ],
 )
 def test_it_is_written_as_the_framework_takes_it(key, files, line, tmp_path):
+    (tmp_path / "c").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert edited(tmp_path / "run.sh", f"{key}=2").decode() == line
@@ -105,6 +135,8 @@ def test_it_is_written_as_the_framework_takes_it(key, files, line, tmp_path):
             {"run.sh": "python3 -m verl.trainer.fsdp_sft_trainer data.a=1\n"},
             "stop at it",
         ),
+        ("nonsense.key", {"run.sh": TRAINER}, "Nothing tells that finetune.py takes nonsense.key"),
+        ("num_processes", {"run.sh": f"accelerate launch {TRAINER[9:]}"}, "takes num_processes"),
         ("mb", {"run.yaml": "method: grid\nparameters:\n  mb: {values: [2, 4]}\n"}, "parameters.mb.values?"),
         (
             "num_generations",
@@ -135,6 +167,16 @@ def test_what_else_comes_with_the_change_is_said(tmp_path, capsys):
     (tmp_path / "loop.sh").write_text(f"for i in 1 2; do\n{command} trainer.seed=$i\ndone\n")
     edited(tmp_path / "loop.sh", "data.train_batch_size=2", "--launch", "1")
     assert "line 2 starts 2 launches that get it" in capsys.readouterr().err
+    for name, text in {
+        "train.py": HYDRA,
+        "config.yaml": "defaults: [trainer: a, _self_]\neval: ${trainer.bs}\n",
+        "trainer/b.yaml": "bs: 8\n",
+        "own.sh": "python train.py trainer=b\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    edited(tmp_path / "own.sh", "trainer.bs=2")
+    assert "what follows from it: eval=2" in capsys.readouterr().err
 
 
 def test_a_variable_of_the_environment_is_set_where_it_stands(flags):

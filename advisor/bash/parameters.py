@@ -271,7 +271,11 @@ class Parameters:
 
     def transformed(self, part: Parameter, pieces: ShellValue) -> list[Piece]:
         if not known(pieces):
-            last = last_component(pieces) if part.operator == b"##" and self.raw(part.argument) == b"*/" else None
+            raw = self.raw(part.argument)
+            last = last_component(pieces) if part.operator == b"##" and raw == b"*/" else None
+            if part.operator == b"/" and raw[:1] == b"%" and b"*" not in raw and known(pieces[1:]):  # of the known end
+                result = self.apply(part, joined(pieces[1:]))
+                last = (pieces[0], Piece(result)) if result is not None and joined(pieces[1:]) else None
             return list(last or [unknown(why_unknown(pieces), sources(pieces), self.guess(part, pieces))])
         operator, text = part.operator, joined(pieces)
         if operator == b":":

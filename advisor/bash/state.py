@@ -261,6 +261,8 @@ class Wrapped(Struct):
     removed: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     """Names of variables that are handed on all the same (`docker run -e NAME`)."""
+    unknown: bool = False
+    """`env` is given words of which nothing is known: any variable may be among them."""
     elsewhere: bool = False
     """The command does not inherit the shell's variables."""
     runtime: int | None = None

@@ -80,6 +80,7 @@ def _also(
     script: Script, after: Script, given: Sequence[tuple[str, str]], index: int | None, written: Document
 ) -> Iterator[str]:
     """What else comes with the change: settings that follow, other rounds, a command made whole, another file."""
+    from advisor.run.own_config import values_of
     from advisor.script.edit import together
     from advisor.script.launch import one_training
 
@@ -87,10 +88,10 @@ def _also(
     chosen = script.launches if index is None else [script.launches[index]]
     for launch, now in zip(script.launches, after.launches, strict=True):
         gone = say("unknown") if now.not_found else say("not set")
-        old, new = ({key: one.text for key, one in each.effective().items()} for each in (launch, now))
+        old, new = (values_of(each, launch.index) for each in (script, after))
         changed = {key: new.get(key, gone) for key in {**old, **new} if old.get(key) != new.get(key)}
         moved |= {launch.index} if changed else set()
-        others |= {key: text for key, text in changed.items() if _name(key) not in asked}
+        others |= {k: text for k, text in changed.items() if asked.isdisjoint((_name(k), _name(k.partition(":")[2])))}
     if told := [f"{clean_line(key, 80)}={clean_line(text, 40)}" for key, text in others.items()]:
         yield say("what follows from it: {keys}", keys=listed(told))
     for launch in script.launches if index is not None else ():
@@ -230,7 +231,9 @@ def _is_so(launch: Launch, wanted: EditRequest) -> bool:
 
 def _found(launch: Launch, key: str) -> Setting | None:
     """The setting in force that goes by this key."""
-    found = [one for own, one in launch.effective().items() if _name(own) == _name(key)]
+    there, heads = launch.effective(), ("accelerate:", "deepspeed:", "fsdp:") if "." in key else ("accelerate:",)
+    found = [one for own, one in there.items() if _name(own) == _name(key)]
+    found = found or [there[head + key] for head in heads if head + key in there]  # of a file that the launch names
     return found[-1] if found else None
 
 
@@ -254,8 +257,12 @@ def _parts(launch: Launch, key: str) -> list[str]:
     """The keys that are meant, where none is in force under the key itself: those of several calls of a Python file
     that take what one literal says, else that of the one section which a word of the command names."""
     found = {own: one.span for own, one in launch.effective().items() if own.endswith(f".{key}")}
-    if not found or _has(launch, key):
+    if _has(launch, key):
         return [key]
+    if not found:  # a new key of a table that a followed file has, and nothing else
+        head = key.partition(".")[0] + "." * ("." in key)
+        having = {own.rpartition(":")[0] for own in launch.effective() if own.rpartition(":")[2].startswith(head)}
+        return [f"{having.pop()}:{key}"] if head.endswith(".") and len(having) == 1 and having != {""} else [key]
     one = next(iter(found.values()))
     if one is not None and one.path.endswith(".py"):
         return list(found) if len(found) > 1 and {*found.values()} == {one} else [key]

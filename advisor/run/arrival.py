@@ -6,7 +6,6 @@ and what that does to the options afterwards, hydra's own config and sweeps, fil
 
 from __future__ import annotations
 
-import ast
 import math
 import os
 import re
@@ -25,10 +24,11 @@ from advisor.run.build import RunInputs, build_run
 from advisor.run.constraints import newly_broken, newly_stopped, no_effect
 from advisor.run.dialect import Recognised
 from advisor.run.natives import default_of, native
+from advisor.run.own_config import call_of_config, own_config, own_keys
 from advisor.run.program_options import program_of
 from advisor.run.unknown_keys import has_key, longer_names
 from advisor.run.values import NOTHING
-from advisor.script.config_files import read_config, unreadable
+from advisor.script.config_files import unreadable
 from advisor.script.document import Document, EditRefused, EditRequest, Rewrite, ScriptError, Setting, refused
 from advisor.script.edit import rewritten
 from advisor.script.files import Files, load
@@ -36,9 +36,9 @@ from advisor.script.keyed import read_keyed
 from advisor.script.launch import Launch, Script
 from advisor.script.python_file import parsed, takes_option
 from advisor.script.python_later import changed_later
-from advisor.script.python_options import stopped_by
+from advisor.script.python_options import is_configurator, stopped_by
 from advisor.script.python_parser import real, refuses
-from advisor.script.python_tree import every, imports
+from advisor.script.python_tree import imports
 from advisor.script.reader import FOLLOWED
 
 _OPEN = ("+", "~", *FOLLOWED)
@@ -68,6 +68,9 @@ def in_its_file(
         return wanted
     if framework is not None and framework.syntax == "yaml":
         return replace(wanted, in_file=True)
+    call = call_of_config(program) if program is not None else None
+    if call is not None and call.keywords:
+        return replace(wanted, form=wanted.form or "assignments")
     if found is not None and found.origin == "file" and launch.argv and framework is None:
         rivals = {one.span.path for one in launch.settings if one.key == found.key and one.span is not None}
         if len(rivals) > 1:
@@ -78,8 +81,10 @@ def in_its_file(
             )
         return replace(wanted, in_file=True)  # how its command would take it nobody knows
     named = any(str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose)
-    if program is not None and _of_hydra(program):
+    if call is not None:
         return replace(wanted, form=wanted.form or "assignments")
+    if program is not None and is_configurator(parsed(program.data)):
+        return replace(wanted, form="joined")
     if program is None or takes_option(program, wanted.key, configured=named) is not False:
         later = changed_later(program.path, native(wanted.key)) if program is not None and found is not None else None
         return replace(wanted, in_file=later is not None and later.any_key)  # its config file wins over the command
@@ -102,21 +107,21 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
     if key.startswith(_OPEN):
         return
     told = {"key": clean_line(key), "file": clean_line(str(script.documents[0].path))}
-    if longer := longer_names(framework, launch, bare):
+    known = framework is not None and _listed(framework, launch, bare, own=recognised.own_program)
+    if longer := longer_names(framework, launch, bare, known):
         raise refused("{key} is no whole name here: {longer}?", longer=listed(longer), **told)
     if not launch.argv and (other := _of_another(script.documents[0], files)) is not None:
         raise refused(
             "{file} is read by {program}, which takes no {key}: set it in the command.", program=other, **told
         )
-    known = framework is not None and has_key(framework, bare)
     space = key_space(framework.framework) if framework is not None else None
     if framework is not None and space is not None and not known and recognised.own_program:
         stops = say("{framework} has no setting {key}, and would stop at it.", framework=framework.title, **told)
         passes = say("{framework} has no setting {key}: it would have no effect.", framework=framework.title, **told)
         raise EditRefused(stops if space.refuses else passes)
     program = program_of(script, index)
-    if program is not None and _of_hydra(program):
-        keys = _hydra_keys(program, launch)
+    if program is not None and (call := call_of_config(program)):
+        keys = own_keys(script, index)
         if bare in (keys or ()):
             return
         meant = [one for one in sorted(keys or ()) if one.endswith(f".{bare}")]
@@ -124,7 +129,7 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
             raise refused("{key} is no whole name here: {longer}?", longer=listed(meant[:3]), **told)
         if known and keys is None and "." in bare:
             return
-        if keys is not None:
+        if keys is not None and call.keywords:
             raise refused(
                 "The config of {program} has no {key}, and hydra stops at it: +{key} adds one.",
                 program=program.path.name,
@@ -148,6 +153,18 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
             **told,
         )
     raise refused("{file} has no {key}, and nothing tells that its program reads one.", **told)
+
+
+def _listed(framework: Framework, launch: Launch, key: str, *, own: bool) -> bool:
+    """Whether a launch's program has a key, as far as its framework's list tells: what is handed on, and what a
+    launcher's file has, is no option of a command."""
+    if not launch.argv or framework.syntax != "argparse":
+        return has_key(framework, key)
+    fact, counts = framework.settings.get(key), framework.topology.counted_by if framework.topology is not None else ()
+    if key in counts or (fact is not None and fact.only_in):
+        return False
+    space = key_space(framework.framework)
+    return has_key(framework, key, listed_alone=not own or (space is not None and "*.*" in space.open))
 
 
 def refuse_unlike(script: Script, after: Script, index: int, wanted: Sequence[EditRequest], recognised: Recognised,
@@ -213,6 +230,7 @@ def _refuse_rivals(script: Script, launch: Launch, item: EditRequest, program: D
     data = program.data.decode(errors="replace") if program is not None else ""
     reads = re.search(rf"[\"']{re.escape(native(item.key))}[\"']", data) is not None  # cfg.get("lr", args.lr)
     alone = program is not None and takes_option(program, item.key) is True and not reads
+    alone = alone and "configurator" not in data  # nanoGPT's: of files and options the last one wins
     beside = {one.span.path for key, one in now.items() if one.span is not None and (":" in key or key in own)}
     around = [(f"${key}", text) for key, text in launch.environment.items() if not {*text.split()} <= {*words}]
     for where, text in [*((word, word) for n, word in enumerate(words) if not spelled[n]), *around]:
@@ -309,48 +327,11 @@ def _of_another(document: Document, files: Sequence[ConfigFile]) -> str | None:
     return next((fact.program for fact in files if top.issuperset(fact.has)), None)
 
 
-def _of_hydra(program: Document) -> ast.Call | None:
-    """The call of `hydra.main` by which a program gets its config."""
-    tree = parsed(program.data)
-    decorators = (d for n in every(tree, ast.FunctionDef) for d in n.decorator_list)
-    return next((d for d in decorators if isinstance(d, ast.Call) and ast.unparse(d.func).endswith("hydra.main")), None)
-
-
-def _hydra_config(program: Document, launch: Launch) -> Document | None:
-    """The config that a program gets: what its command names, else its own call of `hydra.main`."""
-    call, given = _of_hydra(program), launch.effective()
-    told = (
-        {k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant)} if call is not None else {}
-    )
-    named = next((given[key].text for key in ("--config-name", "-cn") if key in given), "")
-    name = named or told.get("config_name")
-    if call is None or not isinstance(name, str):
-        return None
-    folder = program.path.parent / str(told.get("config_path") or "")
-    try:
-        return load(folder / (name if name.endswith((".yaml", ".yml")) else f"{name}.yaml"), "yaml")
-    except ScriptError:
-        return None
-
-
-def _hydra_keys(program: Document, launch: Launch) -> frozenset[str] | None:
-    """The keys of that config, with its tables; None where it is not there or is not well-formed."""
-    config = _hydra_config(program, launch)
-    try:
-        composed = read_config(Files([config]), 0, composed=True) if config is not None else None
-    except ScriptError:
-        return None
-    if composed is None or composed.notes:
-        return None
-    keys = [setting.key for setting in composed.settings]
-    return frozenset(key.rsplit(".", depth)[0] for key in keys for depth in range(key.count(".") + 1))
-
-
 def _refuse_swept(script: Script, launch: Launch, item: EditRequest, program: Document | None) -> None:
     """Refuse a key that hydra's sweeper gives each run a value of its own."""
     several = not launch.argv or not {*_RUNS_SEVERAL}.isdisjoint(map(str, launch.argv))
     documents = [one for one in script.documents if one.kind == "yaml"]
-    config = _hydra_config(program, launch) if program is not None else None
+    config = own_config(program, launch) if program is not None else None
     swept: dict[str, str] = {s.key: s.text for s in launch.settings}
     for document in [*documents, *([config] if config is not None else [])]:
         try:

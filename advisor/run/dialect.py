@@ -282,9 +282,10 @@ def beside_file(recognised: Recognised, launch: Launch | None, key: str = "") ->
     framework = recognised.framework
     if framework is None or launch is None or not launch.argv:
         return False, ""
-    named = any(
-        str(word).endswith((".yaml", ".yml", ".json")) for word in launch.loose
-    )  # found, written before, or not
+    options = any(one.key.startswith("-") for one in launch.settings if one.origin == "command")
+    named = any(  # found, written before, or not; a word that nobody knows is a file where there is no option
+        str(word).endswith((".yaml", ".yml", ".json")) or (word is None and not options) for word in launch.loose
+    )
     from_file = named or any(s.origin != "command" for s in launch.settings)
     usual = {"hydra": "assignments", "dotlist": "assignments", "yaml": "nothing"}.get(framework.syntax, "")
     told = framework.beside_file if from_file or usual else {}

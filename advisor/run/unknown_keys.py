@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from advisor.hostile import clean_line
 from advisor.knowledge import load_knowledge
@@ -53,10 +53,13 @@ def unknown_keys(framework: Framework | None, era: str, launch: Launch | None, *
     return tuple(one for one in told if one.meant or everything)
 
 
-def has_key(framework: Framework, key: str) -> bool:
-    """Whether some version of the framework has a key, or hands it on; True where nobody listed its keys."""
+def has_key(framework: Framework, key: str, *, listed_alone: bool = False) -> bool:
+    """Whether some version of the framework has a key, or hands it on (not: `listed_alone`); True where nobody listed
+    its keys."""
     space = key_space(framework.framework)
-    return space is None or _is_known(key, framework, space, keys_ever(framework.framework))
+    return space is None or _is_known(
+        key, framework, replace(space, open=()) if listed_alone else space, keys_ever(framework.framework)
+    )
 
 
 def is_added(framework: Framework, era: str, key: str, unsure: bool = False) -> bool:
@@ -69,16 +72,16 @@ def is_added(framework: Framework, era: str, key: str, unsure: bool = False) -> 
     return any(key not in space.at(one) for one in eras)
 
 
-def longer_names(framework: Framework | None, launch: Launch, key: str) -> tuple[str, ...]:
+def longer_names(framework: Framework | None, launch: Launch, key: str, known: bool) -> tuple[str, ...]:
     """What may be meant by a key that is not set: longer names that end in it, or have it inside; none for a key of
     which the framework's dialect speaks."""
     if framework is not None and (key in framework.settings or key in framework.renamed):
         return ()
     ours = set(framework.settings) if framework is not None else set()
-    if framework is None or not has_key(framework, key):
+    if not known:
         ours |= keys_ever(framework.framework) if framework is not None else set()
         ours |= {native(one) for one in launch.effective()}
-    return tuple(sorted(one for one in ours if f".{key}." in f"{one}.")[:3])
+    return tuple(sorted(one for one in ours if f".{key}." in f".{one.replace(':', '.')}." and one != key)[:3])
 
 
 def read_by_name(natives: Natives) -> dict[str, str]:

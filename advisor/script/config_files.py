@@ -63,6 +63,7 @@ class Followed(Struct):
     """Files that decide the run's own settings and could not be followed."""
     not_found: tuple[NotFound, ...] = ()
     """Files that the launch names and that are not there."""
+    chosen: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Named(Struct, frozen=True):
@@ -98,7 +99,7 @@ def follow(
     """Settings of the config files of one launch, `unread` the launcher's options of which no value is known. `own` are
     its command-line settings, `positional` its other arguments, `base` the script's folder, `program` what it runs:
     hydra looks beside that file. A dialect's own meaning of the keys is not known here: the shapes of names decide."""
-    out = Followed()
+    out = Followed(chosen=groups(own))
     for named in _named(launcher, own, positional):
         place = posixpath.normpath(posixpath.join(command.folder, named.name.encode("utf-8", "surrogateescape")))
         if (source := command.copies.get(place)) is not None:
@@ -270,6 +271,11 @@ def _overlay(values: Mapping[str, str], guessed: Mapping[str, str]) -> _Named | 
     return None
 
 
+def groups(own: Sequence[Setting]) -> dict[str, str]:
+    """What the words of a command may choose of hydra's groups: `trainer=grpo`."""
+    return {one.key: one.text for one in own if one.origin == "command" and one.resolved and one.key[:1] != "-"}
+
+
 def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed, beside: str = "") -> None:
     kind = _KINDS.get(posixpath.splitext(named.name)[1], "yaml")
     names = [posixpath.join(beside, named.name), named.name] if beside else [named.name]
@@ -291,7 +297,7 @@ def _read(files: Files, named: _Named, base: Path, folder: str, out: Followed, b
         out.missing += (shown,) if named.whole else ()
         return
     try:
-        composed = read_config(files, number, named.prefix, composed=named.composed)
+        composed = read_config(files, number, named.prefix, composed=named.composed, chosen=out.chosen)
     except ScriptError as error:
         out.notes += (str(error),)
         return
@@ -317,12 +323,15 @@ def _read_written(files: Files, named: _Named, written: WrittenFile, out: Follow
     out.settings += [s for s in settings if named.key != "--config-name" or not is_hydras(s.key)]
 
 
-def read_config(files: Files, number: int, prefix: str = "", *, composed: bool = False) -> Composed:
+def read_config(
+    files: Files, number: int, prefix: str = "", *, composed: bool = False, chosen: Mapping[str, str] | None = None
+) -> Composed:
     """The settings of a file with those of the files that its `defaults` name, where hydra reads it (`composed`), or
-    where they are names of files, or are there. Raises ScriptError where it is not well-formed."""
+    where they are names of files, or are there; `chosen`: hydra's groups by the command's words. Raises ScriptError
+    where it is not well-formed."""
     document = files.documents[number]
     keyed = read_keyed(document)
-    entries, out = keyed.entries, Composed()
+    entries, out = keyed.entries, Composed(chosen=chosen or {})
     if composed or (not prefix and _inherits(files, document, entries)):
         compose(files, number, out)
         return out
@@ -333,7 +342,7 @@ def read_config(files: Files, number: int, prefix: str = "", *, composed: bool =
 
 def _inherits(files: Files, document: Document, entries: Sequence[KeyedEntry]) -> bool:
     """Whether `defaults` is a list of files and no setting of the run's own."""
-    named = [item for item in _defaults(entries, "", "") if item.path != _SELF]
+    named = [item for item in _defaults(entries, "", "", {}) if item.path != _SELF]
     return any(item.file or files.exists(document.path.parent / f"{item.path}.yaml") for item in named)
 
 
@@ -348,6 +357,7 @@ class Composed(Struct):
     settings: list[Setting] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    chosen: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Default(Struct, frozen=True):
@@ -370,7 +380,7 @@ def compose(files: Files, number: int, out: Composed, group: str = "", package: 
     prefix = f"{package}." if package else ""
     out.files.append(str(document.path))
     root = document.path.parent.joinpath(*[".."] * len([part for part in group.split("/") if part]))
-    listed = [*_defaults(entries, group, package)]
+    listed = [*_defaults(entries, group, package, out.chosen)]
     if not any(item.path == _SELF for item in listed):
         listed.append(_Default(_SELF, ""))
     for item in listed:
@@ -392,26 +402,27 @@ def _add(files: Files, root: Path, item: _Default, out: Composed, depth: int) ->
         )
 
 
-def _defaults(entries: Sequence[KeyedEntry], group: str, package: str) -> Iterator[_Default]:
+def _defaults(entries: Sequence[KeyedEntry], group: str, package: str, chosen: Mapping[str, str]) -> Iterator[_Default]:
     for entry in entries:
         if entry.key == "defaults":
             for text in (entry.value,) if isinstance(entry.value, str) else entry.value:
                 name = text.removesuffix(".yaml")
-                yield _Default(name, package, file=True) if name != text else _default(text, "", group, package)
+                yield _Default(name, package, file=True) if name != text else _default(text, "", group, package, {})
         elif entry.key.startswith("defaults.") and isinstance(entry.value, str):
             _, _, name = entry.key.removeprefix("defaults.").partition(".")
             if not name:
-                yield _default(entry.value, "", group, package)
+                yield _default(entry.value, "", group, package, {})
             elif not name.startswith("override ") and entry.value != "null":
-                yield _default(name.removeprefix("optional "), entry.value, group, package)
+                yield _default(name.removeprefix("optional "), entry.value, group, package, chosen)
 
 
-def _default(name: str, option: str, group: str, package: str) -> _Default:
+def _default(name: str, option: str, group: str, package: str, chosen: Mapping[str, str]) -> _Default:
     """`name`, `group: option` or either with `@package`; relative to the config that names it."""
     if name == _SELF:
         return _Default(_SELF, "")
     path, _, given = name.partition("@")
     inside = path.lstrip("/") if path.startswith("/") else posixpath.join(group, path)
+    option = chosen.get(inside, option)
     folder = inside if option else posixpath.dirname(path.lstrip("/"))
     own = given or (path.lstrip("/") if option else folder).replace("/", ".")
     if given == "_global_" or given.startswith("_global_."):

@@ -265,7 +265,8 @@ def _shell(
             editor.launcher_option(item)
         elif not item.key.startswith(FOLLOWED) and not item.in_file:
             _where_it_can(editors, item, changes)
-    if added := [one for one in wanted if one.kind == "setting" and one.in_file and not one.key.startswith(FOLLOWED)]:
+    own = [item for item in wanted if item.kind == "setting" and not item.key.startswith(FOLLOWED)]
+    if added := [item for item in own if item.in_file]:
         _config_file(script, launch, added, changes)
     for prefix in FOLLOWED:
         inside = [item for item in wanted if item.kind == "setting" and item.key.startswith(prefix)]

@@ -42,6 +42,8 @@ def edit_environment(editor: ShellEditor, wanted: EditRequest) -> None:
     pieces = editor.launch.command.environment.get(name)
     if _runtime(editor, wanted, wanted.value):
         return
+    if editor.launch.found.wrapped.unknown:
+        raise refused("`env` may be given {name} by words that are not known here: set it there.", name=wanted.key)
     if wanted.value is None:
         _remove(editor, wanted, name, pieces)
     elif _is_alone(editor, wanted) and pieces is not None and _in_place(editor, wanted, wanted.value, pieces):

@@ -357,6 +357,7 @@ def past_env(words: Sequence[str], at: int, out: Wrapped) -> int:
             at += 2
         elif word.startswith("-") or word == "":
             out.removed += [word.partition("=")[2]] if word.startswith("--unset=") else []
+            out.unknown = out.unknown or not word
             out.elsewhere = out.elsewhere or word in ("-", "-i", "--ignore-environment")
             at += 1
         elif _ENVIRONMENT.match(word):

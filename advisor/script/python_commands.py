@@ -1,4 +1,4 @@
-"""Reads what a Python file starts a training with: the words of a command (`subprocess.run([…])`), hydra's overrides
+"""Reads what a Python file starts a training with: its commands (`subprocess.run([…])`), hydra's overrides
 (`compose(overrides=[…])`), what a launcher hands to a function of the file (`notebook_launcher(train, (8, 4))`), and
 what a call is handed with `**`: a dictionary, a row of a table, the content of a file.
 """
@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterator
 from msgspec import Struct
 
 from advisor.regex import regex
-from advisor.script.launcher import find_launcher
 from advisor.script.python_calls import once_set
 from advisor.script.python_tree import called, calls, every, is_one, parameters, parents, text
 from advisor.script.python_value import Evaluator, NameValues
 
 _STARTS = regex(
     r"(?:subprocess\.|sp\.)?(?:run|call|check_call|check_output|Popen)\Z|os\.(?:system|popen|exec\w+|spawn\w+)\Z"
+    r"|get_ipython\(\)\.(?:system|getoutput|run_cell_magic)\Z"
 )
 _SHOWS = ("print", "join", "info", "debug")
 _OVERRIDE = regex(r"\+{0,2}([\w./@-]+)=(.*)\Z")
@@ -27,24 +27,18 @@ _BEFORE = {"notebook_launcher": 0, "debug_launcher": 0, "Process": 0, "spawn": 1
 """Launchers (accelerate, torch.multiprocessing) that call a function with `args`, and how many come before those."""
 
 
-def command_settings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Option and value of the one training command that the file starts as a list of words."""
-    starting = [call for call in calls(tree) if _STARTS.match(ast.unparse(call.func))]
-    lists = [call.args[0] for call in starting if call.args]
-    shown_only = {id(arg) for call in (*starting, *calls(tree, *_SHOWS)) for arg in call.args}
-    made = [_told_once(tree, one, shown_only) for one in lists]
-    commands = [one.elts for one in made if isinstance(one, ast.List)]
-    texts = [[str(word.value) if isinstance(word, ast.Constant) else "" for word in words] for words in commands]
-    found = [find_launcher(words) for words in texts]
-    training = [n for n, one in enumerate(found) if one is not None and one.trains]
-    if len(commands) != len(lists) or len(training) != 1 or (own := found[training[0]]) is None:
-        return
-    words, shown = commands[training[0]], texts[training[0]]
-    if any(isinstance(word, ast.Starred) for word in words):
-        return
-    for at in range(own.arguments, len(words) - 1):
-        if shown[at].startswith("--") and "=" not in shown[at] and not shown[at + 1].startswith("--"):
-            yield shown[at], words[at + 1]
+def started(tree: ast.Module) -> Iterator[ast.expr]:
+    """The command of every call that starts one: a text, or the list of its words."""
+    starting = [call for call in calls(tree) if _STARTS.match(ast.unparse(call.func)) and call.args]
+    shown = {id(arg) for call in (*starting, *calls(tree, *_SHOWS)) for arg in call.args}
+    for call in starting:
+        node = call.args[-1] if called(call) == "run_cell_magic" else call.args[0]
+        if isinstance(node, ast.Call) and called(node) == "split":  # shlex.split("…"), "…".split()
+            node = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else node
+        found = _told_once(tree, node, shown)
+        words = found.elts if isinstance(found, ast.List) else []
+        if found is not None and (words or text(found)) and not any(isinstance(one, ast.Starred) for one in words):
+            yield found
 
 
 def overrides(tree: ast.Module, source: bytes) -> Iterator[tuple[str, ast.expr]]:

@@ -13,7 +13,7 @@ from advisor.regex import regex
 from advisor.script.document import ANEW, Changes, EditRequest, Value, comment_text, encoded, refused
 from advisor.script.python_file import FieldSource, PythonReading, parsed, text_of
 from advisor.script.python_options import stopped_by
-from advisor.script.python_tree import called, calls, every
+from advisor.script.python_tree import called, calls, every, handed, parameters
 
 _NUMBER = regex(r"-?(?:\d+(?:_\d+)*|(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)\Z")
 _NAMES = {**dict.fromkeys(("true", "True"), "True"), **dict.fromkeys(("false", "False"), "False"),
@@ -78,7 +78,8 @@ class PythonEditor:
             raise refused("{key} stands in {name}, which other calls are handed, too.", key, name=name)
         computed = (other for other in self.reading.fields if other.key != key and not other.found.known)
         for other in computed:
-            if any(node.attr == key for node in every(other.own, ast.Attribute)):
+            read = (ast.unparse(node) for node in every(other.own, ast.Attribute) if node.attr == key)
+            if any(each != ast.unparse(source.own) for each in read):  # of another object: that one stays as it is
                 raise refused("{key} also decides {others}.", key, others=other.key)
         for named in every(source.own, ast.NamedExpr):
             raise refused("{key} also decides {others}.", key, others=named.target.id)
@@ -108,8 +109,8 @@ class PythonEditor:
         shown = literal(value, b"")
         if isinstance(holder, ast.ClassDef):
             self.add_field(holder, wanted, shown)
-        elif isinstance(holder, ast.Call) and (hidden := self.reading.spread.get(id(holder))):
-            raise refused("{key} may be among **{name} already: set it there.", wanted.key, name=hidden)
+        elif isinstance(holder, ast.Call) and id(holder) in self.reading.spread:
+            self.add_behind(holder, name, wanted, encoded(shown))
         elif isinstance(holder, ast.Call) and (holder.keywords or holder.args or not dot):
             self.add_keyword(holder, wanted, encoded(name) + b"=", encoded(shown), b"")
         elif isinstance(own := self.reading.holder, ast.Call) and own.keywords and part.endswith("_kwargs"):
@@ -123,6 +124,19 @@ class PythonEditor:
             )
         else:
             raise refused("The file has no config class that {key} could be added to.", wanted.key)
+
+    def add_behind(self, call: ast.Call, name: str, wanted: EditRequest, shown: bytes) -> None:
+        """An entry that wins over what the call is handed with `**`, whatever that holds."""
+        spread, tree = [each.value for each in call.keywords if each.arg is None], parsed(self.data)
+        if len(spread) > 1 or in_rounds(tree, spread[0]) or several_calls(tree, spread[0]):
+            hidden = self.reading.spread[id(call)]
+            raise refused("{key} may be among **{name} already: set it there.", wanted.key, name=hidden)
+        inside, head = isinstance(spread[0], ast.Dict), b', "' + encoded(name) + b'": '
+        end, tail = self.reading.end(spread[0]) - inside, b"" if inside else b"}"
+        if not inside:
+            self.changes.replace(0, self.reading.start(spread[0]), self.reading.start(spread[0]), b"{**")
+        self.changes.replace(0, end, end, head + shown + tail, wanted.key, (len(head), len(head + shown)))
+        self.comment(wanted, call)
 
     def add_entry(self, call: ast.Call, part: str, name: str, wanted: EditRequest, shown: bytes) -> None:
         """A new entry of the dictionary that the call is handed as an argument, which comes with it where it is new."""
@@ -212,14 +226,29 @@ def several_calls(tree: ast.Module, value: ast.expr) -> str | None:
     function = around[-1] if around else None
     if function is None or function.decorator_list or read.isdisjoint(each.arg for each in function.args.args):
         return None
-    own = [call for call in calls(tree) if isinstance(call.func, ast.Name) and call.func.id == function.name]
-    handed = [
+    method = any(function in node.body for node in every(tree, ast.ClassDef))
+    kind = ast.Attribute if method else ast.Name
+    own = [call for call in calls(tree, function.name) if isinstance(call.func, kind) and call not in calls(function)]
+    launched = [
         call
         for call in calls(tree)
         if any(isinstance(arg, ast.Name) and arg.id == function.name for arg in call.args)
         and called(call) not in ("Fire", "run", "cli", "main")  # which hand it the options of the command
     ]
-    return function.name if len(own) > 1 or handed else None
+    taken = parameters(function)[method:]
+    given = [value for call in own for name, value in handed(call, taken) if name in (*read, "") or method]
+    given += [one for call in own for one in (*call.args, call.func) if method or isinstance(one, ast.Starred)]
+    often = len(own) > 1 or launched or any(in_rounds(tree, one) or several_calls(tree, one) for one in given)
+    return function.name if often else None
+
+
+def in_rounds(tree: ast.Module, value: ast.expr) -> bool:
+    """Whether an expression takes what every round of a loop makes anew."""
+    read, at = {node.id for node in every(value, ast.Name)}, (value.lineno, value.col_offset)
+    loops: list[ast.stmt | ast.expr] = [*every(tree, ast.For), *every(tree, ast.While)]
+    loops += [*every(tree, ast.ListComp), *every(tree, ast.GeneratorExp)]
+    around = (each for each in loops if (each.lineno, 0) <= at < (each.end_lineno or 0, each.end_col_offset or 0))
+    return any(node.id in read for loop in around for node in every(loop, ast.Name) if isinstance(node.ctx, ast.Store))
 
 
 def literal(value: Value, old: bytes) -> str:

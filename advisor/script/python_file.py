@@ -29,7 +29,7 @@ from advisor.script.python_calls import (
     is_dataclass,
     spell_out,
 )
-from advisor.script.python_commands import Entry, FileTable, Spread, command_settings, entries, handed_on, overrides
+from advisor.script.python_commands import Entry, FileTable, Spread, entries, handed_on, overrides
 from advisor.script.python_options import (
     given_options,
     is_filled,
@@ -205,9 +205,6 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
         if not setup.configs and not setup.trainer and not candidates:
             _read_options(reading, tree, given, names)
         return
-    for key, value in () if candidates else command_settings(tree):
-        _add(reading, key, value, value, values.at(value))
-        reading.words[id(value)] = b'"'
     for key, value in () if candidates else overrides(tree, reading.document.data):
         _add(reading, key, value, value, {})
         reading.words[id(value)] = b""
@@ -333,7 +330,9 @@ def _read_setup(reading: PythonReading, setup: Setup, values: NameValues, spread
     for call in (*setup.configs, *(call for _, call in setup.parts)):
         for keyword in call.keywords:
             found = None if keyword.arg else spread.listed(keyword.value)
-            handed[id(keyword)] = found or []
+            made = keyword.value if found is None and isinstance(keyword.value, ast.Dict) else ast.Dict([], [])
+            at = len(made.keys) - [*made.keys[::-1], None].index(None)  # what stands behind the last `**` wins
+            handed[id(keyword)] = found or spread.listed(ast.Dict(made.keys[at:], made.values[at:])) or []
             if found is None and keyword.arg is None:
                 reading.spread[id(call)] = clean_line(ast.unparse(keyword.value), 60)
                 if call in setup.configs and (file := spread.file(keyword.value)) is not None:

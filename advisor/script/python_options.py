@@ -234,6 +234,10 @@ def takes(tree: ast.Module, key: str, configured: bool) -> bool | None:
     own = own_options(tree)
     if own is not None:
         return name in own
+    if is_configurator(tree):
+        return any(
+            one.id == name for node in tree.body for one in every(node, ast.Name) if isinstance(node, ast.Assign)
+        )
     if configured and calls(tree, *_FROM_A_FILE):
         return False  # `if len(sys.argv) == 2`: a file, or options
     imported = {module.partition(".")[0] for module, _ in imports(tree)}
@@ -256,6 +260,11 @@ def takes(tree: ast.Module, key: str, configured: bool) -> bool | None:
     read = read or [call for call in calls(tree) if called(call).endswith("Parser")]
     harmless = sys.stdlib_module_names | LIBRARIES | _OF_WHOLE_KEYS
     return None if read or any(top in _COMMAND_LINES or top not in harmless for top in imported) else False
+
+
+def is_configurator(tree: ast.Module) -> bool:
+    """Whether a file runs nanoGPT's configurator: `--name=value`, and no other form, sets a variable of the file."""
+    return any("configurator" in ast.unparse(one) for one in calls(tree, "exec"))
 
 
 def switches(tree: ast.Module, key: str) -> dict[str, tuple[str, ...]] | None:

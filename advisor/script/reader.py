@@ -84,8 +84,11 @@ def read_documents(
         kind = "toml" if kind == "shell" and _is_toml(document.data) else kind
     if kind == "shell":
         return _shell(files, path, positional, by_dash)
-    if kind == "yaml" and (task := _task(files, path, positional, by_dash)) is not None:
+    commands = path.suffix == ".py" and document.kind == "shell"  # it was read as the commands that it starts
+    if (kind == "yaml" or commands) and (task := _task(files, path, positional, by_dash)) is not None:
         return task
+    if commands:
+        return Script((document,), (), (), positional)
     number = files.add(path, kind)
     try:
         launch = config_launch(files, number, environment, positional)
@@ -96,17 +99,20 @@ def read_documents(
         if pasted is None:
             raise
         launch = pasted
+    if kind == "python" and not launch.bases and (task := _task(files, path, positional, by_dash)) is not None:
+        return task
     return Script(tuple(files.documents), (launch,), (), positional, environment or {})
 
 
 def _task(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) -> Script | None:
     """What the shell text of a YAML file starts (see script/blocks.py); None where it starts no training."""
     from advisor.bash.words import Unterminated
-    from advisor.script.blocks import shell_of
+    from advisor.script.blocks import shell_in
     from advisor.script.shell import other_commands, read_shell
 
     document = load(path, "shell") if files.given is None else files.known(path)
-    text, own = shell_of(document.data), Files(given=files.given)
+    named = path if path.suffix == ".py" else path.with_suffix(".yaml")
+    text, own = shell_in(named, document.data), Files(given=files.given)
     try:
         reading = read_shell(own, path, positional, instead=text, by_dash=by_dash) if text is not None else None
     except Unterminated:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.bash.state import TracedCommand
-from advisor.bash.text import ByteRange, ShellValue, cut, joined, sources
+from advisor.bash.text import ByteRange, NotSet, OneWord, Piece, ShellValue, cut, joined, sources
 from advisor.bash.words import Exhausted, Unterminated
-from advisor.bash.writing import within
+from advisor.bash.writing import is_safe, within
 from advisor.hostile import clean_line
-from advisor.language import clauses, listed, say
+from advisor.language import clauses, listed, mark, say
+from advisor.regex import regex
+from advisor.script.blocks import shell_in
 from advisor.script.document import Changes, EditRefused, EditRequest, Rewrite, ScriptError, encoded, refused
 from advisor.script.edit import rewritten
 from advisor.script.launch import Script
@@ -115,12 +118,13 @@ def _place(pieces: ShellValue, old: Path, new: Path, reading: ShellReading) -> t
     return found.place, encoded(written)
 
 
-def name_itself(made: Rewrite, new: Path) -> bytes:
+def name_itself(made: Rewrite, new: Path) -> tuple[bytes, tuple[str, ...]]:
     """The new bytes of a script that becomes another file, `new`, with that name where it starts itself by its own: the
-    copy would start the old one. `$0` follows by itself. Raises EditRefused where such a word cannot be changed."""
+    copy would start the old one. `$0` follows by itself, and stays the old name where words of a launch are made of it;
+    what of them cannot stay is said. Raises EditRefused where a word that names the script cannot be changed."""
     old, own = made.document.path, made.new
-    if made.document.kind != "shell" or old.suffix in (".yaml", ".yml") or new == old:
-        return own
+    if made.document.kind != "shell" or old.suffix in (".yaml", ".yml", ".py") or new == old:
+        return own, ()
     script = read_again(read_script(old), (made,))
     reading, changes = _read(script), Changes(script.documents)
     told = refused("{file} starts itself by its name, where a copy would start the old one: write $0.", file=old.name)
@@ -139,9 +143,57 @@ def name_itself(made: Rewrite, new: Path) -> bytes:
         _STARTS % re.escape(encoded(old.name)), own, re.MULTILINE
     ):  # where nothing is followed: in a trap, say
         raise told
-    return own
+    return _called_as_before(script, own, new)
 
 
+_OWN_NAME = regex(rb"\$(?:(0|BASH_SOURCE)(?![\w\[])|\{(0|BASH_SOURCE(?:\[0\])?)([%#/^,][^{}\n]*)?\})")
+_MADE_OF_IT = regex(
+    rb"(?m)^(?![ \t]*(?:#|echo|printf)).*(?<!dirname )(?<!dirname \")(?<!-- )(?<!-- \")(?<!print )\$\{?(?:0\b|BASH_SO)"
+)
+_JOB_NAMED = regex(rb"(?m)--job-name|^#(?:SBATCH.* -J|PBS.* -N)")
+_MADE_OF_JOB = regex(rb"(?m)(?<=^#SBATCH ).*%x\S*|\$\{?(?:SLURM_JOB_NAME|PBS_JOBNAME)\b")
+
+
+def _called_as_before(script: Script, own: bytes, new: Path) -> tuple[bytes, tuple[str, ...]]:
+    """The bytes of the copy with the script's old name where a launch of it has one made of `$0`, as far as that can be
+    written, and a sentence on the words that are made of the new one all the same."""
+    first, *others = script.documents
+    unclear: list[str] = []
+
+    def launched(data: bytes, path: Path) -> Counter[str]:
+        """Words and variables of the launches of a script that has this name."""
+        read = _read(replace(script, documents=(replace(first, data=data, path=path), *others)))
+        commands = [one.command for one in read.launches]
+        words = [(Piece(name + b"="), *value) for one in commands for name, value in one.environment.items()]
+        for word in (word for one in commands for word in one.fields):
+            vague = any(p.reason and not p.text and not isinstance(p.reason, (NotSet, OneWord)) for p in word.pieces)
+            unclear.extend([read.raw(word.home)] if vague and word.home is not None else [])
+            words.append(word.pieces)
+        return Counter(joined(word).decode(errors="replace") for word in words)
+
+    before, at, names = launched(first.data, first.path), 0, (encoded(new.name), encoded(first.path.name))
+    left = launched(own, new) - before
+    for _ in range(12 if all(map(is_safe, (new.name, first.path.name))) and not _SH.match(own) else 0):
+        found = _OWN_NAME.search(own, at) if left else None
+        if found is not None:
+            kept = b"${%b/%%%b/%b}" % (found[1] or found[2], *names)
+            kept = b'$(n=%b; echo "${n%b}")' % (kept, found[3]) if found[3] else kept
+            tried, at = own[: found.start()] + kept + own[found.end() :], found.end()
+            now = launched(tried, new)
+            if len(now - before) < len(left) and len(before - now) <= len(left):
+                own, left, at = tried, now - before, found.start() + len(kept)
+    named = [] if _JOB_NAMED.search(own) else [one.decode(errors="replace") for one in _MADE_OF_JOB.findall(own)]
+    words = [*left, *named] or ([*dict.fromkeys(unclear)] if _MADE_OF_IT.search(own) else [])
+    told = {
+        "new": clean_line(new.name),
+        "file": clean_line(first.path.name),
+        "words": listed(clean_line(one, 120) for one in words[:3]),
+    }
+    note = mark("{new} makes {words} of its own name: put it in the place of {file} where that must not be.")
+    return own, (say(note, **told),) * bool(words)
+
+
+_SH = regex(rb"#!.*\bsh\b")
 _STARTS = (
     rb"^(?![ \t]*(?:#|echo|printf)|.*sage).{0,400}(?:\b(?:(?:ba|z)?sh|source|exec|sbatch|srun)|[;&|(][ \t]*\.)[ \t]"
     rb"(?:[^#;&|\n]{0,400}[^\w.-])?%b(?![\w.-])"
@@ -156,7 +208,8 @@ def _naming(commands: Sequence[TracedCommand], file: Path) -> list[tuple[TracedC
 
 def _read(script: Script) -> ShellReading:
     try:
-        reading = read_shell(in_memory(script.documents, {}), script.documents[0].path, script.positional)
+        first, files = script.documents[0], in_memory(script.documents, {})
+        reading = read_shell(files, first.path, script.positional, instead=shell_in(first.path, first.data))
     except (ScriptError, Unterminated, Exhausted) as error:
         raise refused("it cannot be read to its end") from error
     if not reading.trace.whole:

@@ -102,6 +102,10 @@ class ShellReading(Struct, dict=True):
         path = str(self.files.documents[place.doc].path)
         return Span(path, line_at(self.starts[place.doc], place.start), place.start, place.end)
 
+    def raw(self, place: ByteRange) -> str:
+        """What stands at a place, as text."""
+        return self.data[place.doc][place.start : place.end].decode(errors="replace")
+
     def shared(self, place: ByteRange, own: ShellLaunch, indices: tuple[int, ...]) -> tuple[str, ...]:
         """What else the bytes of a place decide, beside arguments `indices` of a launch (and of its other rounds)."""
         out: list[str] = []

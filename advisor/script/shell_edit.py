@@ -351,7 +351,7 @@ class ShellEditor:
         )
         if key.startswith("-") or options:  # an absent key becomes `--key` where the launch has no `key=value` words
             name = key if key.startswith("-") else f"--{key}"
-            if joined and len(texts) == 1:
+            if (joined or form == "joined") and len(texts) == 1:
                 head, tail = f"{name}=", quote(texts[0]) if texts[0] else ""
             else:
                 head, tail = (f"{name} ", " ".join(quote(text) for text in texts)) if texts else (name, "")

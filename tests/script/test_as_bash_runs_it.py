@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from advisor.script.document import EditRefused, EditRequest
 from advisor.script.edit import rewrite
 from advisor.script.reader import read_script
+from advisor.script.renamed import name_itself
 
 LAUNCH = "python3 -m verl.trainer.main_ppo data.train_batch_size=$MB\n"
 SCRIPTS = {
@@ -71,3 +73,34 @@ def test_an_override_that_xargs_would_win_over_is_refused(tmp_path: Path) -> Non
         changed(tmp_path, behind)
     placed = "echo 3 | xargs -I{} python3 -m verl.trainer.main_ppo data.max_prompt_length={}\n"
     assert changed(tmp_path, placed).rstrip().endswith(b"data.train_batch_size=2")
+
+
+NAMED_AFTER_IT = {
+    "$0": 'E=$(basename "$0" .sh)\npython3 -m verl.trainer.main_ppo --config-name "$E" data.train_batch_size=4\n',
+    "cut off": "python3 -m verl.trainer.main_ppo --config-name ${0%.*} data.train_batch_size=4\n",
+    "BASH_SOURCE": "exec python3 -m verl.trainer.main_ppo d.x=`basename ${BASH_SOURCE[0]}` data.train_batch_size=4\n",
+    "an operator": 'E=${0##*/}\npython3 -m verl.trainer.main_ppo --config-name "${E%.sh}" data.train_batch_size=4\n',
+    "a filter": 'E=$(echo $0 | sed s/.sh//)\npython3 -m verl.trainer.main_ppo d.x="$E" data.train_batch_size=4\n',
+}
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash says what is right")
+@pytest.mark.parametrize("name", NAMED_AFTER_IT)
+def test_a_copy_asks_for_what_the_script_asks_for_by_its_own_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(NAMED_AFTER_IT[name])
+    rewrites = rewrite(read_script(tmp_path / "run.sh"), 0, [EditRequest("data.train_batch_size", "2")])
+    copied, told = name_itself(rewrites[0], tmp_path / "run.fits.sh")
+    (tmp_path / "run.fits.sh").write_bytes(copied)
+    (tmp_path / "python3").write_text('#!/bin/bash\necho "$*"\n')
+    (tmp_path / "python3").chmod(0o755)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "run.sh").write_bytes(copied)  # it may be put in the script's place
+    (tmp_path / "sub" / "python3").symlink_to(tmp_path / "python3")
+    ran = [
+        subprocess.run(
+            ["bash", one], capture_output=True, text=True, cwd=tmp_path / folder, env={"PATH": f".:{os.defpath}"}
+        )
+        for one, folder in (("run.sh", ""), ("run.fits.sh", ""), ("run.sh", "sub"))
+    ]
+    assert bool(told) == (name == "a filter")
+    assert {one.stdout.replace("=4", "=2") for one in ran[:: 1 + bool(told)]} == {ran[2].stdout}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import types
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -45,6 +47,10 @@ OPEN = {
     "setattr of anything": "cfg = GRPOConfig(batch_size=8)\nfor k in ('batch_size',):\n    setattr(cfg, k, 4)",
     "replaced": "cfg = GRPOConfig(batch_size=8)\ncfg = dataclasses.replace(cfg, batch_size=4)",
     "spread and changed": "common = dict(batch_size=8)\ncommon.update(batch_size=4)\ncfg = GRPOConfig(**common)",
+    "what another thing says, too": (
+        "class C:\n    batch_size: int = 8\nc = C()\ncfg = GRPOConfig(batch_size=c.batch_size, lr=c.batch_size * 2)"
+    ),
+    "for every seed": f"def f(n, seed):\n    {MAKE}\n    return cfg\nfor seed in (1, 2):\n    cfg = f(8, seed)",
     "by a function's parameter": "def f(c):\n    c.batch_size = 4\ncfg = GRPOConfig(batch_size=8)\nf(cfg)",
     "by a function around it": "def f(c):\n    c.batch_size = 4\n    return c\ncfg = f(GRPOConfig(batch_size=8))",
     "by a class": "class My(GRPOConfig):\n    def __post_init__(self):\n        self.batch_size = 4\ncfg = My()",
@@ -149,6 +155,9 @@ def test_what_is_set_behind_the_training_no_training_gets(tmp_path: Path) -> Non
             "for n in (4, 8):\n    cfg = GRPOConfig(batch_size=n)\n    GRPOTrainer(args=cfg).train()",
             "every round of line 3",
         ),
+        (f"def f(n):\n    {MAKE}\n    GRPOTrainer(args=cfg).train()\nfor n in (4, 8):\n    f(n)", "each call of f"),
+        (f"def f(n):\n    {MAKE}\n    GRPOTrainer(args=cfg).train()\n[f(*n) for n in [(4,), (8,)]]", "each call of f"),
+        ("for c in [{'batch_size': 4}, {}]:\n    cfg = GRPOConfig(**c)\n    GRPOTrainer(args=cfg).train()", "among"),
     ],
 )
 def test_what_decides_more_than_the_setting_is_refused(body: str, why: str, tmp_path: Path) -> None:
@@ -162,3 +171,47 @@ def test_a_default_that_is_set_anew_is_not_the_first_one(tmp_path: Path) -> None
         "p.set_defaults(n=8)\nargs = p.parse_args([])\ncfg = GRPOConfig(batch_size=args.n)"
     )
     assert not read(tmp_path, body).launches[0].effective()[KEY].resolved
+
+
+WORDS = "torchrun train.py --output_dir o --n 8 --lr 1"
+SIGNS = WORDS.replace(" --n", " --x 'a b' --n").replace(" --", " \\\n --") + "\n"
+LISTED = str(WORDS.split())
+STARTED = {
+    "a text": f"os.system('{WORDS}')",
+    "a text with signs": f"os.system({SIGNS!r})",
+    "several lines": f'os.system("""{SIGNS}""")',
+    "a list": f"subprocess.run({LISTED})",
+    "a list by its name": f"cmd = {LISTED}\nprint(cmd, end='')\nsubprocess.run(cmd, check=True)",
+    "what is filled in": f"lr = 1\nsubprocess.run({LISTED[:-4]} f'{{lr}}', str(lr), lr])",
+    "split": f"subprocess.run('{WORDS}'.split())",
+    "split by shlex": f"c = '{WORDS}'\nsubprocess.run(shlex.split(c))",
+    "a shell of its own": f"subprocess.run(['bash', '-c', 'cd . && {WORDS}'])",
+}
+NOT_TOLD = {
+    "made longer": f"cmd = {LISTED}\ncmd += ['--n', '4']\nsubprocess.run(cmd)",
+    "put together": f"subprocess.run({LISTED} + more)",
+    "more behind": f"subprocess.run([{LISTED[1:-1]}, *more])",
+    "another one": f"cmd = {LISTED}\ncmd[-3] = '4'\nsubprocess.run(cmd)",
+    "replaced": f"cmd = '{WORDS}'\ncmd = cmd.replace('8', '4')\nos.system(cmd)",
+}
+
+
+@pytest.mark.parametrize("name", [*STARTED, *NOT_TOLD])
+def test_a_command_that_a_file_starts_is_changed_where_it_stands(name: str, tmp_path: Path) -> None:
+    body = {**STARTED, **NOT_TOLD}[name]
+    (tmp_path / "run.py").write_text(f"import os, shlex, subprocess\nmore = []\n{body}\n")
+    script = read_script(tmp_path / "run.py")
+    assert bool(script.launches[0].argv) == (name in STARTED)
+    if name in NOT_TOLD:
+        return
+    (done,) = rewrite(script, 0, [EditRequest("--n", "2")])
+    ran = [started(data.decode()) for data in (done.document.data, done.new)]
+    assert ran[1] == [str(one).replace("8", "2") for one in ran[0]] != ran[0]
+
+
+def started(text: str) -> list[str]:
+    """What a Python file starts, with nothing started."""
+    got: list[str] = []
+    module = types.SimpleNamespace(system=lambda one: got.append(one), run=lambda one, **_: got.append(str(one)))
+    exec(text.partition("\n")[2], {"os": module, "subprocess": module, "shlex": shlex})
+    return got

@@ -47,3 +47,29 @@ def test_a_copy_of_a_config_file_is_read_as_the_file(read: Read, tmp_path: Path)
     (tmp_path / "own.yaml").write_text("batch: 4\n")
     (launch,) = read("kubectl cp own.yaml $POD:/w/run.yaml\npython train.py --config /w/run.yaml\n").launches
     assert values(launch)["batch"] == "4"
+
+
+COMPOSE = "services:\n  t:\n    image: x\n    environment:\n      BS: 32\n    command: {}\n    ports: [1]\n"
+
+
+def test_a_command_of_docker_compose_gets_its_variables_from_the_file_beside_it(edited: Edited, tmp_path: Path) -> None:
+    text = COMPOSE.format(">\n      python train.py --lr 1\n      --bs ${BS:-4}")
+    assert edited(text, EditRequest("--bs", "2"), name="a.yaml") == text.replace(":-4", ":-2")
+    (tmp_path / ".env").write_text("# it is\nBS=16\n")
+    assert edited(text, EditRequest("--bs", "2"), name="a.yaml") == text.replace("4}", "4} --bs 2")
+
+
+def test_a_command_is_read_on_its_line_and_in_a_list_and_to_compose_ends_of_lines_are_blanks(
+    read: Read, edited: Edited
+) -> None:
+    words = ["python", "train.py", "--bs", '"4"', "--lr", "1"]
+    for told in (
+        "python train.py --bs 4 --lr 1",
+        '"python train.py --bs 4 --lr 1"',
+        f"[{', '.join(words)}]",
+        "".join(f"\n      - {word}" for word in words),
+        "|\n      python train.py\n      --bs 4\n      --lr 1",
+    ):
+        text = COMPOSE.format(told)
+        assert not read(text, "a.yaml").launches[0].cuts, told
+        assert edited(text, EditRequest("--bs", "2"), name="a.yaml") == text.replace("4", "2"), told
