@@ -10,7 +10,7 @@ from advisor.state import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.breadcrumb import Stage
 from advisor.tui.screen import BaseScreen, Overlay
-from tests.heavy import ASKED
+from tests.heavy import ASKED, sampled
 
 from .made_state import MadeDriver, host_crash, no_log
 from .screen_text import hit, opened, press, screen_text, settle
@@ -69,12 +69,12 @@ async def test_every_key_on_every_screen_is_safe_and_escape_leads_back(tmp_path:
 
 def _one_key_an_action(pilot: Pilot[int], place: int) -> list[str]:
     """All that are the screen's own; of the actions of the app, of the page that screens share and of Textual itself a
-    sixth, other ones from screen to screen, unless heavy tests are asked for."""
+    twelfth, other ones from screen to screen, unless heavy tests are asked for."""
     found = {(type(b.node).__name__, b.binding.action): key for key, b in pilot.app.screen.active_bindings.items()}
     keys = {who: key for who, key in found.items() if not who[1].removeprefix("app.").startswith(ENDS)}
     own = type(pilot.app.screen).__name__
     shared = [who for who in keys if who[0] != own or "." in who[1]]
-    left = set() if ASKED in os.environ else {who for at, who in enumerate(shared) if (at + place) % 6}
+    left = set() if ASKED in os.environ else {who for at, who in enumerate(shared) if (at + place) % 12}
     return [key for who, key in keys.items() if who not in left]
 
 
@@ -117,8 +117,10 @@ async def test_with_little_known_there_is_no_dead_end_either(state: State) -> No
         assert type(pilot.app.screen).__name__ == "MachineScreen"
 
 
-@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
-@pytest.mark.parametrize("way", [[], ["g"], ["enter"], ["question_mark"]])
+QUITS, SHOWN = ["q", "ctrl+c", "ctrl+q"], [[], ["g"], ["enter"], ["question_mark"]]
+
+
+@pytest.mark.parametrize(("key", "way"), sampled([(key, way) for key in QUITS for way in SHOWN], (0, 3, 5, 10)))
 async def test_quitting_is_one_key(key: str, way: list[str]) -> None:
     async with opened() as pilot:
         await press(pilot, *way)
