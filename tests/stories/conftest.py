@@ -1,4 +1,4 @@
-"""A story's session is opened once for all tests that read it: what it is made of is the same in every copy of its folder."""
+"""A story's session is opened once for all tests that read it: every copy of its folder has the same in it."""
 
 from __future__ import annotations
 
