@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 _KEPT = 3
 """Files of one kind in the cache: knowledge of other versions and languages."""
 
 
+@cache
 def knowledge_folder() -> Path:
     """Where the YAML lies: inside the package in a wheel, beside it in a checkout or an editable install."""
     package = Path(__file__).resolve().parent

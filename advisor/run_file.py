@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from advisor.machine.gpu_spec import gpus_from
 from advisor.machine.inventory import Machine
 from advisor.machine.measure import measure
 from advisor.memory.cells import Ledger, Match
-from advisor.memory.fit import Fit, Walls, fit_of, of_estimate
+from advisor.memory.fit import Fit, FitVerdict, Walls, fit_of, of_estimate
 from advisor.memory.predict import Predictor
 from advisor.plan.sizes import Sizes, sizes_of
 from advisor.plan.trial import Trial, trial_of
@@ -59,15 +59,15 @@ class Sizing(Struct, frozen=True):
     """How to see its worst batch in the first step."""
 
 
-def sizing_of(state: State) -> Sizing:
-    """What a session says of size."""
+def sizing_of(state: State, searched: Container[FitVerdict] | None = None) -> Sizing:
+    """What a session says of size. `searched`: the verdicts at which how far it could go is asked for, else at all."""
     margin, situation = state.plan.margin, state.situation
     if situation is None:
         fit = of_estimate(fit_of(state.ledger, Walls(margin), state.run), Walls(margin), state.run)
         return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution)
     predictor = situation.predictor
     fit = of_estimate(predictor.predict().fit, predictor.walls, state.run)
-    sizes = sizes_of(predictor, state.knowledge.gpus)
+    sizes = sizes_of(predictor, state.knowledge.gpus) if searched is None or fit.verdict in searched else None
     trial = trial_of(predictor.built(), predictor.inputs.launch)
     return Sizing(state.run, state.machine, state.ledger, margin, fit, state.attribution, sizes, trial)
 

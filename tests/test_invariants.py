@@ -39,7 +39,7 @@ from advisor.report.markdown_report import markdown_report
 from advisor.report.phrases import fit_sentence, room_word, saves_word
 from advisor.report.short_report import short_report
 from advisor.report.text_report import estimate_report, text_report
-from advisor.run_file import sizing_of
+from advisor.run_file import Sizing, sizing_of
 from advisor.session import SessionRequest, State, open_session
 from advisor.tui.gauges_view import expected_of
 from advisor.tui.memory_bars import fullness
@@ -201,8 +201,7 @@ HEADS = {
 }
 
 
-@every_story
-@pytest.mark.parametrize("log", [True, False], ids=["beside its log", "alone"])
+@pytest.mark.parametrize(("name", "log"), [*((name, True) for name in NAMES), *((name, False) for name in NAMES[1::3])])
 def test_headline_exit_code_and_json_say_the_same(
     name: str, log: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,9 +215,14 @@ def test_headline_exit_code_and_json_say_the_same(
     assert text.startswith(HEADS[verdict])
 
 
+@cache
+def sized(name: str) -> Sizing:
+    return sizing_of(opened(name))
+
+
 @every_story
 def test_the_headline_names_a_sum_of_the_table(name: str) -> None:
-    sizing = sizing_of(opened(name))
+    sizing = sized(name)
     report = flat(estimate_report(sizing))
     worst = sizing.fit.worst
     if worst is not None and worst.reason == "over":
@@ -231,7 +235,7 @@ def test_the_headline_names_a_sum_of_the_table(name: str) -> None:
 
 @every_story
 def test_a_size_is_what_the_ledger_holds(name: str) -> None:
-    state, sizing = opened(name), sizing_of(opened(name))
+    state, sizing = opened(name), sized(name)
     if sizing.sizes is None:
         return
     walls = situation(name).predictor.walls

@@ -92,7 +92,7 @@ def _each(parsed: argparse.Namespace, scripts: Sequence[str]) -> int:
     if not scripts:
         raise Refusal(say("give the SCRIPT that starts the run, or --demo (diagnose takes a log alone)"))
     others = [name for name in parsed.files if name not in scripts]
-    found = []
+    found, searched = [], None if parsed.format == "json" else report.OVER  # else a search of seconds that nobody reads
     for script in scripts:
         alone = argparse.Namespace(**{**vars(parsed), "files": [script, *others], "log": list(parsed.log)})
         try:
@@ -100,7 +100,7 @@ def _each(parsed: argparse.Namespace, scripts: Sequence[str]) -> int:
         except Refusal as refusal:
             found.append(report.Estimated(script, trouble=str(refusal)))
         else:
-            found.append(report.Estimated(script, sizing_of(state), state.launch))
+            found.append(report.Estimated(script, sizing_of(state, searched), state.launch))
     match parsed.format:
         case "json":
             text = encode(report.estimates_json(found)) + "\n"

@@ -169,6 +169,7 @@ def speak_of_cards(vendor: Vendor) -> None:
     rename(None if vendor == "nvidia" else partial(in_names_of, vendor))
 
 
+@lru_cache(maxsize=4096)
 def in_names_of(vendor: Vendor, text: str) -> str:
     """The text with this vendor's names; what is a name of its own already stays."""
     names = _NAMES.get(vendor)
@@ -181,7 +182,7 @@ def in_names_of(vendor: Vendor, text: str) -> str:
 def _pattern(vendor: Vendor) -> re.Pattern[str]:
     """Any of NVIDIA's names as a word of its own: NCCL is none in NCCL_IB_HCA."""
     longest_first = sorted(_NAMES[vendor], key=len, reverse=True)
-    return re.compile("|".join(rf"(?<![A-Z_]){re.escape(name)}(?![A-Z_])" for name in longest_first))
+    return re.compile(rf"(?<![A-Z_])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Z_])")
 
 
 def dialect_of(vendor: Vendor, framework: Framework | None) -> Framework | None:

@@ -116,7 +116,7 @@ def diagnose(
         advisories=advice_of(worries),
         remarks=remarks(known, facts, found, cause.id, made),
         is_verdict=cause.is_verdict,
-        record_next_time=spoken_here(" ".join(cause.record_next_time.split()), facts),
+        record_next_time=spoken_here(cause.record_next_time, facts),
         open_questions=tuple(step.question for step in walked.steps if step.answer == UNKNOWN),
     )
     return Diagnosed(diagnosis, cause, facts, worries, matched)

@@ -4,11 +4,13 @@ there: no step, no question and no sentence is of it.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from advisor.crash.evidence import Crash, Part, parts_in
 from advisor.diagnosis.fact import Fact, Facts, value_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
-from advisor.language import say, sentences
+from advisor.language import say
 from advisor.memory.inputs import SHARE
 from advisor.memory.trainer import has_engine
 from advisor.regex import regex
@@ -81,11 +83,18 @@ _INSTALLED = regex(r"(?:site|dist)-packages/")
 
 
 def spoken_here(text: str, facts: Facts) -> str:
-    """The text without the sentences that speak of Ray, in a run that shows no sign of it; all of it where nothing
-    would be left."""
-    if "ray" not in facts or facts["ray"].value is True or not _RAY.search(text):
-        return text
-    return sentences(one for one in BETWEEN_SENTENCES.split(text) if not _RAY.search(one)) or text
+    """The text on one line, without the sentences that speak of Ray in a run that shows no sign of it; all of it where
+    nothing would be left."""
+    return _on_one_line(text, say(" "), "ray" not in facts or facts["ray"].value is True)
+
+
+@lru_cache(maxsize=4096)
+def _on_one_line(text: str, between: str, with_ray: bool) -> str:
+    """A plan asks it of every remedy that there is."""
+    line = " ".join(text.split())
+    if with_ray or not _RAY.search(line):
+        return line
+    return between.join(one for one in BETWEEN_SENTENCES.split(line) if one and not _RAY.search(one)) or line
 
 
 def _rollouts(

@@ -50,7 +50,7 @@ def keys_ever(framework: str) -> frozenset[str]:
     return space.ever() if space is not None else frozenset()
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)
 def keys_at(framework: str, era: str) -> frozenset[str]:
     """The keys that one era of a framework reads; none where nobody listed them."""
     space = key_space(framework)

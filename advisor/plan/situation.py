@@ -163,7 +163,7 @@ class Situation(Struct, frozen=True):
         known = tuple(self._as_here(one) for one in self.knowledge.remedies if self._has_place_for(one))
         given = self.now.run.recipe.answers == "given" or self.value("rolls_out") is False
         known = tuple(map(_of_given, known)) if given else known
-        known = tuple(replace(one, says=spoken_here(" ".join(one.says.split()), self.facts)) for one in known)
+        known = tuple(replace(one, says=spoken_here(one.says, self.facts)) for one in known)
         model = self.now.run.model if self.now.ledger.missing else None  # else each step says what it takes here
         parameters = model.parameters if model is not None else None
         frozen = self.value("lora") is True

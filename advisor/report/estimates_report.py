@@ -38,6 +38,8 @@ ENDINGS: Sayings[Ending] = Sayings(
         "unreadable": "cannot be read",
     }
 )
+OVER: tuple[FitVerdict, ...] = ("may_not_fit", "does_not_fit")
+"""Verdicts beside which how far a setting goes is told."""
 _LEVELS: dict[Ending, str] = {"does_not_fit": "error", "unreadable": "error", "fits": "notice", "no_launch": "notice"}
 _ESCAPED = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _ESCAPED_FIELD = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
@@ -76,7 +78,7 @@ class Estimated(Struct, frozen=True):
         if self.launch is None:
             return say("no command in it starts a training that is known")
         fit = self.sizing.fit
-        if fit.verdict in ("may_not_fit", "does_not_fit"):
+        if fit.verdict in OVER:
             why = clauses(map(finding_clause, worst_of_each_place(fit.findings)))
             return "; ".join([why, *([self._decisive[0]] if self._decisive is not None else [])])
         if fit.verdict == "fits":
@@ -87,7 +89,7 @@ class Estimated(Struct, frozen=True):
     def _decisive(self) -> tuple[str, Span | None] | None:
         """(how far the setting goes, where it stands) of the first setting that alone would make it fit."""
         sizing = self.sizing
-        if sizing is None or sizing.sizes is None or sizing.fit.verdict not in ("may_not_fit", "does_not_fit"):
+        if sizing is None or sizing.sizes is None or sizing.fit.verdict not in OVER:
             return None
         of_run = {native(setting.key): setting.span for setting in sizing.run.settings if setting.effective}
         for reach in sizing.sizes.reaches:
@@ -206,7 +208,7 @@ def layouts_report(found: Layouts) -> str:
     """The answer in a sentence, every layout tried, what changes on the smallest, its memory and its script."""
     smallest = found.smallest
     shown = smallest or found.tried[-1]
-    trial = sizing_of(shown.state).trial
+    trial = sizing_of(shown.state, ()).trial
     titles = [say("GPUs"), say("fullest, GiB"), say("as it stands"), say("with changes that keep results")]
     told = {"start": shown.state.run.title, "version": found.start.version, "source": found.start.source}
     script = [

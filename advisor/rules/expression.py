@@ -18,12 +18,13 @@ _COMPILED = "\0"
 class Expression:
     """One expression of a knowledge file: its text, and its tree, parsed when the knowledge is compiled."""
 
-    __slots__ = ("_compiled", "_tree", "text")
+    __slots__ = ("_compiled", "_names", "_tree", "text")
 
     def __init__(self, source: str) -> None:
         self.text, _, self._compiled = source.partition(_COMPILED)
         """As the file has it."""
         self._tree = None if self._compiled else parse(source)
+        self._names: tuple[str, ...] | None = None
 
     @property
     def tree(self) -> Branch:
@@ -44,7 +45,9 @@ class Expression:
 
     def names(self) -> tuple[str, ...]:
         """Every name in it, in order, once."""
-        return names_in(self.tree)
+        if self._names is None:
+            self._names = names_in(self.tree)
+        return self._names
 
     def __str__(self) -> str:
         return str(self.tree)

@@ -69,7 +69,7 @@ def is_added(framework: Framework, era: str, key: str, unsure: bool = False) -> 
     if space is None or "." not in key or not has_key(framework, key):
         return False
     eras = [one.id for one in framework.eras if fact is None or in_era(fact, one.id)] if unsure else [era]
-    return any(key not in space.at(one) for one in eras)
+    return any(key not in keys_at(framework.framework, one) for one in eras)
 
 
 def longer_names(framework: Framework | None, launch: Launch, key: str, known: bool) -> tuple[str, ...]:

@@ -198,7 +198,7 @@ def test_the_gate_turns_a_missing_function_into_a_refusal():
 
 def test_the_gate_survives_a_library_that_does_not_load():
     nvml = FakeNvml()
-    nvml.nvmlInit = lambda: os.stat("/dev/null/none")  # type: ignore[method-assign]
+    nvml.nvmlInit = lambda: os.stat("/proc/nonexistent")  # type: ignore[method-assign]
     assert query(nvml, "nvmlInit").trouble is Trouble.UNKNOWN
 
 

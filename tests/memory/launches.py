@@ -8,6 +8,7 @@ import json
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from advisor.cli import main
 from advisor.units import GIB
@@ -30,9 +31,10 @@ class Estimate:
 
 
 def estimate(script: str, gpus: str = "1xA100-80GB", name: str = "train.sh") -> Estimate:
-    """The JSON of `rl-oom-advisor estimate` on a script of this text."""
+    """The JSON of `rl-oom-advisor estimate` on a script of this text, without how far it could go: that is a search."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
         file = Path(folder) / name
         file.write_text(script)
-        main(["estimate", str(file), "--gpus", gpus, "--host-ram", "2000GB", "--format", "json"])
+        with patch("advisor.run_file.sizes_of", return_value=None):
+            main(["estimate", str(file), "--gpus", gpus, "--host-ram", "2000GB", "--format", "json"])
     return Estimate(json.loads(out.getvalue()))

@@ -68,6 +68,15 @@ def test_the_exit_code_is_that_of_the_worst(files: list[str], code: Exit, strict
     assert main(["estimate", *files, *BOX, "--strict"]) == strict
 
 
+def test_how_far_a_setting_goes_is_searched_for_only_where_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("advisor.run_file.sizes_of", lambda *given: asked.append(given))
+    assert main(["estimate", "fits.sh", "fits.sh", *BOX]) == Exit.DONE
+    assert asked == []
+    assert main(["estimate", "fits.sh", "over.sh", *BOX]) == Exit.DOES_NOT_FIT
+    assert len(asked) == 1
+
+
 def test_annotations_stand_on_the_line_that_decides_and_no_name_can_break_out(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

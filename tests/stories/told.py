@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from advisor import request
+from advisor import request, run_file
 from advisor.cli import main
 from advisor.session import SessionRequest, State, open_session
 from tests.machine import fake_nvml
@@ -102,8 +102,10 @@ def tell(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str
 
 
 def tell_both(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str, set[int]]:
-    """JSON and text of one session, opened once, and the exit codes: both faces are made of the same state."""
+    """JSON and text of one session, opened and sized once, and the exit codes: both are made of the same state."""
     opened: dict[str, State] = {}
+    sized: list[run_file.Sizing] = []
+    sizing_of = run_file.sizing_of
 
     def once(asked: SessionRequest, **how: bool) -> State:
         key = repr((asked, how))
@@ -111,6 +113,7 @@ def tell_both(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[dic
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("advisor.session.open_session", once)
+        patch.setattr(run_file, "sizing_of", lambda state: (sized or sized.append(sizing_of(state)) or sized)[0])
         code, out, err = tell([*words, "--format", "json"], capsys)
         other, text, _ = tell(words, capsys)
     assert out, err

@@ -66,7 +66,7 @@ class _Evil:
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("samples")
     for run in RUNS.iterdir():
-        shutil.copytree(run, folder / run.name)
+        shutil.copytree(run, folder / run.name, ignore=shutil.ignore_patterns("expected*"))
     hostile = folder / "hostile"
     hostile.mkdir()
     for name in ("run.py", "advisor.py", "yaml.py", "sitecustomize.py"):
@@ -98,7 +98,7 @@ def commands(samples: Path) -> Iterator[list[str]]:
 def test_no_command_runs_what_it_reads_or_calls_anybody(samples: Path, tmp_path: Path) -> None:
     asked, told = tmp_path / "asked.json", tmp_path / "told.json"
     plain = [["diagnose", "--demo"], ["machine"], ["explain", "easyr1"]]
-    asked.write_text(json.dumps([*commands(samples), *plain, *([*words, "--lang", "zh"] for words in plain)]))
+    asked.write_text(json.dumps([*commands(samples), *plain, [*plain[0], "--lang", "zh"]]))
     words = [sys.executable, "-c", WATCHED, str(samples), str(asked), str(told)]
     subprocess.run(words, check=True, timeout=170, cwd=samples.parent)
     codes, found = json.loads(told.read_text())

@@ -75,7 +75,7 @@ def broken(place: str) -> str:
     return BROKEN.format(imports=imports, place=name, raises=raises, which=which)
 
 
-@pytest.mark.parametrize("place", sampled(PLACES, (0, 2, 4, 5, 7)))
+@pytest.mark.parametrize("place", sampled(PLACES, (0, 2, 5)))
 def test_a_bug_restores_the_terminal_and_is_kept(place, start, tmp_path):
     terminal = start(broken(place), *FILES)
     keys = PLACES[place][2]
@@ -176,7 +176,7 @@ WHOLE = "import sys\nfrom advisor.cli import main\nsys.exit(main(sys.argv[1:]))"
 
 @pytest.mark.parametrize(
     "name",
-    sampled(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGXCPU"], 2),
+    sampled(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGXCPU"], 1),
 )
 def test_an_end_from_outside_restores_the_terminal(name, start):
     terminal = start(WHOLE)

@@ -208,7 +208,7 @@ def by_shell(command: str, cwd: Path):
     return subprocess.run(["sh", "-c", command], capture_output=True, env=environ, cwd=cwd, timeout=60)
 
 
-@pytest.mark.parametrize("name", sampled(ENVIRONMENTS, (0, 2, 5, 6)))
+@pytest.mark.parametrize("name", sampled(ENVIRONMENTS, (2, 5, 6)))
 def test_the_environment_may_be_as_it_likes(name, tmp_path):
     done = advisor(*TWICE, environ=ENVIRONMENTS[name], cwd=tmp_path, program="-c")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -220,13 +220,13 @@ def test_the_environment_may_be_as_it_likes(name, tmp_path):
 
 def test_a_home_that_cannot_be_written_loses_nothing_but_what_would_be_kept_there(tmp_path):
     done = advisor(
-        "fix", "--demo", "-o", str(tmp_path / "run.sh"), environ={"HOME": "/proc", "XDG_STATE_HOME": "/proc"}
+        "fix", "--demo", "-o", str(tmp_path / "run.sh"), environ=CACHE | {"HOME": "/proc", "XDG_STATE_HOME": "/proc"}
     )
     assert done.returncode == 0
     assert (tmp_path / "run.sh").stat().st_size > 100
 
 
-@pytest.mark.parametrize("words", [["machine"], ["diagnose", "--demo"], ["fix", "--demo", "-o", "-"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["machine"], ["fix", "--demo", "-o", "-"]], ids=" ".join)
 def test_half_a_gigabyte_is_enough(words):
     done = advisor(*words, limit=512 * 2**20)
     assert done.returncode == 0, done.stderr

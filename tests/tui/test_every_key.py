@@ -10,7 +10,7 @@ from advisor.state import State
 from advisor.tui.app import AdvisorApp
 from advisor.tui.breadcrumb import Stage
 from advisor.tui.screen import BaseScreen, Overlay
-from tests.heavy import ASKED
+from tests.heavy import ASKED, sampled
 
 from .made_state import MadeDriver, host_crash, no_log
 from .screen_text import hit, opened, press, screen_text, settle
@@ -117,8 +117,10 @@ async def test_with_little_known_there_is_no_dead_end_either(state: State) -> No
         assert type(pilot.app.screen).__name__ == "MachineScreen"
 
 
-@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
-@pytest.mark.parametrize("way", [[], ["g"], ["enter"], ["question_mark"]])
+QUITS, SHOWN = ["q", "ctrl+c", "ctrl+q"], [[], ["g"], ["enter"], ["question_mark"]]
+
+
+@pytest.mark.parametrize(("key", "way"), sampled([(key, way) for key in QUITS for way in SHOWN], (0, 3, 5, 10)))
 async def test_quitting_is_one_key(key: str, way: list[str]) -> None:
     async with opened() as pilot:
         await press(pilot, *way)

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from advisor.tui.verdict import VerdictScreen
+from tests.heavy import heavy
 
 from .made_state import no_log
 from .screen_text import opened, press, screen_text, settle
 from .test_cases_at_sizes import SIZES, case, is_sound
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[2], pytest.param(SIZES[1], marks=heavy)], ids=str)
 async def test_a_fact_is_said_otherwise_and_the_sums_follow(
     size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

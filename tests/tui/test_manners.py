@@ -25,6 +25,7 @@ from advisor.tui.terminal import MOST, in_clipboard, takes_mouse, theme_of
 from advisor.tui.ui_state import UiState
 from advisor.tui.ui_text import TONES
 from advisor.tui.verdict import VerdictScreen
+from tests.heavy import sampled
 from tests.loops import each
 
 from .made_state import MadeDriver, MadeGauges
@@ -80,7 +81,7 @@ async def test_high_contrast_means_seven_to_one_and_nothing_dim() -> None:
                 assert contrast(Color.from_rich_color(style.color), background) >= 7, tone
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", sampled(THEMES, 3))
 async def test_every_theme_that_can_be_chosen_is_there(theme: str) -> None:
     async with opened(theme=theme) as pilot:
         assert pilot.app.theme == THEMES[theme]
