@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from advisor.diagnosis.fact import Fact, Facts
-from advisor.diagnosis.sharing_facts import by_fsdp_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import say
 from advisor.memory.seen_sums import stands_apart
+from advisor.memory.trainer import by_fsdp_of
 from advisor.regex import regex
 from advisor.rules.functions import version_in
 from advisor.run.natives import adapters_by_default, default_bits, last_part

@@ -45,7 +45,7 @@ def bucket_cells(inputs: Inputs) -> list[Cell]:
     """Gradients on their way to the other ranks: ZeRO's bucket, or DDP's buckets beside the gradients themselves."""
     if inputs.run.topology.actor_gpus <= 1:
         return []
-    if inputs.trainer == "deepspeed" and inputs.stage in (1, 2):
+    if inputs.by_zero and inputs.stage in (1, 2):
         bucket = inputs.mechanic("zero2_bucket_bytes")
         return [cell("buffers", bucket, mark("the bucket that ZeRO fills with gradients"))]
     if inputs.trainer != "ddp":

@@ -27,7 +27,16 @@ from advisor.memory.parameters import (
     layer_parameters,
     targets_of,
 )
-from advisor.memory.trainer import has_engine, shards_of, stage_of, tensor_ways, trainer_of, unread_stage, whole_on_each
+from advisor.memory.trainer import (
+    by_fsdp_of,
+    has_engine,
+    shards_of,
+    stage_of,
+    tensor_ways,
+    trainer_of,
+    unread_stage,
+    whole_on_each,
+)
 from advisor.run.run import Knob, ModelShape, Run, evaluates_only
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
@@ -120,9 +129,14 @@ class Inputs(Struct, frozen=True, eq=False):
         return "computed" if sure else "estimated"
 
     @property
+    def by_zero(self) -> bool:
+        """Whether DeepSpeed shares the states, and not FSDP under a trainer that serves both."""
+        return self.trainer == "deepspeed" and not by_fsdp_of(self.run)
+
+    @property
     def moments_wait(self) -> bool:
         """Whether an optimizer's moments appear at its first step, as torch's do; DeepSpeed makes them at the start."""
-        return self.trainer != "deepspeed"
+        return not self.by_zero
 
     def state(self, kind: StateKind) -> Amount:
         """Bytes per parameter that the trainer keeps of one kind of state."""
