@@ -215,7 +215,7 @@ def _names(remedy: Remedy, situation: Situation) -> set[str]:
 PASSES = ("actor_update", "log_prob")
 """Phases that dialects tell apart where a setting acts in one of them alone."""
 WORTH_A_STEP = 0.02
-"""Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
+"""Fraction of a card, or of what a pass holds: a change that saves less where it died, and is not enough, is not worth a step."""
 
 
 def tried_in_vain(remedy: Remedy, situation: Situation) -> str:
@@ -238,6 +238,8 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
     if proposal.fits is None or proposal.documented:
         return ""
     leads = bool(proposal.remedy.leads_when) and all_hold(proposal.remedy.leads_when, situation.facts) is not None
+    if _filled_all_the_same(proposal, situation):
+        return say("a pass is filled up to its token budget, however long its rows are")
     uncounted = first and proposal.remedy.kind == "environment"
     if uncounted or (leads and all(native.text is None for native in proposal.present.values())):
         return ""  # the usual way out, and no sum knows what stands there now, or what it gives
@@ -265,6 +267,15 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
     if not elsewhere:
         return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
     return say("it saves nothing in {phase}, only in {others}", phase=PHASE_TITLES[phase], others=listed(elsewhere))
+
+
+def _filled_all_the_same(proposal: Proposal, situation: Situation) -> bool:
+    """Whether it only shortens rows of which a pass then takes more: under a token budget its peak stays where it was."""
+    then = situation.predictor.predict(proposal.overrides).ledger
+    both = [each.phase(situation.place, situation.fullest) for each in (situation.now.ledger, then)]
+    ends = [sum(cell.by_data[1] for cell in one.cells) for one in both if one is not None]
+    bounded = situation.now.run.is_on("actor.dynamic_batch") and proposal.remedy.relieves == "rows" and len(ends) > 1
+    return bounded and ends[0] - ends[1] < WORTH_A_STEP * ends[0]
 
 
 def acts_elsewhere(proposal: Proposal, situation: Situation) -> str:
