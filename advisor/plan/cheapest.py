@@ -99,6 +99,10 @@ class Search:
                 return best
         return None
 
+    def of_all(self, proposals: Sequence[Proposal]) -> ChosenOptions | None:
+        """The cheapest values of all of these together with which everything fits; None where none do."""
+        return self._mildest(self.choices(proposals))
+
     def _so_many_could(self, remedies: Sequence[Sequence[PricedOption]], counts: Sequence[int]) -> bool:
         """Whether as many of each price as are counted could be enough, each the best of its price in every corner."""
         beyond = self._beyond(remedies)

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import Remedy
 from advisor.language import say
 from advisor.plan.by_hand import at_limit, limits_around
+from advisor.plan.cheapest import Search
 from advisor.plan.options import Option, option_with
 from advisor.plan.plan import Change, PlanStep
-from advisor.plan.propose import taking
+from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.select import seen_from
 from advisor.plan.situation import Situation
 from advisor.plan.solve import overrides_of
@@ -91,6 +92,28 @@ def with_number(step: PlanStep, text: str, situation: Situation, others: Sequenc
         raise ValueError(option)  # noqa: TRY004 - what the user wrote is at fault
     made = step_of(taking(option, remedy, seen_from(remedy, quiet), {}), quiet, selected=step.selected)
     return replace(made, rank=step.rank, conflicts=step.conflicts, group=step.group, own=text)
+
+
+def sized_together(steps: Sequence[PlanStep], situation: Situation) -> dict[str, PlanStep]:
+    """Id → the step at another number, where these are on together and at their own do not fit: the mildest numbers of
+    all with which they do; {} where none do."""
+    quiet = situation.without_latent_faults()
+    if quiet.predictor.predict(overrides_of(steps)).enough is not False:
+        return {}
+    known = [(one, remedy) for one in steps if not one.own and (remedy := _remedy(one, quiet)) is not None]
+    offered = [propose(remedy, seen_from(remedy, quiet), {}) for _, remedy in known]
+    base = overrides_of([one for one in steps if one.id not in {step.id for step, _ in known}])
+    found = Search(quiet, base).of_all([one for one in offered if isinstance(one, Proposal)]) or ()
+    by_id = {each.proposal.remedy.id: each for each in found}
+    return {
+        one.id: replace(
+            step_of(taking(by_id[one.id].option, remedy, seen_from(remedy, quiet), {}), quiet, selected=True),
+            conflicts=one.conflicts,
+            group=one.group,
+        )
+        for one, remedy in known
+        if one.id in by_id
+    }
 
 
 def fitting_numbers(step: PlanStep, situation: Situation, others: Sequence[PlanStep]) -> Fitting:

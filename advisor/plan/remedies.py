@@ -215,7 +215,7 @@ def _names(remedy: Remedy, situation: Situation) -> set[str]:
 PASSES = ("actor_update", "log_prob")
 """Phases that dialects tell apart where a setting acts in one of them alone."""
 WORTH_A_STEP = 0.02
-"""Fraction of a card, or of what a pass holds: a change that saves less where it died, and is not enough, is not worth a step."""
+"""Fraction of a card, or a pass: a change that saves less where it died, and is not enough, is not worth a step."""
 
 
 def tried_in_vain(remedy: Remedy, situation: Situation) -> str:
@@ -270,7 +270,7 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
 
 
 def _filled_all_the_same(proposal: Proposal, situation: Situation) -> bool:
-    """Whether it only shortens rows of which a pass then takes more: under a token budget its peak stays where it was."""
+    """Whether it shortens rows of which a pass then takes more: under a token budget its peak stays where it was."""
     then = situation.predictor.predict(proposal.overrides).ledger
     both = [each.phase(situation.place, situation.fullest) for each in (situation.now.ledger, then)]
     ends = [sum(cell.by_data[1] for cell in one.cells) for one in both if one is not None]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import Cause, Remedy
+from advisor.memory.batches import far_beyond_a_row
 from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
 from advisor.memory.predict import Overrides
@@ -167,11 +168,12 @@ def _aimed(
 ) -> list[tuple[Proposal, bool]] | None:
     """The cheapest set of what the cause itself names, where one fits that costs neither results nor RAM.
 
-    Where the size that was asked for names the pass, its rows come first: they are what it is made of.
+    Where the size that was asked for names the pass, or its budget is many rows, its rows come first: they are what it
+    is made of.
     """
     own = [p for p in proposals if p.remedy.id in cause.remedies]
     search, made = Search(situation, base, only_same_results=True), situation.value("attribution")
-    if made == "logits":
+    if made == "logits" or far_beyond_a_row(situation.now.run, situation.fullest) is not None:
         rows = [p for p in own if lever_of(p.remedy) == "batch" and not p.unseen]
         mine = [p for p in rows if p.is_set]  # the user's own numbers first, those of other passes beside them
         beside = [p for p in elsewhere(mine, situation, base) if lever_of(p.remedy) == "batch" and p.is_set]
