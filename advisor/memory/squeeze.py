@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from math import ceil
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from advisor.language import clauses, listed, mark, say
 from advisor.memory.cells import TITLES, Ledger, Place
 from advisor.memory.fit import FitFinding, Walls, capacity_of, limit_of, standing
 from advisor.run.run import Knob, Run
-from advisor.units import show_bytes
+from advisor.units import GIB, show_bytes
 from advisor.words import PHASE_TITLES, Phase
 
 OFFLOADS = (
@@ -38,8 +39,15 @@ class Squeeze(Struct, frozen=True):
     gpu_phase: Phase
     host_phase: Phase
     """Those that are the fullest there."""
+    gpu_left: int = 0
+    """Bytes left of each card with nothing offloaded, where the margin alone is missing."""
+    host_needs: int = 0
+    """RAM of a node with which it fits offloaded, the margin included."""
+    host_with: str = ""
+    """What has to be switched for that, in words."""
     gpus: int | None = None
     """GPUs in all, on more nodes of the same kind, on which it fits one way or the other; None: none that was tried."""
+    gpus_with: str = ""
     adapters: bool = False
     """LoRA in place of all weights would fit."""
 
@@ -54,26 +62,41 @@ def squeeze_of(run: Run, ledger_of: Callable[[Run], Ledger], walls: Walls) -> Sq
         for chosen in product((False, True), repeat=len(states))
     )
     forms = [replace(run, knobs={**run.knobs, **knobs}) for knobs in turned]
-    gpu = _short(ledger_of(forms[0]), "gpu", walls)
+    bare = ledger_of(forms[0])
+    forms[1:] = sorted(forms[1:], key=lambda form: len(_switched(run, form)))  # the nearest to what is there first
+    gpu = _short(bare, "gpu", walls)
     if gpu is None:
         return None
     beside = []
-    for ledger in map(ledger_of, forms[1:]):
+    for form in forms[1:]:
+        ledger = ledger_of(form)
         if _short(ledger, "gpu", walls) is None:
             over = _short(ledger, "host", walls)
             if over is None:
                 return None
-            beside.append(over)
-    host = min(beside, default=None)
+            beside.append((over, _switched(run, form)))
+    host, host_with = min(beside, key=lambda each: each[0], default=(None, ()))
     if host is None:
         return None
     cards = run.topology.actor_gpus
-    larger = (factor for factor in _FACTORS if any(_fits(ledger_of(_larger(f, factor)), walls) for f in forms))
-    factor = next(larger, None)
+    larger = ((x, _switched(run, f)) for x in _FACTORS for f in forms if _fits(ledger_of(_larger(f, x)), walls))
+    factor, gpus_with = next(larger, (None, ()))
     adapters = Knob("actor.lora_rank", _RANK, "assumed")
     small = (replace(form, knobs={**form.knobs, "actor.lora_rank": adapters}) for form in forms)
     fits = any(_fits(ledger_of(form), walls) for form in small)
-    return Squeeze(gpu[0], host[0], gpu[1], host[1], None if factor is None else factor * cards, fits)
+    full, left = bare.phase("gpu", gpu[1]), 0
+    if full is not None and bare.gpu_capacity is not None:
+        left = max(0, bare.gpu_capacity - full.expected)
+    needs = (bare.host_limit or 0) + round(host[0] / (1 - walls.margin))
+    gpus = None if factor is None else factor * cards
+    return Squeeze(gpu[0], host[0], gpu[1], host[1], left, needs, listed(host_with), gpus, listed(gpus_with), fits)
+
+
+def _switched(run: Run, form: Run) -> tuple[str, ...]:
+    """What a form of the run offloads otherwise: "offload_policy on"."""
+    changed = [name for name in OFFLOADS if name in form.knobs and form.is_on(name) != run.is_on(name)]
+    on, off = mark("{key} on"), mark("{key} off")
+    return tuple(say(on if form.is_on(name) else off, key=form.knobs[name].key or name) for name in changed)
 
 
 def squeeze_clause(found: Squeeze, with_ways: bool = True) -> str:
@@ -83,19 +106,34 @@ def squeeze_clause(found: Squeeze, with_ways: bool = True) -> str:
         "host": show_bytes(found.host_short),
         "on_gpu": PHASE_TITLES[found.gpu_phase],
         "on_host": PHASE_TITLES[found.host_phase],
+        "left": show_bytes(found.gpu_left),
     }
-    neither = say(
-        "it fits neither way: without offload {gpu} are missing on each card ({on_gpu}), with it {host} on each node "
-        "({on_host})",
-        **told,
+    neither = (
+        say(
+            "without offload {on_gpu} leaves {left} of each card, less than the margin, and with it {host} are missing "
+            "on each node ({on_host})",
+            **told,
+        )
+        if found.gpu_left
+        else say(
+            "it fits neither way: without offload {gpu} are missing on each card ({on_gpu}), with it {host} on each "
+            "node ({on_host})",
+            **told,
+        )
     )
     if not with_ways:
         return neither
-    ways = [say("{size} more RAM on each node", size=show_bytes(found.host_short))]
+    ways = [with_switches(say("{size} GiB of RAM on each node", size=ceil(found.host_needs / GIB)), found.host_with)]
     if found.gpus is not None:
-        ways.append(say("{count} GPUs in all, on more nodes of this kind", count=found.gpus))
+        more = say("{count} GPUs in all, on more nodes of this kind", count=found.gpus)
+        ways.append(with_switches(more, found.gpus_with))
     ways.append(say("LoRA in place of all weights") if found.adapters else say("a smaller model"))
     return clauses([neither, say("what would fit: {ways}", ways=listed(ways))])
+
+
+def with_switches(way: str, switches: str) -> str:
+    """A way, and what has to be switched for it."""
+    return say("{way} ({switches})", way=way, switches=switches) if switches else way
 
 
 def _larger(run: Run, factor: int) -> Run:

@@ -232,6 +232,8 @@ class Grounds(Struct, frozen=True):
             return Behind.ELSEWHERE
         beside = rank == Rank.BESIDE and not found
         given_up = beside and step.results == "changed"  # for what the cause does not name
+        if found and 0 < most_saved(step) < HARDLY * self.missing and not self._enough(step):
+            return Behind.LITTLE
         if found or step.kind in ("machine", "job") or (self._enough(step) and not given_up):
             return Behind.NOT
         least = max(LITTLE * self.largest, HARDLY * (self.missing or self.dark))

@@ -13,7 +13,7 @@ from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, Fit, FitFinding, worst_of_each_place
 from advisor.memory.ledger import implausible, peak_rises
 from advisor.memory.predict import Overrides, Prediction
-from advisor.memory.squeeze import finding_clause, squeeze_clause
+from advisor.memory.squeeze import finding_clause, squeeze_clause, with_switches
 from advisor.plan.by_hand import needed_on_host
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
@@ -33,6 +33,20 @@ LORA = {
     "actor.lora_rank": Knob("actor.lora_rank", 32, "assumed"),
     "actor.full_finetuning": Knob("actor.full_finetuning", False, "assumed"),
 }
+_ADAPTERS = (
+    ("actor.lora_rank", LORA, mark("LoRA in place of training all weights (results change)")),
+    (
+        "actor.load_precision",
+        {**LORA, "actor.load_precision": Knob("actor.load_precision", "bf16", "assumed")},
+        mark("LoRA on a base that is loaded in bf16, in place of training all weights (results change)"),
+    ),
+    (
+        "actor.quantized_bits",
+        {**LORA, "actor.quantized_bits": Knob("actor.quantized_bits", 4, "assumed")},
+        mark("QLoRA, adapters on a base in 4 bits, in place of training all weights (results change)"),
+    ),
+)
+"""The knob that the framework has to have, what a way sets, and its words; the mildest first."""
 
 _SIXTEEN_BITS = ("actor.bf16_states", "actor.load_precision")
 _LEVERS = {
@@ -68,6 +82,7 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
                     say("Not counted here, and to be tried before other hardware: {levers}.", levers=left)
                     if left
                     else "",
+                    _adapters_are_little(situation, beside),
                     say("Beside them, any of these would be, by the same arithmetic: {ways}.", **told),
                 )
             )
@@ -95,16 +110,15 @@ def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
     """What costs no machine first."""
     predictor = situation.predictor
     now = predictor.predict(chosen)
-    if _trains_all(now.run) and _fits(predictor.predict(chosen, knobs=LORA)):
-        yield say("LoRA in place of training all weights (results change)")
+    yield from (say(words) for words, after in _with_adapters(situation, chosen)[:1] if _fits(after))
     if now.unfit("gpu") == [] and now.unfit("host"):
         yield say("{size} GiB of RAM on each node", size=ceil(needed_on_host(now, predictor) / GIB))
     elif now.unfit("gpu") and now.squeeze is not None and now.ledger.host_limit is not None:
-        short = now.squeeze.host_short / (1 - predictor.margin)
-        yield say("{size} GiB of RAM on each node with offload", size=ceil((now.ledger.host_limit + short) / GIB))
+        more = say("{size} GiB of RAM on each node", size=ceil(now.squeeze.host_needs / GIB))
+        yield with_switches(more, now.squeeze.host_with)
     nodes = _nodes(situation, chosen)
     if nodes is not None:
-        yield say("{nodes} such nodes", nodes=nodes)
+        yield with_switches(say("{nodes} such nodes", nodes=nodes[0]), nodes[1])
     own = {gpu.name for gpu in predictor.machine.usable}
     least = (predictor.machine.gpu_bytes or 0) * LARGER
     other = (card for card in situation.knowledge.gpus if not own & {card.name, *card.aliases})
@@ -118,6 +132,26 @@ def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
         yield say("a smaller model, such as {model}", model=model)
 
 
+def _with_adapters(situation: Situation, chosen: Overrides) -> list[tuple[str, Prediction]]:
+    """The ways with adapters that the framework has, and what each comes to: the mildest that fits first, else the one
+    that goes farthest; [] where adapters are trained already."""
+    predictor, natives = situation.predictor, situation.now.built.natives
+    if not _trains_all(predictor.predict(chosen).run):
+        return []
+    had = [each for each in _ADAPTERS if each[0] == "actor.lora_rank" or natives.carriers(each[0])]
+    made = [(words, predictor.predict(chosen, knobs=knobs)) for _, knobs, words in had]
+    return [each for each in made if _fits(each[1])] or made[::-1]
+
+
+def _adapters_are_little(situation: Situation, chosen: Overrides) -> str:
+    """What is too much with adapters, where every way with them is; "" elsewhere."""
+    for words, after in _with_adapters(situation, chosen)[:1]:
+        over = next((one for one in after.fit.findings if one.reason == "over"), None)
+        if over is not None:
+            return say("{way} is not enough by itself: {over}.", way=say(words), over=finding_clause(over))
+    return ""
+
+
 def _fits(prediction: Prediction) -> bool:
     """Nothing is too full, and the card's size is known."""
     return prediction.unfit("gpu") == [] and not prediction.unfit("host")
@@ -128,9 +162,9 @@ def _trains_all(run: Run) -> bool:
     return full is True or (full is None and not run.number("actor.lora_rank"))
 
 
-def _nodes(situation: Situation, chosen: Overrides) -> int | None:
-    """The fewest nodes tried on which the run fits, with the chosen changes or with another offload; None where it fits
-    on none of them."""
+def _nodes(situation: Situation, chosen: Overrides) -> tuple[int, str] | None:
+    """The fewest nodes tried on which the run fits, with the chosen changes or with another offload, and which; None
+    where it fits on none of them."""
     predictor = situation.predictor
     built = predictor.built(chosen)
     present, cards = built.run.topology.nodes, built.run.topology.actor_gpus
@@ -140,9 +174,9 @@ def _nodes(situation: Situation, chosen: Overrides) -> int | None:
         wider = dataclasses.replace(predictor.machine, nodes=present * times)
         sizes = {n.key: str(n.value * times) for n in carriers if type(n.value) is int}
         if squeeze is not None and squeeze.gpus is not None and squeeze.gpus <= cards * times:
-            return present * times
+            return present * times, squeeze.gpus_with
         if _fits(predictor.on(wider).predict({**chosen, **sizes})):
-            return present * times
+            return present * times, ""
     return None
 
 
