@@ -13,6 +13,7 @@ from advisor.knowledge.schema import Cause, Remedy
 from advisor.memory.batches import far_beyond_a_row
 from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
+from advisor.memory.inputs import SHARE
 from advisor.memory.predict import Overrides
 from advisor.plan.cheapest import Corner, PricedOption, Search
 from advisor.plan.propose import Proposal, beyond_a_card, propose, taking
@@ -118,6 +119,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
     found = found or cheapest_of(rest, situation, base, only_same_results)
     if not cures and found and (decisive := _decisive(rest, found, situation)) is not None:
         found = [(decisive, True)]
+    found = _asleep(found, rest, situation, base) or found
     if found is None:
         found = _around_the_strongest(rest, situation, base) or _all_needed(rest, situation, base)
     if found is None:
@@ -161,6 +163,22 @@ def _decisive(
     quiet = (p for p in proposals if p.fits and p.results == "unchanged" and p.remedy.tier in ("free", "slower"))
     best = next((p for p in quiet if not p.spills and not p.remedy.rests_on_data), None)
     return best if best is not None and best.saves.get(phase, 0) > FAR_MORE * saved else None
+
+
+def _asleep(
+    found: Sequence[tuple[Proposal, bool]] | None, proposals: Sequence[Proposal], situation: Situation, base: Overrides
+) -> list[tuple[Proposal, bool]] | None:
+    """What puts engine and states to sleep, in place of a share with which the run only may fit, where it then does."""
+    predictor, chosen = situation.predictor, {**base, **together([p for p, _ in found or ()])}
+    shared = any(p.remedy.knob == SHARE for p, _ in found or ())
+    if not shared or predictor.predict(chosen).fit.verdict != "may_not_fit":
+        return None
+    every = [*proposals, *elsewhere(proposals, situation, base)]
+    asleep = [p for p in every if lever_of(p.remedy) == "sleep" and p.results == "unchanged"]
+    for one in (set_ for count in (1, 2) for set_ in combinations(asleep, count)):
+        if predictor.predict({**base, **together(one)}).fit.verdict == "fits":
+            return [(p, p in proposals) for p in one]
+    return None
 
 
 def _aimed(
