@@ -22,9 +22,11 @@ from advisor.memory.cells import Place
 from advisor.memory.fit import died_in
 from advisor.memory.ledger import implausible, refuted
 from advisor.memory.predict import Overrides, Prediction, Predictor
-from advisor.units import GIB
+from advisor.units import GIB, show_bytes
 from advisor.words import PLATFORMS, Phase, Platform, filled
 
+OF_OTHERS = ("card-shared", "leftover-processes", "judge-on-card")
+"""Causes by which others hold what the run needs."""
 TOTAL, LOGITS = "data.total_tokens", "logits-too-big"
 AWAKE: tuple[Phase, ...] = ("rollout_init", "rollout_generate", "weight_sync", "validation", "unknown")
 """Phases in which an engine that sleeps holds its share; in "unknown" it may."""
@@ -120,6 +122,23 @@ class Situation(Struct, frozen=True):
         other = self.value("other.full")
         filled = other in ("gpu", "host") and other != self.place
         return filled and min(saved_there.values(), default=0) < 0
+
+    @property
+    def fits_alone(self) -> str:
+        """That the launch needs no change, in a sentence, where it fits without what the message says that others hold;
+        "" elsewhere."""
+        died, room = self.now.ledger.phase("gpu", self.fullest), self.now.ledger.gpu_capacity
+        held = died.of("others") if died is not None else 0
+        if died is None or room is None or self.cause not in OF_OTHERS or not held:
+            return ""
+        if died.expected - held > room * (1 - self.predictor.margin):
+            return ""
+        return say(
+            "Your launch is fine: it needs {size} of the {room} of a card, of which other processes hold {others}.",
+            size=show_bytes(died.expected - held),
+            room=show_bytes(room),
+            others=self.predictor.crash.evidence[0].fields.get("other_processes", show_bytes(held)),
+        )
 
     @property
     def rows_unknown(self) -> bool:

@@ -180,7 +180,7 @@ def _picked(
     # no ledger of GPU or host counts what ran out there
     quiet = versions.healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
     quiet = quiet or _uncapped(situation) or bool(situation.ran_with)  # first see what changed
-    quiet = quiet or (situation.uncounted and not situation.refuted)
+    quiet = quiet or (situation.uncounted and not situation.refuted) or bool(situation.fits_alone)
     by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
     # results are not given up for what was seen in part, nor while hands can do what no file given here carries
     same = bool(versions.maybe) or situation.now.run.quoted or bool(by_hand) or _only_unexplained(situation)
@@ -348,7 +348,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     lifted = max((step.host_limit for step in ranked if step.selected), default=0)
     after = situation.predictor.lifted(lifted).predict(overrides_of(ranked), fixed)
     short = shortfall(situation, after, any(step.selected for step in ranked), told=bool(beyond))
-    short = "" if situation.refuted else short  # the sums are not the run's
+    short = "" if situation.refuted or situation.fits_alone else short  # the sums are not the run's
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     judged = not situation.refuted or after.fit.verdict == "cannot_be_said"
     fit = after.fit if judged else replace(after.fit, verdict="cannot_be_said", findings=())
