@@ -48,7 +48,7 @@ from advisor.plan.select import (
 from advisor.plan.situation import Situation, holder_unknown, states_beyond, weights_beyond
 from advisor.plan.steps import mending_step, step_of
 from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
-from advisor.plan.ways_out import shortfall, squeezed, ways_out
+from advisor.plan.ways_out import shortfall, ways_out
 from advisor.run.natives import native
 from advisor.words import sentence
 
@@ -291,10 +291,8 @@ def _beyond(
                 titles=titles,
             )
         everything = {**chosen, **together([p for p, _ in all_that_helps(proposals, situation, chosen)])}
-        neither = squeezed(proposals, situation, chosen)
         after = situation.predictor.predict(chosen)
-        if not neither and after.squeeze is not None:
-            neither = sentence(squeeze_clause(after.squeeze, with_ways=False))
+        neither = sentence(squeeze_clause(after.squeeze)) if after.squeeze is not None else ""
         return sentences([neither, ways_out(situation, chosen, everything)])
     if not chosen and _uncapped(situation):
         return say("Rows have no longest length: with a cap the sums say what is enough.")
@@ -347,7 +345,7 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     lifted = max((step.host_limit for step in ranked if step.selected), default=0)
     after = situation.predictor.lifted(lifted).predict(overrides_of(ranked), fixed)
-    short = shortfall(situation, after, any(step.selected for step in ranked), told=bool(beyond))
+    short = shortfall(situation, after, overrides_of(ranked), told=bool(beyond))
     short = "" if situation.refuted or situation.fits_alone else short  # the sums are not the run's
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     judged = not situation.refuted or after.fit.verdict == "cannot_be_said"

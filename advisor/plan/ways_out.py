@@ -5,22 +5,20 @@ named.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import ceil
 
 from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.cells import Place
-from advisor.memory.fit import PLACES, Fit, FitFinding, worst_of_each_place
+from advisor.memory.fit import worst_of_each_place
 from advisor.memory.ledger import implausible, peak_rises
 from advisor.memory.predict import Overrides, Prediction
 from advisor.memory.squeeze import finding_clause, squeeze_clause, with_switches
 from advisor.plan.by_hand import needed_on_host
-from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
 from advisor.plan.sizes import smallest_card
 from advisor.run.run import Knob, Run
 from advisor.units import GIB, show_bytes
-from advisor.words import PHASE_TITLES
 
 TIMES_NODES = (2, 4, 8, 16)
 """Batches and groups divide by the nodes: they are doubled."""
@@ -166,17 +164,15 @@ def _nodes(situation: Situation, chosen: Overrides) -> tuple[int, str] | None:
     """The fewest nodes tried on which the run fits, with the chosen changes or with another offload, and which; None
     where it fits on none of them."""
     predictor = situation.predictor
-    built = predictor.built(chosen)
-    present, cards = built.run.topology.nodes, built.run.topology.actor_gpus
-    squeeze = predictor.predict(chosen).squeeze
+    built, squeeze = predictor.built(chosen), predictor.predict(chosen).squeeze
+    present, forms = built.run.topology.nodes, [("", {}), *(squeeze.forms if squeeze is not None else ())]
     carriers = [n for knob in NODE_KNOBS if (n := built.natives.carrier(knob)) is not None]
     for times in TIMES_NODES:
-        wider = dataclasses.replace(predictor.machine, nodes=present * times)
+        wider = predictor.on(dataclasses.replace(predictor.machine, nodes=present * times))
         sizes = {n.key: str(n.value * times) for n in carriers if type(n.value) is int}
-        if squeeze is not None and squeeze.gpus is not None and squeeze.gpus <= cards * times:
-            return present * times, squeeze.gpus_with
-        if _fits(predictor.on(wider).predict({**chosen, **sizes})):
-            return present * times, ""
+        for words, knobs in forms:
+            if _fits(wider.predict({**chosen, **sizes}, knobs=knobs)):
+                return present * times, words
     return None
 
 
@@ -200,51 +196,7 @@ def _family(name: str) -> str:
     return name.rpartition("/")[2].partition("-")[0].lower()
 
 
-def squeezed(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> str:
-    """Of the change that relieves most where it died and only moves the failure to the other side; "" without one."""
-    here, other = situation.place, PLACES[1 - PLACES.index(situation.place)]
-    before = situation.predictor.predict(base)
-    short = _worst(before.fit, here)
-    if short is None or before.unfit(other):
-        return ""
-    for proposal in sorted(proposals, key=lambda p: -p.saves.get(situation.fullest, 0)):
-        spilled = _worst(situation.predictor.predict({**base, **proposal.overrides}).fit, other)
-        if spilled is not None and proposal.saves.get(situation.fullest, 0) > 0:
-            return _squeeze(proposal, short, spilled)
-    return ""
-
-
-def _squeeze(proposal: Proposal, short: FitFinding, spilled: FitFinding) -> str:
-    key, new = next(iter(proposal.overrides.items()))
-    told = {
-        "key": key.lstrip("-"),
-        "old": proposal.present[key].text or say("unset"),
-        "new": new or say("removed"),
-        "short": ceil(short.short / GIB),
-        "spilled": ceil(spilled.short / GIB),
-        "phase": PHASE_TITLES[short.phase],
-        "other": PHASE_TITLES[spilled.phase],
-    }
-    if short.place == "gpu":
-        return say(
-            "Neither side has the room: {key} {old} leaves each card {short} GiB short ({phase}), {new} each node "
-            "{spilled} GiB ({other}).",
-            **told,
-        )
-    return say(
-        "Neither side has the room: {key} {old} leaves each node {short} GiB short ({phase}), {new} each card "
-        "{spilled} GiB ({other}).",
-        **told,
-    )
-
-
-def _worst(fit: Fit, place: str) -> FitFinding | None:
-    """What is over at a place."""
-    over = [f for f in fit.findings if f.place == place and f.reason in ("over", "engine") and f.short]
-    return max(over, key=lambda f: f.short, default=None)
-
-
-def shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool) -> str:
+def shortfall(situation: Situation, after: Prediction, chosen: Overrides, told: bool) -> str:
     """What is too much after the selected steps, place by place; else what still stands in doubt. `told`: that it fits
     neither with offload nor without, where that is so.
     """
@@ -253,7 +205,7 @@ def shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool)
     worst = worst_of_each_place(after.fit.findings)
     # the size of the place that did not run out decides nothing where no change moves anything there
     other: Place = "host" if situation.place == "gpu" else "gpu"
-    moved = chosen and peak_rises(situation.now.ledger, after.ledger, other)
+    moved = bool(chosen) and peak_rises(situation.now.ledger, after.ledger, other)
     against = [
         finding_clause(one)
         for one in worst
@@ -275,4 +227,5 @@ def shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool)
         return sentences([*doubts, clauses(against)])
     if after.squeeze is None:
         return clauses(against)
-    return "" if told else squeeze_clause(after.squeeze)
+    ways = listed(_ways(situation, chosen)) if not told else ""
+    return clauses([squeeze_clause(after.squeeze), say("what would fit: {ways}", ways=ways)]) if ways else ""

@@ -19,7 +19,7 @@ LAUNCH = (
     "actor_rollout_ref.rollout.tensor_model_parallel_size=8 actor_rollout_ref.rollout.gpu_memory_utilization=0.5 "
     "actor_rollout_ref.rollout.n=4 trainer.n_gpus_per_node=8 trainer.nnodes=1\n"
 )
-NEITHER = "Neither side has the room"
+NEITHER = "It fits neither way"
 
 
 @pytest.fixture
