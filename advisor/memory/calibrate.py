@@ -26,11 +26,6 @@ _DOUBT_OF_NO_PHASE = mark(
     "phase it was: script and log may not be of the same run, or a pass held what no setting shows (longer rows, more "
     "pictures, more copies)."
 )
-_DOUBT_OF_OTHERS = mark(
-    "The settings of this script explain all but {extra} of the {needed} that {phase} needed at the least: script and "
-    "log may not be of the same run, or something else held it, or it is what the other processes on the card held, "
-    "{others} by the message."
-)
 _DOUBT_AS_SAID = mark(
     "By the settings {phase} takes {predicted}, and you say that it ran out at {needed}: {extra} are explained by no "
     "setting. An input may be seen wrong (the model, the lengths, a file that was not given), another process may hold "
@@ -113,7 +108,7 @@ def corrections(
     memory = crash.memory if proven and crash.memory != "unknown" else said
     fields = crash.evidence[0].fields if proven else {}
     if memory == "gpu":
-        found = _gpu(ledger, crash.phase, fields, proven, _bytes(fields, "other_process_bytes") if alone else 0)
+        found = _gpu(ledger, crash.phase, fields, proven, alone)
         return (*(_as_copies(one, ledger, fields) if of_logits else one for one in found), *read)
     if memory == "host":
         return (*_host(ledger, crash, fields), *read)
@@ -152,7 +147,7 @@ def needed_on_gpu(fields: Fields) -> Amount | None:
     return None
 
 
-def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool, strangers: int) -> tuple[Correction, ...]:
+def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool, alone: bool) -> tuple[Correction, ...]:
     died = ledger.phase("gpu", phase)
     fullest = died or ledger.peak("gpu")
     if fullest is None or ledger.gpu_capacity is None:
@@ -170,11 +165,8 @@ def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool, strangers: 
             return (found,)
         told = {"extra": show_bytes(found.extra), "needed": show_bytes(found.measured)}
         return (replace(found, doubt=say(_DOUBT_OF_NO_PHASE, **told), unexplained=found.extra),)
-    if strangers:
-        rest = found.extra - strangers
-        far = is_doubtful(rest, found.measured, died)
-        told = {"extra": show_bytes(rest), "needed": show_bytes(found.measured), "phase": PHASE_TITLES[died.phase]}
-        return (replace(found, others=strangers, doubt=say(_DOUBT, **told) if far else "", unexplained=far * rest),)
+    if alone:
+        found = replace(found, others=_bytes(fields, "other_process_bytes"))
     return (_doubted(found, died, ledger, fields, by_log),)
 
 
@@ -186,7 +178,7 @@ def _as_copies(found: Correction, ledger: Ledger, fields: Fields) -> Correction:
     logits = phase.of("logits") if phase is not None else 0
     if not logits or found.extra > COPIES * tried or others > OTHERS * found.extra:
         return found
-    copies = Follows(found.extra, "logits", found.phase, logits, Note(_MORE_COPIES))
+    copies = Follows(found.extra - found.others, "logits", found.phase, logits, Note(_MORE_COPIES))
     return replace(found, follows=copies, doubt="", unexplained=0)
 
 
@@ -218,16 +210,9 @@ def _doubted(found: Correction, phase: PhaseSum, ledger: Ledger, fields: Fields,
         name, size = fields.get("engine_process", ""), show_bytes(held)
         stayed = say(_ENGINE_STAYED, name=name, held=size, phase=PHASE_TITLES[phase.phase], over=show_bytes(over))
         rest = found.extra - over
-    foreign = max(0, others - held)
-    told = say(
-        _DOUBT_OF_OTHERS if foreign else _DOUBT,
-        extra=show_bytes(rest),
-        needed=show_bytes(needed),
-        phase=PHASE_TITLES[phase.phase],
-        others=show_bytes(foreign),
-    )
+    rest -= max(0, others - held)
+    told = say(_DOUBT, extra=show_bytes(rest), needed=show_bytes(needed), phase=PHASE_TITLES[phase.phase])
     doubt = sentences((stayed, told if is_doubtful(rest, needed, phase) else ""))
-    rest -= foreign
     awake = ledger.phase("gpu", _AWAKE)
     if stayed and awake is not None and (then := awake.of(*ENGINE)):
         found = replace(found, follows=Follows(over, "kv_cache", _AWAKE, then, Note(_KEPT)))

@@ -32,19 +32,16 @@ LORA = {
     "actor.full_finetuning": Knob("actor.full_finetuning", False, "assumed"),
 }
 _ADAPTERS = (
-    ("actor.lora_rank", LORA, mark("LoRA in place of training all weights (results change)")),
-    (
-        "actor.load_precision",
-        {**LORA, "actor.load_precision": Knob("actor.load_precision", "bf16", "assumed")},
-        mark("LoRA on a base that is loaded in bf16, in place of training all weights (results change)"),
-    ),
-    (
-        "actor.quantized_bits",
-        {**LORA, "actor.quantized_bits": Knob("actor.quantized_bits", 4, "assumed")},
-        mark("QLoRA, adapters on a base in 4 bits, in place of training all weights (results change)"),
-    ),
+    LORA["actor.lora_rank"],
+    Knob("actor.load_precision", "bf16", "assumed"),
+    Knob("actor.quantized_bits", 4, "assumed"),
 )
-"""The knob that the framework has to have, what a way sets, and its words; the mildest first."""
+_WITH_ADAPTERS = (
+    mark("LoRA in place of training all weights (results change)"),
+    mark("LoRA on a base that is loaded in bf16, in place of training all weights (results change)"),
+    mark("QLoRA, adapters on a base in 4 bits, in place of training all weights (results change)"),
+)
+"""Knobs that the framework has to have, set beside LoRA's, and the words of that; the mildest first."""
 
 _SIXTEEN_BITS = ("actor.bf16_states", "actor.load_precision")
 _LEVERS = {
@@ -136,8 +133,8 @@ def _with_adapters(situation: Situation, chosen: Overrides) -> list[tuple[str, P
     predictor, natives = situation.predictor, situation.now.built.natives
     if not _trains_all(predictor.predict(chosen).run):
         return []
-    had = [each for each in _ADAPTERS if each[0] == "actor.lora_rank" or natives.carriers(each[0])]
-    made = [(words, predictor.predict(chosen, knobs=knobs)) for _, knobs, words in had]
+    had = [each for each in zip(_ADAPTERS, _WITH_ADAPTERS, strict=True) if natives.carriers(each[0].name)]
+    made = [(words, predictor.predict(chosen, knobs={**LORA, one.name: one})) for one, words in had]
     return [each for each in made if _fits(each[1])] or made[::-1]
 
 
