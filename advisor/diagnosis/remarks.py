@@ -89,15 +89,11 @@ def _a_digit_too_many(run: Run, ledger: Ledger, crash: Crash) -> Iterator[str]:
     found = far_beyond_a_row(run, crash.phase) if phase is not None else None
     if phase is None or found is None or phase.expected <= (ledger.gpu_capacity or phase.expected):
         return
-    knob, length = found
-    budget = round(run.number(knob.name) or 0)
+    budget, length = round(run.number(found[0].name) or 0), found[1]
+    told = {"key": found[0].key, "budget": budget, "rows": budget // length, "length": length, "tenth": budget // 10}
     yield say(
         "{key} = {budget} puts {rows} rows of the longest length ({length:,} tokens) into one pass: was {tenth} meant?",
-        key=knob.key,
-        budget=budget,
-        rows=budget // length,
-        length=length,
-        tenth=budget // 10,
+        **told,
     )
 
 

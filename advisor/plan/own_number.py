@@ -97,22 +97,18 @@ def with_number(step: PlanStep, text: str, situation: Situation, others: Sequenc
 def sized_together(steps: Sequence[PlanStep], situation: Situation) -> dict[str, PlanStep]:
     """Id → the step at another number, where these are on together and at their own do not fit: the mildest numbers of
     all with which they do; {} where none do."""
-    quiet = situation.without_latent_faults()
+    quiet, by_id = situation.without_latent_faults(), {one.id: one for one in steps}
     if quiet.predictor.predict(overrides_of(steps)).enough is not False:
         return {}
-    known = [(one, remedy) for one in steps if not one.own and (remedy := _remedy(one, quiet)) is not None]
-    offered = [propose(remedy, seen_from(remedy, quiet), {}) for _, remedy in known]
-    base = overrides_of([one for one in steps if one.id not in {step.id for step, _ in known}])
-    found = Search(quiet, base).of_all([one for one in offered if isinstance(one, Proposal)]) or ()
-    by_id = {each.proposal.remedy.id: each for each in found}
+    known = [one for one in quiet.remedies if one.value is not None and one.id in by_id and not by_id[one.id].own]
+    offered = [propose(one, seen_from(one, quiet), {}) for one in known]
+    base = overrides_of([one for one in steps if one.id not in {remedy.id for remedy in known}])
+    search = Search(quiet, base)
+    found = search.mildest(search.choices([one for one in offered if isinstance(one, Proposal)])) or ()
+    made = [taking(one.option, one.proposal.remedy, seen_from(one.proposal.remedy, quiet), {}) for one in found]
     return {
-        one.id: replace(
-            step_of(taking(by_id[one.id].option, remedy, seen_from(remedy, quiet), {}), quiet, selected=True),
-            conflicts=one.conflicts,
-            group=one.group,
-        )
-        for one, remedy in known
-        if one.id in by_id
+        one.remedy.id: replace(step_of(one, quiet, selected=True), conflicts=by_id[one.remedy.id].conflicts)
+        for one in made
     }
 
 

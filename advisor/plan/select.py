@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import Cause, Remedy
 from advisor.memory.batches import far_beyond_a_row
-from advisor.memory.cells import Place
 from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
 from advisor.memory.inputs import SHARE
 from advisor.memory.predict import Overrides
@@ -263,7 +262,10 @@ def _around_the_strongest(
     """
     known = [p for p in [*proposals, *elsewhere(proposals, situation, base)] if p.results == "unchanged"]
     tight = {place: situation.predictor.predict(base).unfit(place) or [] for place in PLACES}
-    gains = [(sum(max(0, p.saves.get(phase, 0)) for phase in tight[_place(p)]), p) for p in known]
+    gains = [
+        (sum(max(0, p.saves.get(phase, 0)) for phase in tight["host" if p.remedy.memory == "host" else "gpu"]), p)
+        for p in known
+    ]
     for gain, leader in sorted(gains, key=lambda each: -each[0])[:LEADERS]:
         if not gain:
             break
@@ -273,10 +275,6 @@ def _around_the_strongest(
             own = {p.remedy.id for p in proposals}
             return [(p, p.remedy.id in own) for p in (leader, *(p for p, _ in found))]
     return None
-
-
-def _place(proposal: Proposal) -> Place:
-    return "host" if proposal.remedy.memory == "host" else "gpu"
 
 
 def all_that_helps(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> list[tuple[Proposal, bool]]:

@@ -126,10 +126,13 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     chosen = together([*picked.own.values(), *picked.companions])
     case, leading = beside(_of_cases(situation, cause, chosen), holders.steps)
     unproven = of_the_line(situation) if cause.memory == "unknown" else []  # which cause it was is open
-    asked = [advice_step(remedy, situation) for remedy in (*_witness(situation, cause), *unproven)]
+    # who killed the process, or what refused it memory: under another hand nothing else helps
+    seen = (one for one in situation.remedies if one.id in WITNESSES and one.memory == cause.memory)
+    witness = [one for one in seen if all_hold(one.applies_when, situation.facts) is not None]
+    asked = [advice_step(remedy, situation) for remedy in (*witness, *unproven)]
     mending = [step for step in (mending_step(situation),) if step is not None]
     first = [*proved_steps(situation), *mending, *asked, *newly_triggered_steps(awake, chosen)]
-    first += [*_back(situation, cause), *_raising(situation)]
+    first += [*(back_steps(situation) if cause.memory != "unknown" else []), *_raising(situation)]
     names = {step.id for step in (*first, *versions.confirmed)}
     later = [*versions.healing, *versions.maybe, *case, *versions.unproven, *versions.doubtful, *versions.perhaps]
     acting = [step for step in (acting_step(situation, cause),) if step is not None]
@@ -228,12 +231,8 @@ def _of_cases(situation: Situation, cause: Cause, chosen: Overrides) -> list[Pla
 
 def _only_unexplained(situation: Situation) -> bool:
     """Whether what can be explained would fit: results are not given up for what nobody can name."""
-    each, capacity = situation.now.ledger.phase(situation.place, situation.fullest), situation.now.ledger.gpu_capacity
     named = situation.value("attribution") == "logits"  # what failed was of the pass itself: a smaller pass is sure
-    if situation.place != "gpu" or each is None or capacity is None or named:
-        return False
-    unexplained = sum(cell.expected for cell in each.cells if cell.owner == "unexplained")
-    return unexplained > 0 and each.expected - unexplained < capacity * (1 - situation.predictor.margin)
+    return situation.place == "gpu" and not named and situation.without("unexplained") is not None
 
 
 def _uncapped(situation: Situation) -> bool:
@@ -309,17 +308,6 @@ def contradicting(situation: Situation) -> str:
     """What says that steps were done which by the sums could not have been: the log, a record, or the user."""
     ran = situation.facts.get("first_step")
     return say("What you say (steps had been done)") if ran is not None and ran.source == "user" else say("The log")
-
-
-def _back(situation: Situation, cause: Cause) -> list[PlanStep]:
-    """The way back to versions that ran, where something ran out since."""
-    return back_steps(situation) if cause.memory != "unknown" else []
-
-
-def _witness(situation: Situation, cause: Cause) -> list[Remedy]:
-    """How to see who killed the process, or what refused it memory: under another hand nothing else helps."""
-    known = (one for one in situation.remedies if one.id in WITNESSES and one.memory == cause.memory)
-    return [one for one in known if all_hold(one.applies_when, situation.facts) is not None]
 
 
 def _raising(situation: Situation, chosen: Overrides | None = None) -> Iterator[PlanStep]:

@@ -31,11 +31,8 @@ LORA = {
     "actor.lora_rank": Knob("actor.lora_rank", 32, "assumed"),
     "actor.full_finetuning": Knob("actor.full_finetuning", False, "assumed"),
 }
-_ADAPTERS = (
-    LORA["actor.lora_rank"],
-    Knob("actor.load_precision", "bf16", "assumed"),
-    Knob("actor.quantized_bits", 4, "assumed"),
-)
+_BF16 = Knob("actor.load_precision", "bf16", "assumed")
+_ADAPTERS = (LORA["actor.lora_rank"], _BF16, Knob("actor.quantized_bits", 4, "assumed"))
 _WITH_ADAPTERS = (
     mark("LoRA in place of training all weights (results change)"),
     mark("LoRA on a base that is loaded in bf16, in place of training all weights (results change)"),
@@ -43,14 +40,7 @@ _WITH_ADAPTERS = (
 )
 """Knobs that the framework has to have, set beside LoRA's, and the words of that; the mildest first."""
 
-_SIXTEEN_BITS = ("actor.bf16_states", "actor.load_precision")
-_LEVERS = {
-    ("actor.param_offload", "actor.full_cpu_offload"): mark(
-        "weights and optimizer in host RAM (offload_param of DeepSpeed's ZeRO-3, cpu_offload of FSDP)"
-    ),
-    _SIXTEEN_BITS: mark("weights and moments in bf16 (results change)"),
-}
-"""Knobs → what makes the states smaller on the machine there is, whatever the framework calls it."""
+_OFFLOAD = ("actor.param_offload", "actor.full_cpu_offload")
 
 
 def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) -> str:
@@ -70,7 +60,7 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
                     "{ways}. The count may be wrong, for it assumes: {assumed}.",
                     **told,
                 )
-            left = listed(_uncounted(situation, all_of_them))
+            left = _uncounted(situation, all_of_them)
             return sentences(
                 (
                     say("None of those listed is enough by this count."),
@@ -90,15 +80,16 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
     )
 
 
-def _uncounted(situation: Situation, counted: Overrides) -> Iterator[str]:
-    """Ways to smaller states that no setting here carries and none of the changes brings: no count has them."""
-    run, levers = situation.now.run, dict(_LEVERS)
-    if not _trains_all(run):
-        levers.pop(_SIXTEEN_BITS)  # what they train is small
-    for knobs, lever in levers.items() if situation.place == "gpu" else ():
-        carriers = [one for knob in knobs for one in situation.now.built.natives.carriers(knob)]
-        if not any(one.key in counted for one in carriers) and not any(map(run.is_on, knobs)):
-            yield say(lever)
+def _uncounted(situation: Situation, counted: Overrides) -> str:
+    """The way to smaller states that no setting here carries and none of the changes brings: no count has it."""
+    carriers = (one.key for knob in _OFFLOAD for one in situation.now.built.natives.carriers(knob))
+    if (
+        situation.place != "gpu"
+        or any(key in counted for key in carriers)
+        or any(map(situation.now.run.is_on, _OFFLOAD))
+    ):
+        return ""
+    return say("weights and optimizer in host RAM (offload_param of DeepSpeed's ZeRO-3, cpu_offload of FSDP)")
 
 
 def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
@@ -106,6 +97,8 @@ def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
     predictor = situation.predictor
     now = predictor.predict(chosen)
     yield from (say(words) for words, after in _with_adapters(situation, chosen)[:1] if _fits(after))
+    if now.built.natives.carriers(_BF16.name) and _fits(predictor.predict(chosen, knobs={_BF16.name: _BF16})):
+        yield say("weights and moments in bf16 (results change)")
     if now.unfit("gpu") == [] and now.unfit("host"):
         yield say("{size} GiB of RAM on each node", size=ceil(needed_on_host(now, predictor) / GIB))
     elif now.unfit("gpu") and now.squeeze is not None and now.ledger.host_limit is not None:
