@@ -11,7 +11,6 @@ from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import say
 from advisor.memory.seen_sums import stands_apart
-from advisor.memory.trainer import by_fsdp_of
 from advisor.regex import regex
 from advisor.rules.functions import version_in
 from advisor.run.natives import adapters_by_default, default_bits, last_part
@@ -83,7 +82,7 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
 
     if run.framework == "unknown":
         return facts
-    by_fsdp = by_fsdp_of(run)
+    by_fsdp = run.by_fsdp
     trainer = "fsdp" if by_fsdp else run.mechanics.trainer
     facts["trainer"] = Fact(trainer, "script", by_fsdp or say("how {framework} trains here", framework=run.framework))
     if by_fsdp:

@@ -27,16 +27,7 @@ from advisor.memory.parameters import (
     layer_parameters,
     targets_of,
 )
-from advisor.memory.trainer import (
-    by_fsdp_of,
-    has_engine,
-    shards_of,
-    stage_of,
-    tensor_ways,
-    trainer_of,
-    unread_stage,
-    whole_on_each,
-)
+from advisor.memory.trainer import has_engine, shards_of, stage_of, tensor_ways, trainer_of, unread_stage, whole_on_each
 from advisor.run.run import Knob, ModelShape, Run, evaluates_only
 from advisor.units import show_bytes
 from advisor.words import Basis, weakest
@@ -131,7 +122,7 @@ class Inputs(Struct, frozen=True, eq=False):
     @property
     def by_zero(self) -> bool:
         """Whether DeepSpeed shares the states, and not FSDP under a trainer that serves both."""
-        return self.trainer == "deepspeed" and not by_fsdp_of(self.run)
+        return self.trainer == "deepspeed" and not self.run.by_fsdp
 
     @property
     def moments_wait(self) -> bool:
@@ -443,10 +434,9 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: batches.Assumptions) -> N
 
 def _adapters(run: Run, shape: ModelShape, assumed: batches.Assumptions) -> int:
     """LoRA parameters on all linear layers; 0 where all weights are trained."""
-    rank = run.number("actor.lora_rank")
-    full = run.value("actor.full_finetuning")
-    if full is True or (full is None and not rank):
+    if not run.trains_adapters:
         return 0
+    rank = run.number("actor.lora_rank")
     if not rank:
         assumed.note(say("LoRA rank {rank}", rank=c.ASSUMED_RANK))
     targets = targets_of(run, experts_are_linear=run.mechanics.experts_are_linear)

@@ -367,9 +367,6 @@ def _with_ray_wall(ledger: Ledger, built: BuiltRun, crash: Crash) -> Ledger:
 def printed_threshold(crash: Crash) -> float | None:
     """The part of the RAM from which Ray killed, by its message; else the part in use then, which is no lower."""
     fields = crash.evidence[0].fields if crash.verdict == "oom" and crash.evidence else {}
-    threshold, in_use = (_part(fields.get(name)) for name in ("threshold", "fraction"))
+    printed = (fields.get(name) for name in ("threshold", "fraction"))
+    threshold, in_use = (float(x) if isinstance(x, (int, float)) and 0 < x <= 1 else None for x in printed)
     return threshold or (min(in_use, RAY_THRESHOLD) if in_use else None)
-
-
-def _part(printed: object) -> float | None:
-    return float(printed) if isinstance(printed, (int, float)) and 0 < printed <= 1 else None

@@ -5,11 +5,8 @@ from __future__ import annotations
 from advisor.language import say
 from advisor.memory.constants import ASSUMED_STAGE
 from advisor.memory.parameters import Trainer
-from advisor.regex import regex
 from advisor.run.run import Run
 
-_CHOOSES_FSDP = regex(r"distributed_type$|fsdp")
-"""Keys that stand for the stage where FSDP shards."""
 _NO_ENGINE = ("false", "hf", "transformers", "huggingface", "none", "native")
 
 
@@ -21,17 +18,6 @@ def trainer_of(run: Run) -> Trainer:
         # an optimizer is in host RAM by ZeRO alone, which shares it
         return "deepspeed" if unread_stage(run) or run.is_on("actor.optimizer_offload") else "ddp"
     return run.mechanics.trainer
-
-
-def by_fsdp_of(run: Run) -> str:
-    """What of the launch chooses FSDP where the framework may train with DeepSpeed as well; "" where nothing does."""
-    if run.mechanics.trainer != "deepspeed":
-        return ""
-    if run.unread is not None and run.unread.choice == "fsdp":
-        return f"{run.unread.key} {run.unread.file}"
-    stage = run.knobs.get("actor.zero_stage")
-    chosen = stage is not None and stage.value is not None and _CHOOSES_FSDP.search(stage.key)
-    return f"{stage.key} = {stage.value}" if stage is not None and chosen else ""
 
 
 def unread_stage(run: Run) -> str:

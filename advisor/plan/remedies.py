@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from advisor.diagnosis.fact import all_hold
-from advisor.knowledge.schema import Cause, NewValue, Remedy
+from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import listed, say
 from advisor.plan.applicable import applies, barred, beside_engine, in_a_later_version, may_apply, of_years_later
 from advisor.plan.common_names import names_of, stated_by_name
@@ -179,7 +179,8 @@ def named_by_message(situation: Situation) -> dict[str, str]:
         for name, way in told.items()
         for remedy in situation.remedies
         if remedy.memory == situation.place and situation.cause not in remedy.never_for
-        if remedy.value is not None and _way_of(remedy.value) == way
+        if (value := remedy.value) is not None
+        if ("down" if value.floor is not None or value.tries else "up" if value.ceiling is not None else "") == way
         if name.lstrip("-").replace("-", "_") in _names(remedy, situation)
     }
 
@@ -198,12 +199,6 @@ def _told(situation: Situation) -> Iterator[tuple[str, _Way]]:
                 before = [way for start, way in sorted(verbs) if start < name.start()]
                 if before:
                     yield name.group(), "down" if before[-1] == "down" else "up"
-
-
-def _way_of(value: NewValue) -> _Way | None:
-    if value.floor is not None or value.tries:
-        return "down"
-    return "up" if value.ceiling is not None else None
 
 
 def _names(remedy: Remedy, situation: Situation) -> set[str]:
@@ -320,17 +315,11 @@ def folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
         if carrier is not None and carrier.fact is not None and carrier.fact.false_friend:
             continue
         if carrier is not None or remedy.memory == "host":
-            because = _no_help(remedy, situation)
+            untouched = say("it does not touch what ran out in {phase}", phase=PHASE_TITLES[situation.phase])
+            because = untouched if "{" in remedy.says else " ".join(remedy.says.split())
             if carrier is not None:
                 because = say("{key}: {because}", key=carrier.key, because=because)
             yield NotProposed(remedy.id, remedy.title, because)
-
-
-def _no_help(remedy: Remedy, situation: Situation) -> str:
-    says = " ".join(remedy.says.split())
-    if "{" not in says:
-        return says
-    return say("it does not touch what ran out in {phase}", phase=PHASE_TITLES[situation.phase])
 
 
 def false_friends(situation: Situation) -> Iterable[NotProposed]:

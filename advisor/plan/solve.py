@@ -124,7 +124,9 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     )
     newer = [step for step in (newer_step(situation) if few else None,) if step is not None]
     chosen = together([*picked.own.values(), *picked.companions])
-    case, leading = beside(_of_cases(situation, cause, chosen), holders.steps)
+    # where keys are known, it is known what ran out, and room helps
+    known = situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none")
+    case, leading = beside(case_steps(situation, chosen) if known and cause.room_helps else [], holders.steps)
     unproven = of_the_line(situation) if cause.memory == "unknown" else []  # which cause it was is open
     # who killed the process, or what refused it memory: under another hand nothing else helps
     seen = (one for one in situation.remedies if one.id in WITNESSES and one.memory == cause.memory)
@@ -221,12 +223,6 @@ def _named(levers: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     }  # a server has its own keys
     named = {name: key for name, key in named_by_message(situation).items() if name not in here}
     return [advice_step(by_id[name], situation, named=key) for name, key in named.items()]
-
-
-def _of_cases(situation: Situation, cause: Cause, chosen: Overrides) -> list[PlanStep]:
-    """What an agreeing case changed beside `chosen`, where keys are known, it is known what ran out, and room helps."""
-    known = situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none")
-    return case_steps(situation, chosen) if known and cause.room_helps else []
 
 
 def _only_unexplained(situation: Situation) -> bool:

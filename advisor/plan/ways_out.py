@@ -17,7 +17,7 @@ from advisor.memory.squeeze import finding_clause, squeeze_clause, with_switches
 from advisor.plan.by_hand import needed_on_host
 from advisor.plan.situation import Situation
 from advisor.plan.sizes import smallest_card
-from advisor.run.run import Knob, Run
+from advisor.run.run import Knob
 from advisor.units import GIB, show_bytes
 
 TIMES_NODES = (2, 4, 8, 16)
@@ -124,7 +124,7 @@ def _with_adapters(situation: Situation, chosen: Overrides) -> list[tuple[str, P
     """The ways with adapters that the framework has, and what each comes to: the mildest that fits first, else the one
     that goes farthest; [] where adapters are trained already."""
     predictor, natives = situation.predictor, situation.now.built.natives
-    if not _trains_all(predictor.predict(chosen).run):
+    if predictor.predict(chosen).run.trains_adapters:
         return []
     had = [each for each in zip(_ADAPTERS, _WITH_ADAPTERS, strict=True) if natives.carriers(each[0].name)]
     made = [(words, predictor.predict(chosen, knobs={**LORA, one.name: one})) for one, words in had]
@@ -143,11 +143,6 @@ def _adapters_are_little(situation: Situation, chosen: Overrides) -> str:
 def _fits(prediction: Prediction) -> bool:
     """Nothing is too full, and the card's size is known."""
     return prediction.unfit("gpu") == [] and not prediction.unfit("host")
-
-
-def _trains_all(run: Run) -> bool:
-    full = run.value("actor.full_finetuning")
-    return full is True or (full is None and not run.number("actor.lora_rank"))
 
 
 def _nodes(situation: Situation, chosen: Overrides) -> tuple[int, str] | None:
