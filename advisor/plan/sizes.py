@@ -27,9 +27,8 @@ DOUBLINGS = tuple(1 << exponent for exponent in range(13))
 """Sequences, up to more than any batch has."""
 MOST_ASKED = 100
 """Values checked one by one against the framework's rules: a length has too many, and hardly any rule."""
-RESPONSE = "data.response_tokens"
 ASKED: Mapping[str, Sequence[int]] = {
-    RESPONSE: range(RESPONSE_STEP, MOST_RESPONSE + 1, RESPONSE_STEP),
+    "data.response_tokens": range(RESPONSE_STEP, MOST_RESPONSE + 1, RESPONSE_STEP),
     "rollout.samples_per_prompt": [*range(1, 64), *DOUBLINGS[6:]],
     "actor.micro_batch": DOUBLINGS,
     "logprob.micro_batch": DOUBLINGS,
@@ -136,8 +135,8 @@ def _full(predictor: Predictor, knob: str, native: Native | None, value: int) ->
     knobs = {knob: replace(predictor.inputs.knobs[knob], value=value)} if overrides is None else None
     found = predictor.predict(overrides, knobs=knobs).fit
     over = [one for one in found.findings if one.reason in ("over", "engine")] if found.fits is False else []
-    if knob == RESPONSE and predictor.predict().run.is_on("actor.dynamic_batch"):  # a budget takes more rows where
-        over = over or [one for one in found.perhaps if one.at_cap > one.capacity]  # they are shorter
+    if knob.startswith("data.") and predictor.predict().run.is_on("actor.dynamic_batch"):  # more rows, if shorter
+        over = over or [one for one in found.perhaps if one.at_cap > one.capacity]
     return min(over, key=lambda one: PLACES.index(one.place), default=None)
 
 

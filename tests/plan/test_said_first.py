@@ -1,4 +1,4 @@
-"""What an expert says first stands first: a digit too many, a launch that is fine, sleep before a share, no row to cut."""
+"""What an expert says first stands first: a digit too many, a launch that is fine, sleep before a share of the card."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ OPENRLHF = """python3 -m openrlhf.cli.train_ppo_ray --ref_num_nodes 1 --ref_num_
 """
 UNSLOTH = """from unsloth import FastLanguageModel
 from trl import SFTTrainer, SFTConfig
-model, tokenizer = FastLanguageModel.from_pretrained("unsloth/Qwen3-4B-Instruct-2507", max_seq_length=2048, load_in_4bit=True)
+name = "unsloth/Qwen3-4B-Instruct-2507"
+model, tokenizer = FastLanguageModel.from_pretrained(name, max_seq_length=2048, load_in_4bit=True)
 model = FastLanguageModel.get_peft_model(model, r=32, use_gradient_checkpointing="unsloth")
 SFTTrainer(model=model, train_dataset=data, args=SFTConfig(per_device_train_batch_size=2)).train()
 """
-OTHERS = """torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 594.00 MiB. GPU 0 has a total capacity of 23.52 GiB of \
-which 310.31 MiB is free. Process 20817 has 18.21 GiB memory in use. Including non-PyTorch memory, this process has 4.99 GiB \
-memory in use. Of the allocated memory 4.31 GiB is allocated by PyTorch, and 201.30 MiB is reserved by PyTorch but unallocated.
-"""
+OTHERS = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 594.00 MiB. GPU 0 has a total capacity of 23.52 GiB "
+    "of which 310.31 MiB is free. Process 20817 has 18.21 GiB memory in use. Including non-PyTorch memory, this "
+    "process has 4.99 GiB memory in use. Of the allocated memory 4.31 GiB is allocated by PyTorch, and 201.30 MiB is "
+    "reserved by PyTorch but unallocated.\n"
+)
 QLORA = """base_model: meta-llama/Llama-3.3-70B-Instruct
 load_in_4bit: true
 adapter: qlora
