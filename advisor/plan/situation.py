@@ -125,8 +125,7 @@ class Situation(Struct, frozen=True):
 
     @property
     def fits_alone(self) -> str:
-        """That the launch needs no change, in a sentence, where it fits without what the message says that others hold;
-        "" elsewhere."""
+        """That the launch needs no change, where it fits without what others hold by the message; "" elsewhere."""
         rest = self.without("others") if self.cause in OF_OTHERS else None
         return (
             ""

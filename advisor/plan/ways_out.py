@@ -19,6 +19,7 @@ from advisor.plan.situation import Situation
 from advisor.plan.sizes import smallest_card
 from advisor.run.run import Knob
 from advisor.units import GIB, show_bytes
+from advisor.words import sentence
 
 TIMES_NODES = (2, 4, 8, 16)
 """Batches and groups divide by the nodes: they are doubled."""
@@ -208,8 +209,8 @@ def shortfall(situation: Situation, after: Prediction, chosen: Overrides, told: 
         )
     if after.fit.verdict != "does_not_fit":
         said = after.run.doubts  # each face tells these at the head of its plan
-        doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
-        return sentences([*doubts, clauses(against)])
+        doubts = [doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said]
+        return sentences([*doubts, sentence(clauses(against))]) if doubts else clauses(against)
     if after.squeeze is None:
         return clauses(against)
     ways = listed(_ways(situation, chosen)) if not told else ""
