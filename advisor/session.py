@@ -14,7 +14,7 @@ from advisor.crash.log_facts import with_page
 from advisor.diagnosis.open_questions import FRAMEWORKS, as_spelled, framework_named, without_foreign_versions
 from advisor.knowledge import Knowledge, open_knowledge
 from advisor.language import listed, say
-from advisor.plan.own_number import Fitting, fitting_numbers, with_number
+from advisor.plan.own_number import Fitting, fitting_numbers, sized_together, with_number
 from advisor.plan.patch import Patch, make_patch
 from advisor.plan.plan import PlanStep
 from advisor.plan.solve import finish
@@ -175,6 +175,9 @@ def accept(state: State, which: str) -> State:
         if _exclude_each_other(one, other):
             told = {"one": one.id, "other": other.id}
             raise ValueError(say("{one} and {other} exclude each other: take one of them", **told))
+    on = [replace(step, selected=True) for step in taken]
+    if state.planned_for is not None and (sized := sized_together(on, state.planned_for)):
+        state = state.with_plan(replace(state.plan, steps=tuple(sized.get(s.id, s) for s in state.plan.steps)))
     return _with_steps(state, {s.id: s.id in wanted for s in state.plan.steps})
 
 

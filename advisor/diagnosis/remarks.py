@@ -14,6 +14,7 @@ from advisor.diagnosis.host_remarks import LOADING, host_remarks
 from advisor.diagnosis.size_remarks import as_scores, size_remarks, state_remarks
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, listed, say, sentences
+from advisor.memory.batches import far_beyond_a_row
 from advisor.memory.calibrate import Correction
 from advisor.memory.cells import Ledger, Place
 from advisor.memory.constants import BF16, TYPICAL_IMAGE_PIXELS
@@ -54,6 +55,7 @@ def remarks(
     leads = cause == LOADING or value_of(facts, "memory") == "host"
     return (
         *_nearly_full(crash),
+        *_a_digit_too_many(run, ledger, crash),
         *_alone(run, facts),
         *(host if leads else ()),  # copies in numbers: they are the cause, or decide among causes
         *ledger.doubts,
@@ -78,6 +80,20 @@ def remarks(
         *_in_vain(facts),
         *_other_run(facts),
         *crash.doubts,
+    )
+
+
+def _a_digit_too_many(run: Run, ledger: Ledger, crash: Crash) -> Iterator[str]:
+    """That the budget of the pass that died takes many times its longest row, and more than the card has."""
+    phase = ledger.phase("gpu", crash.phase)
+    found = far_beyond_a_row(run, crash.phase) if phase is not None else None
+    if phase is None or found is None or phase.expected <= (ledger.gpu_capacity or phase.expected):
+        return
+    budget, length = round(run.number(found[0].name) or 0), found[1]
+    told = {"key": found[0].key, "budget": budget, "rows": budget // length, "length": length, "tenth": budget // 10}
+    yield say(
+        "{key} = {budget} puts {rows} rows of the longest length ({length:,} tokens) into one pass: was {tenth} meant?",
+        **told,
     )
 
 

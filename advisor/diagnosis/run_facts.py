@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from advisor.diagnosis.fact import Fact, Facts
-from advisor.diagnosis.sharing_facts import by_fsdp_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
 from advisor.language import say
@@ -83,7 +82,7 @@ def _mechanism_facts(run: Run) -> dict[str, Fact]:
 
     if run.framework == "unknown":
         return facts
-    by_fsdp = by_fsdp_of(run)
+    by_fsdp = run.by_fsdp
     trainer = "fsdp" if by_fsdp else run.mechanics.trainer
     facts["trainer"] = Fact(trainer, "script", by_fsdp or say("how {framework} trains here", framework=run.framework))
     if by_fsdp:

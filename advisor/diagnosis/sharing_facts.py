@@ -116,22 +116,9 @@ _STAGE_WORDS = regex(
 )
 """Key and value of a line: of DeepSpeed alone the value has to speak of a stage, or it is a version."""
 _OFFLOADED = regex(r"(?i)(?<!no )(?<!without )(?:cpu[ _-]?)?\boffload|_cpu$")
-_CHOOSES_FSDP = regex(r"distributed_type$|fsdp")
-"""Keys that stand for the stage where FSDP shards."""
 _OFFLOADS = regex(r"zero_optimization\.offload_optimizer\.device$")
 _TO_HOST = ("cpu", "nvme")
 _OF_FSDP: dict[str, str | bool] = {"trainer": "fsdp", "sharded": True}
-
-
-def by_fsdp_of(run: Run) -> str:
-    """What of the launch chooses FSDP where the framework may train with DeepSpeed as well; "" where nothing does."""
-    if run.mechanics.trainer != "deepspeed":
-        return ""
-    if run.unread is not None and run.unread.choice == "fsdp":
-        return f"{run.unread.key} {run.unread.file}"
-    stage = run.knobs.get("actor.zero_stage")
-    chosen = stage is not None and stage.value is not None and _CHOOSES_FSDP.search(stage.key)
-    return f"{stage.key} = {stage.value}" if stage is not None and chosen else ""
 
 
 def stage_in_words(run: Run) -> tuple[int, bool, Setting] | None:

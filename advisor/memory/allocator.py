@@ -57,7 +57,7 @@ def lost_to_segments(inputs: Inputs, kept: int) -> Cell:
     """Bytes lost to segments beside base weights, adapters and `kept` bytes of layer inputs, all tensors known."""
     parts = [
         in_bytes("behind weight matrices", rounding_loss(inputs.shape), basis="estimated"),
-        c.LOST_OF_INPUTS * in_bytes("of layer inputs", kept),
+        c.LOST_OF_INPUTS * in_bytes("of layer inputs", min(kept, inputs.gpu_bytes or kept)),
         c.LOST_OF_ADAPTERS * c.IN_FP32 * adapter_count(inputs),
     ]
     return cell("fragmentation", add_up(parts).spread(c.LOST_LOW, c.LOST_HIGH), mark("torch's segments"), pooled=False)

@@ -18,7 +18,7 @@ from advisor.memory.amount import Amount, as_amount, least, most, quantity
 from advisor.memory.amount import assumed as guess
 from advisor.memory.cells import Rows
 from advisor.run.run import Knob, KnobValue, Run, evaluates_only
-from advisor.words import Basis
+from advisor.words import Basis, Phase
 
 LONGEST_ROW, AT_CAP = "data.longest_row", "cap"
 """The knob that says how long rows really are, and its value that makes every row as long as its cap."""
@@ -101,6 +101,22 @@ def _budget(run: Run) -> float | None:
 
 
 _BUDGET = "actor.tokens_per_gpu"
+_BUDGETS: Mapping[Phase, tuple[str, ...]] = {
+    "actor_update": (_BUDGET,),
+    "log_prob": ("logprob.tokens_per_gpu", _BUDGET),
+    "critic_update": ("critic.tokens_per_gpu", _BUDGET),
+}
+MANY_ROWS = 10
+"""Of the longest length, in a budget that is too much for the card: then a digit too many is likely (judgement)."""
+
+
+def far_beyond_a_row(run: Run, phase: Phase) -> tuple[Knob, int] | None:
+    """The token budget of a phase's pass and the longest row, where the budget takes so many of them."""
+    knob = next((run.knobs[name] for name in _BUDGETS.get(phase, ()) if run.number(name)), None)
+    length = sequence_length(run, Assumptions())[0] / max(1, run.topology.sequence_parallel)
+    if knob is None or not run.is_on("actor.dynamic_batch") or (run.number(knob.name) or 0) < MANY_ROWS * length:
+        return None
+    return knob, round(length)
 
 
 def sequence_length(run: Run, assumed: Assumptions) -> tuple[int, Basis]:

@@ -26,11 +26,6 @@ _DOUBT_OF_NO_PHASE = mark(
     "phase it was: script and log may not be of the same run, or a pass held what no setting shows (longer rows, more "
     "pictures, more copies)."
 )
-_DOUBT_OF_OTHERS = mark(
-    "The settings of this script explain all but {extra} of the {needed} that {phase} needed at the least: script and "
-    "log may not be of the same run, or something else held it, or it is what the other processes on the card held, "
-    "{others} by the message."
-)
 _DOUBT_AS_SAID = mark(
     "By the settings {phase} takes {predicted}, and you say that it ran out at {needed}: {extra} are explained by no "
     "setting. An input may be seen wrong (the model, the lengths, a file that was not given), another process may hold "
@@ -46,6 +41,7 @@ _ENGINE_STAYED = mark(
 _AWAKE: Phase = "rollout_generate"
 _LIKE: Mapping[Owner, tuple[Owner, ...]] = {"logits": ("logits",), "kv_cache": ENGINE}
 """What a part of a correction follows, by the owner that it is counted to."""
+_BY_MESSAGE = mark("by the message")
 _KEPT = mark("what the run's own engine had not given back, by the log")
 _MORE_COPIES = mark("more copies of them than are counted, by the log")
 COPIES, OTHERS = 3, 0.5
@@ -83,6 +79,8 @@ class Correction(Struct, frozen=True):
     """Bytes of it that neither a setting nor a process of the message explains, where that is no ordinary rest."""
     follows: Follows | None = None
     """Copies of logits, or what an engine kept; what is left is explained by nothing."""
+    others: int = 0
+    """Bytes that other processes held by the message, which this run's own cannot be."""
 
     @property
     def is_level(self) -> bool:
@@ -96,20 +94,21 @@ class Correction(Struct, frozen=True):
 
 
 def corrections(
-    ledger: Ledger, crash: Crash, said: Place | None = None, of_logits: bool = False
+    ledger: Ledger, crash: Crash, said: Place | None = None, of_logits: bool = False, alone: bool = False
 ) -> tuple[Correction, ...]:
     """What the first cause proves: on the GPU, in use + asked for; on the host, in use. And what the log read in phases
     that went well, where it is more than predicted.
 
     `said`: the memory that ran out by the user's word, where no log tells. `of_logits`: what was asked for is logits of
-    this run by its size, so that a rest is copies of them before it is anything else.
+    this run by its size, so that a rest is copies of them before it is anything else. `alone`: the run has one process
+    on a card, so that others are strangers.
     """
     read = _in_use(ledger, crash)
     proven = crash.verdict == "oom" and bool(crash.evidence)
     memory = crash.memory if proven and crash.memory != "unknown" else said
     fields = crash.evidence[0].fields if proven else {}
     if memory == "gpu":
-        found = _gpu(ledger, crash.phase, fields, proven)
+        found = _gpu(ledger, crash.phase, fields, proven, alone)
         return (*(_as_copies(one, ledger, fields) if of_logits else one for one in found), *read)
     if memory == "host":
         return (*_host(ledger, crash, fields), *read)
@@ -148,7 +147,7 @@ def needed_on_gpu(fields: Fields) -> Amount | None:
     return None
 
 
-def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool) -> tuple[Correction, ...]:
+def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool, alone: bool) -> tuple[Correction, ...]:
     died = ledger.phase("gpu", phase)
     fullest = died or ledger.peak("gpu")
     if fullest is None or ledger.gpu_capacity is None:
@@ -166,6 +165,8 @@ def _gpu(ledger: Ledger, phase: Phase, fields: Fields, by_log: bool) -> tuple[Co
             return (found,)
         told = {"extra": show_bytes(found.extra), "needed": show_bytes(found.measured)}
         return (replace(found, doubt=say(_DOUBT_OF_NO_PHASE, **told), unexplained=found.extra),)
+    if alone:
+        found = replace(found, others=_bytes(fields, "other_process_bytes"))
     return (_doubted(found, died, ledger, fields, by_log),)
 
 
@@ -177,7 +178,7 @@ def _as_copies(found: Correction, ledger: Ledger, fields: Fields) -> Correction:
     logits = phase.of("logits") if phase is not None else 0
     if not logits or found.extra > COPIES * tried or others > OTHERS * found.extra:
         return found
-    copies = Follows(found.extra, "logits", found.phase, logits, Note(_MORE_COPIES))
+    copies = Follows(found.extra - found.others, "logits", found.phase, logits, Note(_MORE_COPIES))
     return replace(found, follows=copies, doubt="", unexplained=0)
 
 
@@ -209,16 +210,9 @@ def _doubted(found: Correction, phase: PhaseSum, ledger: Ledger, fields: Fields,
         name, size = fields.get("engine_process", ""), show_bytes(held)
         stayed = say(_ENGINE_STAYED, name=name, held=size, phase=PHASE_TITLES[phase.phase], over=show_bytes(over))
         rest = found.extra - over
-    foreign = max(0, others - held)
-    told = say(
-        _DOUBT_OF_OTHERS if foreign else _DOUBT,
-        extra=show_bytes(rest),
-        needed=show_bytes(needed),
-        phase=PHASE_TITLES[phase.phase],
-        others=show_bytes(foreign),
-    )
+    rest -= max(0, others - held)
+    told = say(_DOUBT, extra=show_bytes(rest), needed=show_bytes(needed), phase=PHASE_TITLES[phase.phase])
     doubt = sentences((stayed, told if is_doubtful(rest, needed, phase) else ""))
-    rest -= foreign
     awake = ledger.phase("gpu", _AWAKE)
     if stayed and awake is not None and (then := awake.of(*ENGINE)):
         found = replace(found, follows=Follows(over, "kv_cache", _AWAKE, then, Note(_KEPT)))
@@ -328,6 +322,9 @@ def _with(phase: PhaseSum, correction: Correction, ledger: Ledger) -> PhaseSum:
     if phase.phase != correction.phase and (phase.measured or not correction.every_phase):
         return phase
     rest, cells = correction.amount, phase.cells
+    if correction.others:
+        strangers = in_bytes("of other processes", correction.others, basis="measured")
+        rest, cells = rest - correction.others, (*cells, Cell("others", strangers, Note(_BY_MESSAGE)))
     if (part := correction.follows) is not None and (other := ledger.phase(correction.place, part.phase)) is not None:
         held = other.of(*_LIKE[part.owner])
         ratio = quantity("of what it was", held / part.then, "%", basis="estimated")

@@ -19,7 +19,7 @@ Owner = Literal[
     "weights", "gradients", "optimizer", "gathered", "activations", "logits", "reference", "critic", "engine_weights",
     "kv_cache", "engine_rest", "context", "buffers", "fragmentation", "offloaded_weights", "offloaded_optimizer",
     "offloaded_activations", "engine_copy", "processes", "object_store", "swap", "loading", "unexplained", "driver",
-    "checkpoint",
+    "checkpoint", "others",
 ]  # fmt: skip
 OwnerGroup = Literal["states", "gathered", "batch", "models", "engine", "rest"]
 """The actor's own states; what is whole beside them; what a batch brings; other models; the rollout engine."""
@@ -60,6 +60,7 @@ OWNERS: dict[Owner, OwnerRow] = {
     "unexplained": OwnerRow("?", mark("unexplained"), "rest", None),
     "driver": OwnerRow("d", mark("driver"), "rest", "host"),
     "checkpoint": OwnerRow("k", mark("checkpoint"), "rest", "host"),
+    "others": OwnerRow("o", mark("other processes"), "rest", "gpu"),
 }
 TITLES: Sayings[Owner] = Sayings({owner: row.title for owner, row in OWNERS.items()})
 

@@ -17,7 +17,7 @@ from advisor.memory.gathered import cast_without_gradients, of_table, stream_byt
 from advisor.memory.inputs import Inputs, per_ledger
 from advisor.memory.layer import forward_of_token, kv_of_token, mlp_width, of_each
 from advisor.memory.megatron import expert_parameters
-from advisor.memory.parameters import adapter_parameters, embedding_parameters, targets_of
+from advisor.memory.parameters import adapter_parameters, embedding_parameters, packed_bytes, targets_of
 from advisor.run.shape import served_bits
 
 
@@ -90,8 +90,7 @@ def _bytes_of_weight(inputs: Inputs) -> Amount:
     if bits >= 16:
         return c.IN_BF16
     rest = embedding_parameters(inputs.shape) / inputs.shape.parameters
-    packed = c.NF4_BYTES if bits <= 4 else bits / 8
-    return in_bytes("", rest * c.BF16 + (1 - rest) * packed, basis="estimated")
+    return in_bytes("", rest * c.BF16 + (1 - rest) * packed_bytes(bits), basis="estimated")
 
 
 def _cache(inputs: Inputs, room: Amount, charged: int) -> Cell:

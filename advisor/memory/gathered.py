@@ -7,7 +7,7 @@ from advisor.memory import constants as c
 from advisor.memory.amount import Amount, in_bytes, least, most, quantity
 from advisor.memory.cells import Cell, cell
 from advisor.memory.inputs import Inputs
-from advisor.memory.parameters import embedding_parameters, layer_parameters
+from advisor.memory.parameters import embedding_parameters, layer_parameters, packed_bytes
 from advisor.run.run import ModelShape
 
 
@@ -43,7 +43,7 @@ def gathered_units(inputs: Inputs, *, backward: bool) -> list[Cell]:
             return []  # other trainers compute with what they keep
         size = c.IN_BF16 * (of_root(inputs.shape) + quantity("layers", 2) * of_layer(inputs.shape))
         return [cell("gathered", size.within(low=0), mark("bf16 casts of the units in use"))]
-    if inputs.trainer == "deepspeed":
+    if inputs.by_zero:
         return _zero_gathered(inputs, backward)
     layer, root = of_layer(inputs.shape), of_root(inputs.shape)
     per, units = inputs.mechanic("unsharded_bytes"), inputs.mechanic("gathered_units", "layers", "")
@@ -52,10 +52,17 @@ def gathered_units(inputs: Inputs, *, backward: bool) -> list[Cell]:
         if backward and not inputs.adapters:
             size = size + in_bytes("of gradients", c.BF16 + c.FP32) * layer
         return [cell("gathered", size, mark("all weights, which stay gathered until backward"))]
-    size = per * (root + units * layer)
+    of_layers = _of_layers(inputs, per)
+    size = per * (root + units * layer) if of_layers is per else per * root + of_layers * units * layer
     if backward and not inputs.adapters:
         size = size + per * root + in_bytes("of gradients", c.BF16 + c.FP32) * layer
     return [cell("gathered", size.spread(c.ACTIVATION_LOW), mark("embedding and head, layers in use"))]
+
+
+def _of_layers(inputs: Inputs, per: Amount) -> Amount:
+    """Bytes per parameter with which layers are gathered: `per`, less where their base is packed."""
+    packed = packed_bytes(inputs.run.number("actor.quantized_bits"))
+    return in_bytes("", packed) if packed < min(per.value, c.BF16) else per
 
 
 def keeps_gathered(inputs: Inputs) -> bool:
@@ -120,13 +127,14 @@ def root_ending(inputs: Inputs, several: bool) -> list[Cell]:
 
 def _zero_gathered(inputs: Inputs, backward: bool) -> list[Cell]:
     """ZeRO-3: live parameters up to its cap, the largest module beside it; or all of them where none is released."""
-    everything = c.IN_BF16 * inputs.parameters
+    per = _of_layers(inputs, c.IN_BF16)
+    everything = per * inputs.parameters
     prefetched = least(inputs.parameters, quantity("prefetched", c.PREFETCH_PARAMETERS))
     live = least(inputs.parameters, quantity("live", c.LIVE_PARAMETERS)) + prefetched
     of_module = c.BF16 + (c.FP32 if backward and not inputs.adapters else 0)
     module = of_table(inputs.shape)
-    size = least(everything, c.IN_BF16 * live) + in_bytes("", of_module) * module
-    low = min(everything.value, c.BF16 * 2 * layer_parameters(inputs.shape)) + c.BF16 * module.value
+    size = least(everything, per * live) + in_bytes("", of_module) * module
+    low = min(everything.value, per.value * 2 * layer_parameters(inputs.shape)) + c.BF16 * module.value
     leak = inputs.run.value("leak.gathered_weights")
     if leak is True and backward:
         held = most(size, everything).within(low=size.value)

@@ -8,7 +8,7 @@ from advisor.memory import constants as c
 from advisor.memory import lora, megatron
 from advisor.memory.activations import scoring_cells, update_cells
 from advisor.memory.allocator import broadcast_copies, given_back, left_by_other_lengths, lost_to_segments
-from advisor.memory.amount import Amount, add_up, ceil, in_bytes, most, quantity
+from advisor.memory.amount import Amount, add_up, ceil, in_bytes, least, most, quantity
 from advisor.memory.batches import Pass
 from advisor.memory.cells import Cell, Note, cell, total
 from advisor.memory.engine import engine_of, own_generation, sleeping, sleeps
@@ -45,7 +45,7 @@ def bucket_cells(inputs: Inputs) -> list[Cell]:
     """Gradients on their way to the other ranks: ZeRO's bucket, or DDP's buckets beside the gradients themselves."""
     if inputs.run.topology.actor_gpus <= 1:
         return []
-    if inputs.trainer == "deepspeed" and inputs.stage in (1, 2):
+    if inputs.by_zero and inputs.stage in (1, 2):
         bucket = inputs.mechanic("zero2_bucket_bytes")
         return [cell("buffers", bucket, mark("the bucket that ZeRO fills with gradients"))]
     if inputs.trainer != "ddp":
@@ -238,6 +238,7 @@ def _held_from_update(inputs: Inputs) -> list[Cell]:
     if inputs.trainer != "ddp" or inputs.by_tensor or not inputs.per.step_extra or inputs.adapters:
         return []
     whole = add_up(each.amount for each in update_cells(inputs, inputs.update)).called("of the update's activations")
+    whole = whole if inputs.gpu_bytes is None else least(whole, in_bytes("of the GPU", inputs.gpu_bytes))
     size = quantity("", c.UNFILLED, "%", basis="estimated") * whole
     words = mark("torch's segments, whose blocks temporaries of the step do not fill")
     return [cell("fragmentation", size.within(low=0, high=whole.value), words)]

@@ -93,7 +93,7 @@ def states_on_node(inputs: Inputs, role: TrainedRole | Literal["reference"]) -> 
 def pinned_rounding(inputs: Inputs) -> float:
     """How much larger pinned copies are than the states: torch rounds each block to a power of two and keeps it. FSDP
     moves one shard a unit (decoder layers, then embedding and head); DeepSpeed pins large flat buffers."""
-    if inputs.trainer == "deepspeed":
+    if inputs.by_zero:
         block = max(1, round(c.FP32 * min(inputs.shape.parameters / inputs.shards, c.SUB_GROUP)))
         return _power_of_two(block) / block
     layer = max(1, layer_parameters(inputs.shape) * c.FP32 // inputs.shards)
@@ -187,7 +187,8 @@ def _cpu_adam(inputs: Inputs, role: TrainedRole, offload: Offload) -> list[Cell]
         leaves = inputs.state("optimizer") - (inputs.state("master") if masters_stay(inputs) else 0)
         cells.append(_rested(inputs, role, "optimizer", leaves, back=False))
     if offload.weights or offload.weights_sleep or offload.everything:
-        size = c.IN_BF16 * (nominal if inputs.split is None else _of_rank(inputs, "weights") * inputs.here)
+        per = inputs.state("weights") if inputs.adapters else c.IN_BF16  # of a frozen base, as it is packed
+        size = per * (nominal if inputs.split is None else _of_rank(inputs, "weights") * inputs.here)
         cells.append(cell("offloaded_weights", _pinned(inputs, size), _WEIGHTS[role]))
     return cells
 

@@ -120,9 +120,14 @@ class Inputs(Struct, frozen=True, eq=False):
         return "computed" if sure else "estimated"
 
     @property
+    def by_zero(self) -> bool:
+        """Whether DeepSpeed shares the states, and not FSDP under a trainer that serves both."""
+        return self.trainer == "deepspeed" and not self.run.by_fsdp
+
+    @property
     def moments_wait(self) -> bool:
         """Whether an optimizer's moments appear at its first step, as torch's do; DeepSpeed makes them at the start."""
-        return self.trainer != "deepspeed"
+        return not self.by_zero
 
     def state(self, kind: StateKind) -> Amount:
         """Bytes per parameter that the trainer keeps of one kind of state."""
@@ -429,10 +434,9 @@ def _note_guesses(run: Run, trainer: Trainer, assumed: batches.Assumptions) -> N
 
 def _adapters(run: Run, shape: ModelShape, assumed: batches.Assumptions) -> int:
     """LoRA parameters on all linear layers; 0 where all weights are trained."""
-    rank = run.number("actor.lora_rank")
-    full = run.value("actor.full_finetuning")
-    if full is True or (full is None and not rank):
+    if not run.trains_adapters:
         return 0
+    rank = run.number("actor.lora_rank")
     if not rank:
         assumed.note(say("LoRA rank {rank}", rank=c.ASSUMED_RANK))
     targets = targets_of(run, experts_are_linear=run.mechanics.experts_are_linear)

@@ -102,9 +102,12 @@ def _quantised(run: Run, weights: float) -> float:
     if not bits or bits >= 16 or shape is None:
         return weights
     rest = embedding_parameters(shape) / shape.parameters
-    return rest * (c.FP32 if run.mechanics.kbit_prepared else c.BF16) + (1 - rest) * (
-        c.NF4_BYTES if bits <= 4 else bits / 8
-    )
+    return rest * (c.FP32 if run.mechanics.kbit_prepared else c.BF16) + (1 - rest) * packed_bytes(bits)
+
+
+def packed_bytes(bits: float | None) -> float:
+    """Bytes per parameter of a matrix in so many bits; 16 where nothing says how many."""
+    return float(c.BF16) if not bits or bits >= 16 else c.NF4_BYTES if bits <= 4 else bits / 8
 
 
 def embedding_parameters(shape: ModelShape) -> int:

@@ -27,6 +27,7 @@ from advisor.memory.inputs import unread_parts
 from advisor.memory.ledger import build_ledger
 from advisor.memory.readings import Peak, Replaced, printed_on_host, replaced_by, with_peaks, with_readings
 from advisor.memory.squeeze import Squeeze, squeeze_of
+from advisor.memory.trainer import has_engine
 from advisor.run.build import BuiltRun, RunInputs, build_run
 from advisor.run.run import Knob, Run, Unread
 from advisor.run.topology import gpus_missing
@@ -242,7 +243,8 @@ class Predictor:
         among = [here for phase in self.crash.phase_among if (here := raw.phase("gpu", phase)) is not None]
         if self.crash.phase == "unknown" and among:
             placed = replace(self.crash, phase=max(among, key=lambda each: each.expected).phase)
-        found = corrections(raw, placed, self._said, self.of_logits)
+        alone = not has_engine(run) and run.mechanics.processes_per_gpu <= 1
+        found = corrections(raw, placed, self._said, self.of_logits, alone)
         if not self._seen(run):  # nothing was said of the settings that could be wrong
             found = tuple(replace(one, doubt="") for one in found)
         elif run.unlimited_pictures:  # the sums count usual ones: larger ones are what is not explained
@@ -368,9 +370,6 @@ def _with_ray_wall(ledger: Ledger, built: BuiltRun, crash: Crash) -> Ledger:
 def printed_threshold(crash: Crash) -> float | None:
     """The part of the RAM from which Ray killed, by its message; else the part in use then, which is no lower."""
     fields = crash.evidence[0].fields if crash.verdict == "oom" and crash.evidence else {}
-    threshold, in_use = (_part(fields.get(name)) for name in ("threshold", "fraction"))
+    printed = (fields.get(name) for name in ("threshold", "fraction"))
+    threshold, in_use = (float(x) if isinstance(x, (int, float)) and 0 < x <= 1 else None for x in printed)
     return threshold or (min(in_use, RAY_THRESHOLD) if in_use else None)
-
-
-def _part(printed: object) -> float | None:
-    return float(printed) if isinstance(printed, (int, float)) and 0 < printed <= 1 else None

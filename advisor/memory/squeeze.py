@@ -10,7 +10,7 @@ from itertools import product
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.language import clauses, listed, mark, say
+from advisor.language import listed, mark, say
 from advisor.memory.cells import TITLES, Ledger, Place
 from advisor.memory.fit import FitFinding, Walls, capacity_of, limit_of, standing
 from advisor.run.run import Knob, Run
@@ -22,10 +22,6 @@ OFFLOADS = (
     *("reference.offload", "critic.param_offload", "critic.optimizer_offload"),
 )
 """Knobs that move states from the card to host RAM."""
-_FACTORS = (2, 3, 4, 6, 8, 16)
-"""How many times as many GPUs, on as many nodes, are tried."""
-_RANK = 32
-"""Of the adapters that are tried in place of all weights."""
 
 
 class Squeeze(Struct, frozen=True):
@@ -38,10 +34,14 @@ class Squeeze(Struct, frozen=True):
     gpu_phase: Phase
     host_phase: Phase
     """Those that are the fullest there."""
-    gpus: int | None = None
-    """GPUs in all, on more nodes of the same kind, on which it fits one way or the other; None: none that was tried."""
-    adapters: bool = False
-    """LoRA in place of all weights would fit."""
+    gpu_left: int = 0
+    """Bytes left of each card with nothing offloaded, where the margin alone is missing."""
+    host_needs: int = 0
+    """RAM of a node with which it fits offloaded, the margin included."""
+    host_with: str = ""
+    """What has to be switched for that, in words."""
+    forms: tuple[tuple[str, dict[str, Knob]], ...] = ()
+    """What can be offloaded otherwise, in words and as knobs; the nearest to what is there first."""
 
 
 def squeeze_of(run: Run, ledger_of: Callable[[Run], Ledger], walls: Walls) -> Squeeze | None:
@@ -53,56 +53,62 @@ def squeeze_of(run: Run, ledger_of: Callable[[Run], Ledger], walls: Walls) -> Sq
         {name: Knob(name, is_on, "assumed", run.knobs[name].key) for name, is_on in zip(states, chosen, strict=True)}
         for chosen in product((False, True), repeat=len(states))
     )
-    forms = [replace(run, knobs={**run.knobs, **knobs}) for knobs in turned]
-    gpu = _short(ledger_of(forms[0]), "gpu", walls)
+    first, *others = ((_switched(run, knobs), knobs) for knobs in turned)
+    bare = ledger_of(replace(run, knobs={**run.knobs, **first[1]}))
+    gpu = _short(bare, "gpu", walls)
     if gpu is None:
         return None
+    others.sort(key=lambda form: len(form[0]))
     beside = []
-    for ledger in map(ledger_of, forms[1:]):
+    for words, knobs in others:
+        ledger = ledger_of(replace(run, knobs={**run.knobs, **knobs}))
         if _short(ledger, "gpu", walls) is None:
             over = _short(ledger, "host", walls)
             if over is None:
                 return None
-            beside.append(over)
-    host = min(beside, default=None)
-    if host is None:
+            beside.append((over, words))
+    if not beside:
         return None
-    cards = run.topology.actor_gpus
-    larger = (factor for factor in _FACTORS if any(_fits(ledger_of(_larger(f, factor)), walls) for f in forms))
-    factor = next(larger, None)
-    adapters = Knob("actor.lora_rank", _RANK, "assumed")
-    small = (replace(form, knobs={**form.knobs, "actor.lora_rank": adapters}) for form in forms)
-    fits = any(_fits(ledger_of(form), walls) for form in small)
-    return Squeeze(gpu[0], host[0], gpu[1], host[1], None if factor is None else factor * cards, fits)
+    host, words = min(beside, key=lambda each: each[0])
+    full = bare.phase("gpu", gpu[1])
+    left = max(0, (bare.gpu_capacity or 0) - full.expected) if full is not None else 0
+    needs = (bare.host_limit or 0) + round(host[0] / (1 - walls.margin))
+    forms = tuple((listed(words), knobs) for words, knobs in (first, *others))
+    return Squeeze(gpu[0], host[0], gpu[1], host[1], left, needs, listed(words), forms)
 
 
-def squeeze_clause(found: Squeeze, with_ways: bool = True) -> str:
-    """The squeeze in one clause, and what would relieve it."""
+def _switched(run: Run, knobs: dict[str, Knob]) -> tuple[str, ...]:
+    """What a form of the run offloads otherwise: "offload_policy on"."""
+    changed = (one for one in knobs.values() if one.value is not run.is_on(one.name))
+    on, off = mark("{key} on"), mark("{key} off")
+    return tuple(say(on if one.value else off, key=one.key or one.name) for one in changed)
+
+
+def squeeze_clause(found: Squeeze) -> str:
+    """The squeeze in one clause."""
     told = {
         "gpu": show_bytes(found.gpu_short),
         "host": show_bytes(found.host_short),
         "on_gpu": PHASE_TITLES[found.gpu_phase],
         "on_host": PHASE_TITLES[found.host_phase],
+        "left": show_bytes(found.gpu_left),
     }
-    neither = say(
+    if found.gpu_left:
+        return say(
+            "without offload {on_gpu} leaves {left} of each card, less than the margin, and with it {host} are missing "
+            "on each node ({on_host})",
+            **told,
+        )
+    return say(
         "it fits neither way: without offload {gpu} are missing on each card ({on_gpu}), with it {host} on each node "
         "({on_host})",
         **told,
     )
-    if not with_ways:
-        return neither
-    ways = [say("{size} more RAM on each node", size=show_bytes(found.host_short))]
-    if found.gpus is not None:
-        ways.append(say("{count} GPUs in all, on more nodes of this kind", count=found.gpus))
-    ways.append(say("LoRA in place of all weights") if found.adapters else say("a smaller model"))
-    return clauses([neither, say("what would fit: {ways}", ways=listed(ways))])
 
 
-def _larger(run: Run, factor: int) -> Run:
-    topology = run.topology
-    counts = ("nodes", "actor_gpus", "rollout_gpus")
-    larger = replace(topology, **{name: getattr(topology, name) * factor for name in counts})
-    return replace(run, topology=larger)
+def with_switches(way: str, switches: str) -> str:
+    """A way, and what has to be switched for it."""
+    return say("{way} ({switches})", way=way, switches=switches) if switches else way
 
 
 def _short(ledger: Ledger, place: Place, walls: Walls) -> tuple[int, Phase] | None:
@@ -116,11 +122,6 @@ def _short(ledger: Ledger, place: Place, walls: Walls) -> tuple[int, Phase] | No
         if standing(now, capacity, walls) == "over" and 2 * now.of("unexplained") < now.expected
     ]
     return max(over, default=None)
-
-
-def _fits(ledger: Ledger, walls: Walls) -> bool:
-    places: tuple[Place, ...] = ("gpu", "host")
-    return all(_short(ledger, place, walls) is None for place in places)
 
 
 _CLAUSES: dict[str, tuple[str, ...]] = {

@@ -195,7 +195,7 @@ def step_cells(inputs: Inputs) -> list[Cell]:
     if inputs.per.steps_in_backward or inputs.per.one_by_one:
         elements = least(elements, of_table(inputs.shape))
     words = mark("foreach temporaries")
-    if inputs.trainer == "deepspeed":
+    if inputs.by_zero:
         words = mark("fp32 gradients of one sub-group")
         elements = least(elements, quantity("in a sub-group", c.SUB_GROUP))
     return [cell("buffers", (inputs.state("step_extra") * elements).spread(c.STEP_LOW), words)]
@@ -252,7 +252,7 @@ def _gradients_here(inputs: Inputs, moment: StepMoment, offload: Offload, steppi
     start, unless the weights leave with them; torch frees gradients after the step."""
     if offload.adam_on_host and inputs.split is None:
         return False
-    persistent = inputs.trainer == "deepspeed" and inputs.stage == 3 and moment != "model_load"
+    persistent = inputs.by_zero and inputs.stage == 3 and moment != "model_load"
     persistent |= inputs.split is not None and not (offload.weights or offload.sleeps)
     persistent |= inputs.mechanics.pauses_whole and moment in _AWAKE_WHOLE
     return stepping or persistent or (moment == "wake" and "gradients" in inputs.mechanics.wakes_beside)

@@ -119,7 +119,7 @@ class Search:
             positions = {choices[0].position for choices in subset}
             if self.looked_at > MOST_LOOKED_AT or any(fewer <= positions for fewer in enough):
                 continue
-            found = self._mildest(subset)
+            found = self.mildest(subset)
             if found is not None:
                 enough.append(positions)
                 best = found if best is None or cost_of(found) < cost_of(best) else best
@@ -184,7 +184,7 @@ class Search:
             for each in ledger.sums(place)
         }
 
-    def _mildest(self, subset: Sequence[Sequence[PricedOption]]) -> ChosenOptions | None:
+    def mildest(self, subset: Sequence[Sequence[PricedOption]]) -> ChosenOptions | None:
         """The cheapest values of these remedies with which everything fits; None where none do."""
         if not self._promising(subset) or not self._strongest_do(subset):
             return None

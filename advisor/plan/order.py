@@ -228,10 +228,13 @@ class Grounds(Struct, frozen=True):
         asleep = self.situation.engine_asleep and remedy is not None and remedy.relieves == "engine"
         idle = self.situation.phase != "unknown" and bool(step.saves) and step.saves.get(step.decides, 0) <= 0
         kept = self.beyond and _is_of_pass(remedy)
+        kept = kept or (remedy is not None and remedy.relieves != "other" and bool(self.situation.fits_alone))
         if step.spills or kept or (asleep and self.saving(step) <= 0) or (idle and not found):
             return Behind.ELSEWHERE
         beside = rank == Rank.BESIDE and not found
         given_up = beside and step.results == "changed"  # for what the cause does not name
+        if found and 0 < most_saved(step) < HARDLY * self.missing and not self._enough(step):
+            return Behind.LITTLE
         if found or step.kind in ("machine", "job") or (self._enough(step) and not given_up):
             return Behind.NOT
         least = max(LITTLE * self.largest, HARDLY * (self.missing or self.dark))

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from advisor.knowledge.schema import Remedy
 from advisor.language import say
 from advisor.plan.by_hand import at_limit, limits_around
+from advisor.plan.cheapest import Search
 from advisor.plan.options import Option, option_with
 from advisor.plan.plan import Change, PlanStep
-from advisor.plan.propose import taking
+from advisor.plan.propose import Proposal, propose, taking
 from advisor.plan.select import seen_from
 from advisor.plan.situation import Situation
 from advisor.plan.solve import overrides_of
@@ -91,6 +92,24 @@ def with_number(step: PlanStep, text: str, situation: Situation, others: Sequenc
         raise ValueError(option)  # noqa: TRY004 - what the user wrote is at fault
     made = step_of(taking(option, remedy, seen_from(remedy, quiet), {}), quiet, selected=step.selected)
     return replace(made, rank=step.rank, conflicts=step.conflicts, group=step.group, own=text)
+
+
+def sized_together(steps: Sequence[PlanStep], situation: Situation) -> dict[str, PlanStep]:
+    """Id → the step at another number, where these are on together and at their own do not fit: the mildest numbers of
+    all with which they do; {} where none do."""
+    quiet, by_id = situation.without_latent_faults(), {one.id: one for one in steps}
+    if quiet.predictor.predict(overrides_of(steps)).enough is not False:
+        return {}
+    known = [one for one in quiet.remedies if one.value is not None and one.id in by_id and not by_id[one.id].own]
+    offered = [propose(one, seen_from(one, quiet), {}) for one in known]
+    base = overrides_of([one for one in steps if one.id not in {remedy.id for remedy in known}])
+    search = Search(quiet, base)
+    found = search.mildest(search.choices([one for one in offered if isinstance(one, Proposal)])) or ()
+    made = [taking(one.option, one.proposal.remedy, seen_from(one.proposal.remedy, quiet), {}) for one in found]
+    return {
+        one.remedy.id: replace(step_of(one, quiet, selected=True), conflicts=by_id[one.remedy.id].conflicts)
+        for one in made
+    }
 
 
 def fitting_numbers(step: PlanStep, situation: Situation, others: Sequence[PlanStep]) -> Fitting:

@@ -104,9 +104,8 @@ def propose(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal |
 
 
 def _proposed(remedy: Remedy, situation: Situation, base: Overrides) -> Proposal | NotProposed | None:
-    against = _against(remedy, situation)
-    if against:
-        return NotProposed(remedy.id, remedy.title, against)
+    if situation.cause in remedy.never_for or situation.predictor.crash.signature in remedy.never_for:
+        return NotProposed(remedy.id, remedy.title, say("it would make this crash worse"))
     if all_hold(remedy.applies_when, situation.facts) is None and not _may_hold(remedy, situation):
         return None
     found = options(remedy, situation, base)
@@ -198,13 +197,6 @@ def _may_hold(remedy: Remedy, situation: Situation) -> bool:
     return stated and not any(contradicted(rule, situation.facts) for rule in remedy.applies_when)
 
 
-def _against(remedy: Remedy, situation: Situation) -> str:
-    """Why the remedy would harm here; "" where it does not."""
-    if situation.cause in remedy.never_for or situation.predictor.crash.signature in remedy.never_for:
-        return say("it would make this crash worse")
-    return ""
-
-
 def _best(tried: Sequence[Option], remedy: Remedy, situation: Situation) -> Option:
     """The value a matching case ran with, where it fits or was confirmed; else the mildest that fits.
 
@@ -226,8 +218,13 @@ def _best(tried: Sequence[Option], remedy: Remedy, situation: Situation) -> Opti
     if fitting is not None or reported:
         return fitting or reported[0]
     quiet = [option for option in tried if option.same_results and option.fits is not None]
+
+    def left(option: Option) -> int:
+        found = option.outcome.ledger.phase(situation.place, situation.fullest)
+        return found.expected if found is not None else 0
+
     # Not enough alone: what leaves the results alone goes as far as it helps, before anything else gives them up.
-    return min(quiet, key=lambda option: _left_over(option, situation)) if quiet else tried[0]
+    return min(quiet, key=left) if quiet else tried[0]
 
 
 def _uncounted(tried: Sequence[Option], rule: NewValue, situation: Situation) -> Option:
@@ -242,12 +239,6 @@ def _uncounted(tried: Sequence[Option], rule: NewValue, situation: Situation) ->
         return tried[-1] if rule.request_follows and len(tried) <= FEW_STEPS else tried[0]
     sizes = [float(each.value) for each in (asked, free) if isinstance(each.value, (int, float))]
     return next((o for o in tried if sizes[0] * exp(-o.distance) <= sizes[1]), tried[-1])
-
-
-def _left_over(option: Option, situation: Situation) -> int:
-    """Bytes still needed where it died."""
-    found = option.outcome.ledger.phase(situation.place, situation.fullest)
-    return found.expected if found is not None else 0
 
 
 def _basis(option: Option, before: Prediction, situation: Situation) -> Basis:

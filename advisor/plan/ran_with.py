@@ -47,7 +47,8 @@ def back_steps(situation: Situation) -> list[PlanStep]:
     change.
     """
     if not situation.ran_with:
-        named = (RESTORE,) if updated(situation) else (LOOK, RESTORE) if _same_as_before(situation) else ()
+        ran = situation.place == "gpu" and "ran_before" in situation.facts and "trigger" not in situation.facts
+        named = (RESTORE,) if updated(situation) else (LOOK, RESTORE) if ran else ()
         known = [one for one in situation.remedies if one.id in named]
         by_id = {one.id: one for one in known if all_hold(one.applies_when, situation.facts) is not None}
         return [advice_step(by_id[name], situation) for name in named if name in by_id]
@@ -117,11 +118,6 @@ def updated(situation: Situation) -> bool:
     if situation.facts.keys() & {"updated", "ran.older"}:
         return True
     return situation.value("answer.ever_ran") == "versions"
-
-
-def _same_as_before(situation: Situation) -> bool:
-    """Whether the same run worked at another time on a card, and no setting is blamed."""
-    return situation.place == "gpu" and "ran_before" in situation.facts and "trigger" not in situation.facts
 
 
 def _then(situation: Situation) -> BuiltRun:

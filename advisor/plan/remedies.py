@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from advisor.diagnosis.fact import all_hold
-from advisor.knowledge.schema import Cause, NewValue, Remedy
+from advisor.knowledge.schema import Cause, Remedy
 from advisor.language import listed, say
 from advisor.plan.applicable import applies, barred, beside_engine, in_a_later_version, may_apply, of_years_later
 from advisor.plan.common_names import names_of, stated_by_name
@@ -179,7 +179,8 @@ def named_by_message(situation: Situation) -> dict[str, str]:
         for name, way in told.items()
         for remedy in situation.remedies
         if remedy.memory == situation.place and situation.cause not in remedy.never_for
-        if remedy.value is not None and _way_of(remedy.value) == way
+        if (value := remedy.value) is not None
+        if ("down" if value.floor is not None or value.tries else "up" if value.ceiling is not None else "") == way
         if name.lstrip("-").replace("-", "_") in _names(remedy, situation)
     }
 
@@ -200,12 +201,6 @@ def _told(situation: Situation) -> Iterator[tuple[str, _Way]]:
                     yield name.group(), "down" if before[-1] == "down" else "up"
 
 
-def _way_of(value: NewValue) -> _Way | None:
-    if value.floor is not None or value.tries:
-        return "down"
-    return "up" if value.ceiling is not None else None
-
-
 def _names(remedy: Remedy, situation: Situation) -> set[str]:
     """What libraries and dialects call it."""
     keys = {one.key.lstrip("-").replace("-", "_") for one in remedy.known_as}
@@ -215,7 +210,7 @@ def _names(remedy: Remedy, situation: Situation) -> set[str]:
 PASSES = ("actor_update", "log_prob")
 """Phases that dialects tell apart where a setting acts in one of them alone."""
 WORTH_A_STEP = 0.02
-"""Fraction of a card: a change that saves less where it died, and is not enough, is not worth a step."""
+"""Fraction of a card, or a pass: a change that saves less where it died, and is not enough, is not worth a step."""
 
 
 def tried_in_vain(remedy: Remedy, situation: Situation) -> str:
@@ -238,6 +233,8 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
     if proposal.fits is None or proposal.documented:
         return ""
     leads = bool(proposal.remedy.leads_when) and all_hold(proposal.remedy.leads_when, situation.facts) is not None
+    if _filled_all_the_same(proposal, situation):
+        return say("a pass is filled up to its token budget, however long its rows are")
     uncounted = first and proposal.remedy.kind == "environment"
     if uncounted or (leads and all(native.text is None for native in proposal.present.values())):
         return ""  # the usual way out, and no sum knows what stands there now, or what it gives
@@ -265,6 +262,15 @@ def saves_elsewhere(proposal: Proposal, situation: Situation, own: bool, first: 
     if not elsewhere:
         return say("it saves nothing in {phase}", phase=PHASE_TITLES[phase])
     return say("it saves nothing in {phase}, only in {others}", phase=PHASE_TITLES[phase], others=listed(elsewhere))
+
+
+def _filled_all_the_same(proposal: Proposal, situation: Situation) -> bool:
+    """Whether it shortens rows of which a pass then takes more: under a token budget its peak stays where it was."""
+    then = situation.predictor.predict(proposal.overrides).ledger
+    both = [each.phase(situation.place, situation.fullest) for each in (situation.now.ledger, then)]
+    ends = [sum(cell.by_data[1] for cell in one.cells) for one in both if one is not None]
+    bounded = situation.now.run.is_on("actor.dynamic_batch") and proposal.remedy.relieves == "rows" and len(ends) > 1
+    return bounded and ends[0] - ends[1] < WORTH_A_STEP * ends[0]
 
 
 def acts_elsewhere(proposal: Proposal, situation: Situation) -> str:
@@ -309,17 +315,11 @@ def folklore(situation: Situation, cause: Cause) -> Iterable[NotProposed]:
         if carrier is not None and carrier.fact is not None and carrier.fact.false_friend:
             continue
         if carrier is not None or remedy.memory == "host":
-            because = _no_help(remedy, situation)
+            untouched = say("it does not touch what ran out in {phase}", phase=PHASE_TITLES[situation.phase])
+            because = untouched if "{" in remedy.says else " ".join(remedy.says.split())
             if carrier is not None:
                 because = say("{key}: {because}", key=carrier.key, because=because)
             yield NotProposed(remedy.id, remedy.title, because)
-
-
-def _no_help(remedy: Remedy, situation: Situation) -> str:
-    says = " ".join(remedy.says.split())
-    if "{" not in says:
-        return says
-    return say("it does not touch what ran out in {phase}", phase=PHASE_TITLES[situation.phase])
 
 
 def false_friends(situation: Situation) -> Iterable[NotProposed]:

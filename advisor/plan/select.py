@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.fact import all_hold
 from advisor.knowledge.schema import Cause, Remedy
-from advisor.memory.cells import Place
+from advisor.memory.batches import far_beyond_a_row
 from advisor.memory.fit import PLACES, capacity_of, counted, limit_of
+from advisor.memory.inputs import SHARE
 from advisor.memory.predict import Overrides
 from advisor.plan.cheapest import Corner, PricedOption, Search
 from advisor.plan.propose import Proposal, beyond_a_card, propose, taking
@@ -117,6 +118,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
     found = found or cheapest_of(rest, situation, base, only_same_results)
     if not cures and found and (decisive := _decisive(rest, found, situation)) is not None:
         found = [(decisive, True)]
+    found = _asleep(found, rest, situation, base) or found
     if found is None:
         found = _around_the_strongest(rest, situation, base) or _all_needed(rest, situation, base)
     if found is None:
@@ -162,16 +164,33 @@ def _decisive(
     return best if best is not None and best.saves.get(phase, 0) > FAR_MORE * saved else None
 
 
+def _asleep(
+    found: Sequence[tuple[Proposal, bool]] | None, proposals: Sequence[Proposal], situation: Situation, base: Overrides
+) -> list[tuple[Proposal, bool]] | None:
+    """What puts engine and states to sleep, in place of a share with which the run only may fit, where it then does."""
+    predictor, chosen = situation.predictor, {**base, **together([p for p, _ in found or ()])}
+    shared = any(p.remedy.knob == SHARE for p, _ in found or ())
+    if not shared or predictor.predict(chosen).fit.verdict != "may_not_fit":
+        return None
+    every = [*proposals, *elsewhere(proposals, situation, base)]
+    asleep = [p for p in every if lever_of(p.remedy) == "sleep" and p.results == "unchanged"]
+    for one in (set_ for count in (1, 2) for set_ in combinations(asleep, count)):
+        if predictor.predict({**base, **together(one)}).fit.verdict == "fits":
+            return [(p, p in proposals) for p in one]
+    return None
+
+
 def _aimed(
     proposals: Sequence[Proposal], situation: Situation, cause: Cause, base: Overrides
 ) -> list[tuple[Proposal, bool]] | None:
     """The cheapest set of what the cause itself names, where one fits that costs neither results nor RAM.
 
-    Where the size that was asked for names the pass, its rows come first: they are what it is made of.
+    Where the size that was asked for names the pass, or its budget is many rows, its rows come first: they are what it
+    is made of.
     """
     own = [p for p in proposals if p.remedy.id in cause.remedies]
     search, made = Search(situation, base, only_same_results=True), situation.value("attribution")
-    if made == "logits":
+    if made == "logits" or far_beyond_a_row(situation.now.run, situation.fullest) is not None:
         rows = [p for p in own if lever_of(p.remedy) == "batch" and not p.unseen]
         mine = [p for p in rows if p.is_set]  # the user's own numbers first, those of other passes beside them
         beside = [p for p in elsewhere(mine, situation, base) if lever_of(p.remedy) == "batch" and p.is_set]
@@ -243,7 +262,10 @@ def _around_the_strongest(
     """
     known = [p for p in [*proposals, *elsewhere(proposals, situation, base)] if p.results == "unchanged"]
     tight = {place: situation.predictor.predict(base).unfit(place) or [] for place in PLACES}
-    gains = [(sum(max(0, p.saves.get(phase, 0)) for phase in tight[_place(p)]), p) for p in known]
+    gains = [
+        (sum(max(0, p.saves.get(phase, 0)) for phase in tight["host" if p.remedy.memory == "host" else "gpu"]), p)
+        for p in known
+    ]
     for gain, leader in sorted(gains, key=lambda each: -each[0])[:LEADERS]:
         if not gain:
             break
@@ -253,10 +275,6 @@ def _around_the_strongest(
             own = {p.remedy.id for p in proposals}
             return [(p, p.remedy.id in own) for p in (leader, *(p for p, _ in found))]
     return None
-
-
-def _place(proposal: Proposal) -> Place:
-    return "host" if proposal.remedy.memory == "host" else "gpu"
 
 
 def all_that_helps(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> list[tuple[Proposal, bool]]:

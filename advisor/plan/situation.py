@@ -18,13 +18,15 @@ from advisor.diagnosis.fact import Facts, FactValue, value_of
 from advisor.diagnosis.parts import spoken_here
 from advisor.knowledge.schema import Advisory, Case, Cause, Knowledge, Remedy, RemedyWords
 from advisor.language import say, spoken
-from advisor.memory.cells import Place
+from advisor.memory.cells import Owner, Place
 from advisor.memory.fit import died_in
 from advisor.memory.ledger import implausible, refuted
 from advisor.memory.predict import Overrides, Prediction, Predictor
-from advisor.units import GIB
+from advisor.units import GIB, show_bytes
 from advisor.words import PLATFORMS, Phase, Platform, filled
 
+OF_OTHERS = ("card-shared", "leftover-processes", "judge-on-card")
+"""Causes by which others hold what the run needs."""
 TOTAL, LOGITS = "data.total_tokens", "logits-too-big"
 AWAKE: tuple[Phase, ...] = ("rollout_init", "rollout_generate", "weight_sync", "validation", "unknown")
 """Phases in which an engine that sleeps holds its share; in "unknown" it may."""
@@ -122,6 +124,28 @@ class Situation(Struct, frozen=True):
         return filled and min(saved_there.values(), default=0) < 0
 
     @property
+    def fits_alone(self) -> str:
+        """That the launch needs no change, where it fits without what others hold by the message; "" elsewhere."""
+        rest = self.without("others") if self.cause in OF_OTHERS else None
+        return (
+            ""
+            if rest is None
+            else say(
+                "Your launch is fine: it needs {size} of the {room} of a card, of which other processes hold {others}.",
+                size=show_bytes(rest),
+                room=show_bytes(self.now.ledger.gpu_capacity or 0),
+                others=self.predictor.crash.evidence[0].fields.get("other_processes", ""),
+            )
+        )
+
+    def without(self, owner: Owner) -> int | None:
+        """Bytes of the phase that ran out without what one owner holds of it, where they fit; None elsewhere."""
+        died, room = self.now.ledger.phase("gpu", self.fullest), self.now.ledger.gpu_capacity
+        held = died.of(owner) if died is not None else 0
+        rest = died.expected - held if died is not None else 0
+        return rest if room is not None and held and rest <= room * (1 - self.predictor.margin) else None
+
+    @property
     def rows_unknown(self) -> bool:
         """Nobody knows how long a row is: no setting limits it, or the one that does was not seen."""
         run, length = self.now.run, self.now.run.knobs.get(TOTAL)
@@ -162,7 +186,7 @@ class Situation(Struct, frozen=True):
     def _worded(self) -> tuple[Remedy, ...]:
         known = tuple(self._as_here(one) for one in self.knowledge.remedies if self._has_place_for(one))
         given = self.now.run.recipe.answers == "given" or self.value("rolls_out") is False
-        known = tuple(map(_of_given, known)) if given else known
+        known = tuple(in_words(one, one.of_given) if given and one.of_given else one for one in known)
         known = tuple(replace(one, says=spoken_here(one.says, self.facts)) for one in known)
         model = self.now.run.model if self.now.ledger.missing else None  # else each step says what it takes here
         parameters = model.parameters if model is not None else None
@@ -231,11 +255,6 @@ def costs_of(remedy: Remedy, parameters: float | None, frozen: bool = False) -> 
         sizes = {name: f"{each * parameters / GIB:.0f}" for name, each in zip("ab", offloads, strict=True)}
         offloaded = say("{a} to {b} GiB ({per})", **sizes, per=offloaded)
     return filled(remedy.costs, {"offloaded": offloaded})
-
-
-def _of_given(remedy: Remedy) -> Remedy:
-    """The remedy in its words for a run on given answers."""
-    return remedy if remedy.of_given is None else in_words(remedy, remedy.of_given)
 
 
 def in_words(remedy: Remedy, words: RemedyWords) -> Remedy:

@@ -135,6 +135,8 @@ def _full(predictor: Predictor, knob: str, native: Native | None, value: int) ->
     knobs = {knob: replace(predictor.inputs.knobs[knob], value=value)} if overrides is None else None
     found = predictor.predict(overrides, knobs=knobs).fit
     over = [one for one in found.findings if one.reason in ("over", "engine")] if found.fits is False else []
+    if knob.startswith("data.") and predictor.predict().run.is_on("actor.dynamic_batch"):  # more rows, if shorter
+        over = over or [one for one in found.perhaps if one.at_cap > one.capacity]
     return min(over, key=lambda one: PLACES.index(one.place), default=None)
 
 

@@ -48,7 +48,7 @@ from advisor.plan.select import (
 from advisor.plan.situation import Situation, holder_unknown, states_beyond, weights_beyond
 from advisor.plan.steps import mending_step, step_of
 from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
-from advisor.plan.ways_out import shortfall, squeezed, ways_out
+from advisor.plan.ways_out import shortfall, ways_out
 from advisor.run.natives import native
 from advisor.words import sentence
 
@@ -124,9 +124,14 @@ def make_plan(situation: Situation, cause: Cause) -> Plan:
     )
     newer = [step for step in (newer_step(situation) if few else None,) if step is not None]
     chosen = together([*picked.own.values(), *picked.companions])
-    case, leading = beside(_of_cases(situation, cause, chosen), holders.steps)
+    # where keys are known, it is known what ran out, and room helps
+    known = situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none")
+    case, leading = beside(case_steps(situation, chosen) if known and cause.room_helps else [], holders.steps)
     unproven = of_the_line(situation) if cause.memory == "unknown" else []  # which cause it was is open
-    asked = [advice_step(remedy, situation) for remedy in (*_witness(situation, cause), *unproven)]
+    # who killed the process, or what refused it memory: under another hand nothing else helps
+    seen = (one for one in situation.remedies if one.id in WITNESSES and one.memory == cause.memory)
+    witness = [one for one in seen if all_hold(one.applies_when, situation.facts) is not None]
+    asked = [advice_step(remedy, situation) for remedy in (*witness, *unproven)]
     mending = [step for step in (mending_step(situation),) if step is not None]
     first = [*proved_steps(situation), *mending, *asked, *newly_triggered_steps(awake, chosen)]
     first += [*(back_steps(situation) if cause.memory != "unknown" else []), *_raising(situation)]
@@ -180,7 +185,7 @@ def _picked(
     # no ledger of GPU or host counts what ran out there
     quiet = versions.healed or undecided or cause.memory in ("unknown", "shm") or bool(situation.now.run.lost)
     quiet = quiet or _uncapped(situation) or bool(situation.ran_with)  # first see what changed
-    quiet = quiet or (situation.uncounted and not situation.refuted)
+    quiet = quiet or (situation.uncounted and not situation.refuted) or bool(situation.fits_alone)
     by_hand = [p for p in proposals if p.remedy.id in situation.barred and p.results == "unchanged" and p.fits]
     # results are not given up for what was seen in part, nor while hands can do what no file given here carries
     same = bool(versions.maybe) or situation.now.run.quoted or bool(by_hand) or _only_unexplained(situation)
@@ -220,20 +225,10 @@ def _named(levers: Sequence[PlanStep], situation: Situation) -> list[PlanStep]:
     return [advice_step(by_id[name], situation, named=key) for name, key in named.items()]
 
 
-def _of_cases(situation: Situation, cause: Cause, chosen: Overrides) -> list[PlanStep]:
-    """What an agreeing case changed beside `chosen`, where keys are known, it is known what ran out, and room helps."""
-    known = situation.now.built.natives.framework is not None and cause.memory not in ("unknown", "none")
-    return case_steps(situation, chosen) if known and cause.room_helps else []
-
-
 def _only_unexplained(situation: Situation) -> bool:
     """Whether what can be explained would fit: results are not given up for what nobody can name."""
-    each, capacity = situation.now.ledger.phase(situation.place, situation.fullest), situation.now.ledger.gpu_capacity
     named = situation.value("attribution") == "logits"  # what failed was of the pass itself: a smaller pass is sure
-    if situation.place != "gpu" or each is None or capacity is None or named:
-        return False
-    unexplained = sum(cell.expected for cell in each.cells if cell.owner == "unexplained")
-    return unexplained > 0 and each.expected - unexplained < capacity * (1 - situation.predictor.margin)
+    return situation.place == "gpu" and not named and situation.without("unexplained") is not None
 
 
 def _uncapped(situation: Situation) -> bool:
@@ -291,10 +286,8 @@ def _beyond(
                 titles=titles,
             )
         everything = {**chosen, **together([p for p, _ in all_that_helps(proposals, situation, chosen)])}
-        neither = squeezed(proposals, situation, chosen)
         after = situation.predictor.predict(chosen)
-        if not neither and after.squeeze is not None:
-            neither = sentence(squeeze_clause(after.squeeze, with_ways=False))
+        neither = sentence(squeeze_clause(after.squeeze)) if after.squeeze is not None else ""
         return sentences([neither, ways_out(situation, chosen, everything)])
     if not chosen and _uncapped(situation):
         return say("Rows have no longest length: with a cap the sums say what is enough.")
@@ -311,12 +304,6 @@ def contradicting(situation: Situation) -> str:
     """What says that steps were done which by the sums could not have been: the log, a record, or the user."""
     ran = situation.facts.get("first_step")
     return say("What you say (steps had been done)") if ran is not None and ran.source == "user" else say("The log")
-
-
-def _witness(situation: Situation, cause: Cause) -> list[Remedy]:
-    """How to see who killed the process, or what refused it memory: under another hand nothing else helps."""
-    known = (one for one in situation.remedies if one.id in WITNESSES and one.memory == cause.memory)
-    return [one for one in known if all_hold(one.applies_when, situation.facts) is not None]
 
 
 def _raising(situation: Situation, chosen: Overrides | None = None) -> Iterator[PlanStep]:
@@ -342,8 +329,8 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     lifted = max((step.host_limit for step in ranked if step.selected), default=0)
     after = situation.predictor.lifted(lifted).predict(overrides_of(ranked), fixed)
-    short = shortfall(situation, after, any(step.selected for step in ranked), told=bool(beyond))
-    short = "" if situation.refuted else short  # the sums are not the run's
+    short = shortfall(situation, after, overrides_of(ranked), told=bool(beyond))
+    short = "" if situation.refuted or situation.fits_alone else short  # the sums are not the run's
     told = sentences([sentence(short), beyond]) if beyond and after.fit.verdict != "fits" else short
     judged = not situation.refuted or after.fit.verdict == "cannot_be_said"
     fit = after.fit if judged else replace(after.fit, verdict="cannot_be_said", findings=())

@@ -45,7 +45,7 @@ def step_of(proposal: Proposal, situation: Situation, selected: bool) -> PlanSte
         saves={phase: size for phase, size in proposal.saves.items() if size},
         most=most,
         place="host" if remedy.memory == "host" else "gpu",
-        why=_why(proposal, situation, changes[0], believable(proposal.saves, most)),
+        why=_why(proposal, situation, changes[0], most),
         costs=remedy.costs,
         caveats=(
             *_dated(proposal.overrides, situation),
@@ -277,14 +277,18 @@ def _no_saving_seen(proposal: Proposal, situation: Situation) -> tuple[str, ...]
     )
 
 
-def _why(proposal: Proposal, situation: Situation, change: Change, saves: Mapping[Phase, int]) -> str:
+def _why(proposal: Proposal, situation: Situation, change: Change, most: int) -> str:
+    saves = believable(proposal.saves, most)
     freed = saves.get(situation.phase) or max(saves.values(), default=0)
+    unknown = say("an unknown amount")
+    if proposal.saves.get(situation.fullest, 0) > most > 0:  # more than ever could be allocated
+        freed, unknown = 0, say("more than the {size} of a card", size=show_bytes(most))
     cost = -min(proposal.other_saves.values(), default=0)
     words = {
         "old": change.old or say("the default"),
         "new": change.new if change.new is not None else say("removed"),
         "key": change.key,
-        "freed": show_bytes(freed) if freed > 0 else say("an unknown amount"),
+        "freed": show_bytes(freed) if freed > 0 else unknown,
         "cost": show_bytes(cost) if cost > 0 else say("nothing" if proposal.fits is not None else "an unknown amount"),
         "where": _where(saves, situation),
         "checked": say(

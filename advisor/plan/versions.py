@@ -43,7 +43,8 @@ def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Adv
     others: list[Advisory] = []
     idle = _idle(situation)
     for advisory in situation.advisories:
-        if _of_another_stack(advisory, situation) or (cause.memory == "unknown" and not _explains(advisory, situation)):
+        explains = advisory.cause is not None or all_hold(advisory.when, situation.facts) is not None
+        if _of_another_stack(advisory, situation) or (cause.memory == "unknown" and not explains):
             continue
         fitted = situation.ran_with.get(advisory.library)
         if fitted is not None and version_in(advisory.versions, fitted):  # the run fitted with the fault
@@ -53,11 +54,6 @@ def blamed(situation: Situation, cause: Cause) -> tuple[list[Advisory], list[Adv
         elif cause.memory != "unknown" and advisory.library not in idle and not _came_later(advisory, situation):
             (signs if _borne(advisory, situation) else others).append(advisory)
     return bad, signs, others
-
-
-def _explains(advisory: Advisory, situation: Situation) -> bool:
-    """Whether the version may be what ended the run by itself, or all that its fault asks for holds here."""
-    return advisory.cause is not None or all_hold(advisory.when, situation.facts) is not None
 
 
 def _of_another_stack(advisory: Advisory, situation: Situation) -> bool:

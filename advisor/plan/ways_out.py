@@ -5,22 +5,21 @@ named.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import ceil
 
 from advisor.language import clauses, listed, mark, say, sentences
 from advisor.memory.cells import Place
-from advisor.memory.fit import PLACES, Fit, FitFinding, worst_of_each_place
+from advisor.memory.fit import worst_of_each_place
 from advisor.memory.ledger import implausible, peak_rises
 from advisor.memory.predict import Overrides, Prediction
-from advisor.memory.squeeze import finding_clause, squeeze_clause
+from advisor.memory.squeeze import finding_clause, squeeze_clause, with_switches
 from advisor.plan.by_hand import needed_on_host
-from advisor.plan.propose import Proposal
 from advisor.plan.situation import Situation
 from advisor.plan.sizes import smallest_card
-from advisor.run.run import Knob, Run
+from advisor.run.run import Knob
 from advisor.units import GIB, show_bytes
-from advisor.words import PHASE_TITLES
+from advisor.words import sentence
 
 TIMES_NODES = (2, 4, 8, 16)
 """Batches and groups divide by the nodes: they are doubled."""
@@ -33,15 +32,16 @@ LORA = {
     "actor.lora_rank": Knob("actor.lora_rank", 32, "assumed"),
     "actor.full_finetuning": Knob("actor.full_finetuning", False, "assumed"),
 }
+_BF16 = Knob("actor.load_precision", "bf16", "assumed")
+_ADAPTERS = (LORA["actor.lora_rank"], _BF16, Knob("actor.quantized_bits", 4, "assumed"))
+_WITH_ADAPTERS = (
+    mark("LoRA in place of training all weights (results change)"),
+    mark("LoRA on a base that is loaded in bf16, in place of training all weights (results change)"),
+    mark("QLoRA, adapters on a base in 4 bits, in place of training all weights (results change)"),
+)
+"""Knobs that the framework has to have, set beside LoRA's, and the words of that; the mildest first."""
 
-_SIXTEEN_BITS = ("actor.bf16_states", "actor.load_precision")
-_LEVERS = {
-    ("actor.param_offload", "actor.full_cpu_offload"): mark(
-        "weights and optimizer in host RAM (offload_param of DeepSpeed's ZeRO-3, cpu_offload of FSDP)"
-    ),
-    _SIXTEEN_BITS: mark("weights and moments in bf16 (results change)"),
-}
-"""Knobs → what makes the states smaller on the machine there is, whatever the framework calls it."""
+_OFFLOAD = ("actor.param_offload", "actor.full_cpu_offload")
 
 
 def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) -> str:
@@ -61,13 +61,14 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
                     "{ways}. The count may be wrong, for it assumes: {assumed}.",
                     **told,
                 )
-            left = listed(_uncounted(situation, all_of_them))
+            left = _uncounted(situation, all_of_them)
             return sentences(
                 (
                     say("None of those listed is enough by this count."),
                     say("Not counted here, and to be tried before other hardware: {levers}.", levers=left)
                     if left
                     else "",
+                    _adapters_are_little(situation, beside),
                     say("Beside them, any of these would be, by the same arithmetic: {ways}.", **told),
                 )
             )
@@ -80,31 +81,33 @@ def ways_out(situation: Situation, chosen: Overrides, all_of_them: Overrides) ->
     )
 
 
-def _uncounted(situation: Situation, counted: Overrides) -> Iterator[str]:
-    """Ways to smaller states that no setting here carries and none of the changes brings: no count has them."""
-    run, levers = situation.now.run, dict(_LEVERS)
-    if not _trains_all(run):
-        levers.pop(_SIXTEEN_BITS)  # what they train is small
-    for knobs, lever in levers.items() if situation.place == "gpu" else ():
-        carriers = [one for knob in knobs for one in situation.now.built.natives.carriers(knob)]
-        if not any(one.key in counted for one in carriers) and not any(map(run.is_on, knobs)):
-            yield say(lever)
+def _uncounted(situation: Situation, counted: Overrides) -> str:
+    """The way to smaller states that no setting here carries and none of the changes brings: no count has it."""
+    carriers = (one.key for knob in _OFFLOAD for one in situation.now.built.natives.carriers(knob))
+    if (
+        situation.place != "gpu"
+        or any(key in counted for key in carriers)
+        or any(map(situation.now.run.is_on, _OFFLOAD))
+    ):
+        return ""
+    return say("weights and optimizer in host RAM (offload_param of DeepSpeed's ZeRO-3, cpu_offload of FSDP)")
 
 
 def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
     """What costs no machine first."""
     predictor = situation.predictor
     now = predictor.predict(chosen)
-    if _trains_all(now.run) and _fits(predictor.predict(chosen, knobs=LORA)):
-        yield say("LoRA in place of training all weights (results change)")
+    yield from (say(words) for words, after in _with_adapters(situation, chosen)[:1] if _fits(after))
+    if now.built.natives.carriers(_BF16.name) and _fits(predictor.predict(chosen, knobs={_BF16.name: _BF16})):
+        yield say("weights and moments in bf16 (results change)")
     if now.unfit("gpu") == [] and now.unfit("host"):
         yield say("{size} GiB of RAM on each node", size=ceil(needed_on_host(now, predictor) / GIB))
     elif now.unfit("gpu") and now.squeeze is not None and now.ledger.host_limit is not None:
-        short = now.squeeze.host_short / (1 - predictor.margin)
-        yield say("{size} GiB of RAM on each node with offload", size=ceil((now.ledger.host_limit + short) / GIB))
+        more = say("{size} GiB of RAM on each node", size=ceil(now.squeeze.host_needs / GIB))
+        yield with_switches(more, now.squeeze.host_with)
     nodes = _nodes(situation, chosen)
     if nodes is not None:
-        yield say("{nodes} such nodes", nodes=nodes)
+        yield with_switches(say("{nodes} such nodes", nodes=nodes[0]), nodes[1])
     own = {gpu.name for gpu in predictor.machine.usable}
     least = (predictor.machine.gpu_bytes or 0) * LARGER
     other = (card for card in situation.knowledge.gpus if not own & {card.name, *card.aliases})
@@ -118,31 +121,44 @@ def _ways(situation: Situation, chosen: Overrides) -> Iterator[str]:
         yield say("a smaller model, such as {model}", model=model)
 
 
+def _with_adapters(situation: Situation, chosen: Overrides) -> list[tuple[str, Prediction]]:
+    """The ways with adapters that the framework has, and what each comes to: the mildest that fits first, else the one
+    that goes farthest; [] where adapters are trained already."""
+    predictor, natives = situation.predictor, situation.now.built.natives
+    if predictor.predict(chosen).run.trains_adapters:
+        return []
+    had = [each for each in zip(_ADAPTERS, _WITH_ADAPTERS, strict=True) if natives.carriers(each[0].name)]
+    made = [(words, predictor.predict(chosen, knobs={**LORA, one.name: one})) for one, words in had]
+    return [each for each in made if _fits(each[1])] or made[::-1]
+
+
+def _adapters_are_little(situation: Situation, chosen: Overrides) -> str:
+    """What is too much with adapters, where every way with them is; "" elsewhere."""
+    for words, after in _with_adapters(situation, chosen)[:1]:
+        over = next((one for one in after.fit.findings if one.reason == "over"), None)
+        if over is not None:
+            return say("{way} is not enough by itself: {over}.", way=say(words), over=finding_clause(over))
+    return ""
+
+
 def _fits(prediction: Prediction) -> bool:
     """Nothing is too full, and the card's size is known."""
     return prediction.unfit("gpu") == [] and not prediction.unfit("host")
 
 
-def _trains_all(run: Run) -> bool:
-    full = run.value("actor.full_finetuning")
-    return full is True or (full is None and not run.number("actor.lora_rank"))
-
-
-def _nodes(situation: Situation, chosen: Overrides) -> int | None:
-    """The fewest nodes tried on which the run fits, with the chosen changes or with another offload; None where it fits
-    on none of them."""
+def _nodes(situation: Situation, chosen: Overrides) -> tuple[int, str] | None:
+    """The fewest nodes tried on which the run fits, with the chosen changes or with another offload, and which; None
+    where it fits on none of them."""
     predictor = situation.predictor
-    built = predictor.built(chosen)
-    present, cards = built.run.topology.nodes, built.run.topology.actor_gpus
-    squeeze = predictor.predict(chosen).squeeze
+    built, squeeze = predictor.built(chosen), predictor.predict(chosen).squeeze
+    present, forms = built.run.topology.nodes, [("", {}), *(squeeze.forms if squeeze is not None else ())]
     carriers = [n for knob in NODE_KNOBS if (n := built.natives.carrier(knob)) is not None]
     for times in TIMES_NODES:
-        wider = dataclasses.replace(predictor.machine, nodes=present * times)
+        wider = predictor.on(dataclasses.replace(predictor.machine, nodes=present * times))
         sizes = {n.key: str(n.value * times) for n in carriers if type(n.value) is int}
-        if squeeze is not None and squeeze.gpus is not None and squeeze.gpus <= cards * times:
-            return present * times
-        if _fits(predictor.on(wider).predict({**chosen, **sizes})):
-            return present * times
+        for words, knobs in forms:
+            if _fits(wider.predict({**chosen, **sizes}, knobs=knobs)):
+                return present * times, words
     return None
 
 
@@ -166,51 +182,7 @@ def _family(name: str) -> str:
     return name.rpartition("/")[2].partition("-")[0].lower()
 
 
-def squeezed(proposals: Sequence[Proposal], situation: Situation, base: Overrides) -> str:
-    """Of the change that relieves most where it died and only moves the failure to the other side; "" without one."""
-    here, other = situation.place, PLACES[1 - PLACES.index(situation.place)]
-    before = situation.predictor.predict(base)
-    short = _worst(before.fit, here)
-    if short is None or before.unfit(other):
-        return ""
-    for proposal in sorted(proposals, key=lambda p: -p.saves.get(situation.fullest, 0)):
-        spilled = _worst(situation.predictor.predict({**base, **proposal.overrides}).fit, other)
-        if spilled is not None and proposal.saves.get(situation.fullest, 0) > 0:
-            return _squeeze(proposal, short, spilled)
-    return ""
-
-
-def _squeeze(proposal: Proposal, short: FitFinding, spilled: FitFinding) -> str:
-    key, new = next(iter(proposal.overrides.items()))
-    told = {
-        "key": key.lstrip("-"),
-        "old": proposal.present[key].text or say("unset"),
-        "new": new or say("removed"),
-        "short": ceil(short.short / GIB),
-        "spilled": ceil(spilled.short / GIB),
-        "phase": PHASE_TITLES[short.phase],
-        "other": PHASE_TITLES[spilled.phase],
-    }
-    if short.place == "gpu":
-        return say(
-            "Neither side has the room: {key} {old} leaves each card {short} GiB short ({phase}), {new} each node "
-            "{spilled} GiB ({other}).",
-            **told,
-        )
-    return say(
-        "Neither side has the room: {key} {old} leaves each node {short} GiB short ({phase}), {new} each card "
-        "{spilled} GiB ({other}).",
-        **told,
-    )
-
-
-def _worst(fit: Fit, place: str) -> FitFinding | None:
-    """What is over at a place."""
-    over = [f for f in fit.findings if f.place == place and f.reason in ("over", "engine") and f.short]
-    return max(over, key=lambda f: f.short, default=None)
-
-
-def shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool) -> str:
+def shortfall(situation: Situation, after: Prediction, chosen: Overrides, told: bool) -> str:
     """What is too much after the selected steps, place by place; else what still stands in doubt. `told`: that it fits
     neither with offload nor without, where that is so.
     """
@@ -219,7 +191,7 @@ def shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool)
     worst = worst_of_each_place(after.fit.findings)
     # the size of the place that did not run out decides nothing where no change moves anything there
     other: Place = "host" if situation.place == "gpu" else "gpu"
-    moved = chosen and peak_rises(situation.now.ledger, after.ledger, other)
+    moved = bool(chosen) and peak_rises(situation.now.ledger, after.ledger, other)
     against = [
         finding_clause(one)
         for one in worst
@@ -237,8 +209,9 @@ def shortfall(situation: Situation, after: Prediction, chosen: bool, told: bool)
         )
     if after.fit.verdict != "does_not_fit":
         said = after.run.doubts  # each face tells these at the head of its plan
-        doubts = (doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said)
-        return sentences([*doubts, clauses(against)])
+        doubts = [doubt for doubt in after.ledger.doubts if after.fit.fits is not None and doubt not in said]
+        return sentences([*doubts, sentence(clauses(against))]) if doubts else clauses(against)
     if after.squeeze is None:
         return clauses(against)
-    return "" if told else squeeze_clause(after.squeeze)
+    ways = listed(_ways(situation, chosen)) if not told else ""
+    return clauses([squeeze_clause(after.squeeze), say("what would fit: {ways}", ways=ways)]) if ways else ""

@@ -10,7 +10,7 @@ from advisor.memory.cells import TITLES, Owner, PhaseSum, Place
 from advisor.memory.fit import capacity_of, worst_of_each_place
 from advisor.memory.ledger import implausible, refuted
 from advisor.report import phrases
-from advisor.report.layout import section, table
+from advisor.report.layout import section, table, wrap
 from advisor.report.record_report import record_lines
 from advisor.report.sharding_report import sharding_section
 from advisor.units import show_gib
@@ -25,6 +25,8 @@ LEFT = 0.15
 """Of the phase: what is more has names (judgement)."""
 SMALL = 0.25
 """Of the fullest phase; one below it did not die."""
+FAR = 1.5
+"""Times a card, from which on a sum is said to be held by none (judgement)."""
 _NUMBERS = frozenset({1, 2})
 """Columns that hold numbers."""
 
@@ -73,7 +75,11 @@ def memory_section(state: State) -> list[str]:
     titles = [say("now"), say("after")][: len(columns)]
     one = say("one node") if place == "host" else say("one card")
     title = say("Memory in {phase}, GiB, {place}", phase=PHASE_TITLES[now.phase], place=one)
-    return section(title, table([["", *titles], *rows], right=_NUMBERS))
+    lines = table([["", *titles], *rows], right=_NUMBERS)
+    if place == "gpu" and room is not None and now.expected > FAR * room:
+        told = say("More than {size} is never held: the run fails on the way there.", size=phrases.size_words(room))
+        lines += wrap(told, 2, 4)
+    return section(title, lines)
 
 
 def _phases(state: State) -> list[str]:

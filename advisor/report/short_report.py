@@ -107,7 +107,7 @@ def _written(state: State, most: Most) -> str:
 
 def _head(state: State) -> list[str]:
     crash = state.crash
-    lines = wrap(phrases.verdict(state))
+    lines = wrap(sentences((phrases.verdict(state), state.situation.fits_alone if state.situation is not None else "")))
     if crash.verdict == "unclear" and state.asked.logs:
         lines += wrap(phrases.why_unclear(state))
     proving = [one for one in crash.evidence if one.role in _PROVES]

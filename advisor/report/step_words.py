@@ -77,6 +77,8 @@ def largest_saving(step: PlanStep) -> tuple[Phase, int, Place] | None:
 def saves_word(step: PlanStep) -> str:
     """ "−4.00 GiB gpu" (a minus: less is used); "" where nothing was computed."""
     saving = largest_saving(step)
+    if step.most and step.headline is not None and step.saves[step.headline] > step.most:  # no card ever held it
+        return say("−{size} gpu and more", size=_rough(step.most, step))
     if saving is None or saving[1] == 0:
         return ""
     _, count, place = saving

@@ -216,6 +216,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         lost=launch.lost if launch is not None else (),
         maybe_lost=launch.maybe_lost if launch is not None else (),
         launcher_unseen=mechanics.launcher_shards
+        and not any(path.replace("\\", "/").endswith(OF_DDP) for path in inputs.frames)
         and (launch is not None and not launch.partial and (not launch.program or "" in launch.launcher_unread)),
         quoted=launch is not None and launch.partial,
         no_launch=inputs.no_launch,
@@ -265,6 +266,8 @@ def _of_its_own(file: str, recognised: Recognised, launch: Launch | None) -> str
     return say(own, **told)
 
 
+OF_DDP = "torch/nn/parallel/distributed.py"
+"""Code that runs where each card trains a whole copy, whatever started it."""
 _SPREADS = {"megatron": ("tensor", "pipeline", "context"), "fsdp": ("tensor",)}
 """Trainer → the sizes over which it spreads one copy of the model."""
 

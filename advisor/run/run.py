@@ -14,6 +14,8 @@ from advisor.run.recipe import recipe_of
 from advisor.script.document import Setting
 from advisor.words import Basis
 
+_CHOOSES_FSDP = regex(r"distributed_type$|fsdp")
+"""Keys that stand for ZeRO's stage where FSDP shards."""
 KnobValue = int | float | bool | str
 KnobSource = Literal["script", "environment", "log", "default", "user", "derived", "assumed"]
 
@@ -241,6 +243,15 @@ class Run(Struct, frozen=True):
         """Whether adapters are trained in place of the model's own weights."""
         full = self.value("actor.full_finetuning")
         return full is False or (full is not True and bool(self.number("actor.lora_rank")))
+
+    @property
+    def by_fsdp(self) -> str:
+        """What chooses FSDP where the framework may train with DeepSpeed as well; "" where nothing does."""
+        if self.mechanics.trainer == "deepspeed" and self.unread is not None and self.unread.choice == "fsdp":
+            return f"{self.unread.key} {self.unread.file}"
+        stage = self.knobs.get("actor.zero_stage") if self.mechanics.trainer == "deepspeed" else None
+        chosen = stage is not None and stage.value is not None and _CHOOSES_FSDP.search(stage.key)
+        return f"{stage.key} = {stage.value}" if stage is not None and chosen else ""
 
     @property
     def recipe(self) -> RecipeFact:

@@ -72,10 +72,12 @@ def test_a_rest_larger_than_a_quarter_of_the_card_makes_the_ledger_an_estimate_a
     assert "script and log may not be of the same run" in after.doubts[0]
 
 
-def test_other_processes_that_the_message_lists_are_named_in_the_doubt() -> None:
+def test_what_other_processes_hold_by_the_message_is_theirs_where_the_run_has_one_process_a_card() -> None:
     fields = {"total_bytes": 80 * GIB, "free_bytes": GIB, "tried_bytes": GIB, "other_process_bytes": 33 * GIB}
     before = ledger(17 * GIB)
-    assert "33.00 GiB" in corrected(before, corrections(before, crash("gpu", **fields))).doubts[0]
+    died = corrected(before, corrections(before, crash("gpu", **fields), alone=True)).phase("gpu", "actor_update")
+    assert died is not None
+    assert (died.of("others"), died.of("unexplained")) == (33 * GIB, 30 * GIB)
 
 
 def test_the_runs_own_engine_is_said_to_have_kept_its_memory_and_not_doubted_as_well() -> None:
@@ -88,13 +90,12 @@ def test_the_runs_own_engine_is_said_to_have_kept_its_memory_and_not_doubted_as_
     assert doubt.count("40.00 GiB") == 2  # held, and all of it more than its due: the ledger has no engine here
 
 
-def test_what_even_the_engine_does_not_explain_is_still_doubted_less_the_engines_part() -> None:
-    fields = {"total_bytes": 80 * GIB, "free_bytes": GIB, "tried_bytes": GIB, "other_process_bytes": 50 * GIB}
+def test_what_even_the_engine_does_not_explain_is_doubted_less_what_is_of_others() -> None:
+    fields = {"total_bytes": 80 * GIB, "free_bytes": GIB, "tried_bytes": GIB, "other_process_bytes": 30 * GIB}
     engine = {"engine_process_bytes": 20 * GIB, "engine_process": "LLMRayActor pid=7"}
     before = ledger(17 * GIB)
     (doubt,) = corrected(before, corrections(before, crash("gpu", **fields, **engine))).doubts
-    assert "43.00 GiB of the 80.00 GiB" in doubt
-    assert "30.00 GiB by the message" in doubt
+    assert "33.00 GiB of the 80.00 GiB" in doubt
 
 
 def test_an_ordinary_rest_leaves_the_basis_alone() -> None:

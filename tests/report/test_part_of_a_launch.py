@@ -38,8 +38,8 @@ def test_a_config_without_what_the_framework_demands_was_quoted_in_part(
     assert "does not start without learning_rate" in told(tmp_path, "run.yaml", CUT, capsys, *CARD, "--all")
     assert "GiB, one card" in whole
     assert "GiB, one card" not in part
-    assert "too much on each card" in whole
-    assert "too much on each card" not in part
+    assert "With these the cards may suffice" in whole
+    assert "With these the cards may suffice" not in part
 
 
 def test_the_comment_that_ends_a_command_goes_before_anything_else(

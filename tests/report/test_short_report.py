@@ -141,7 +141,7 @@ def test_a_finding_asks_nothing(proved: State) -> None:
 def test_holders_add_up_to_the_whole(proved: State) -> None:
     lines = short_report(proved).splitlines()
     head = next(at for at, line in enumerate(lines) if line.startswith("Memory in "))
-    rows = [float(line.split()[-1]) for line in lines[head + 2 : lines.index("", head)]]
+    rows = [float(line.split()[-1]) for line in lines[head + 2 : lines.index("", head)] if "never" not in line]
     assert sum(rows[:-1]) == pytest.approx(rows[-1], abs=0.3)
 
 
