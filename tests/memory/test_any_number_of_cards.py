@@ -28,7 +28,7 @@ bf16: true
 @pytest.fixture(autouse=True)
 def no_card_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the machine of the tests has."""
-    monkeypatch.setattr("advisor.request.measure", lambda interpreter: Machine())
+    monkeypatch.setattr("advisor.request.measure", lambda *_, **__: Machine())
 
 
 def opened(folder: Path, more: str = "") -> State:
