@@ -22,6 +22,7 @@ from advisor.bash.state import (
     LauncherMatch,
     Load,
     ShellState,
+    Starts,
     TracedCommand,
     Use,
     Variable,
@@ -83,6 +84,7 @@ class Shell(Struct):
 
     load: Load
     find_command: FindCommand
+    starts: Starts
     dash: bool = False
     """Whether `sh` is taken to be dash, and not bash by another name."""
     by_sh: bool = False
@@ -303,6 +305,8 @@ class Shell(Struct):
         if not wrote and (found is None or (found.kind == "program" and not found.trains)):
             may_write(command, fields, expander)
         environment, own = self.environment(command, expander)
+        if found is not None and found.kind == "program" and self.started(found, fields, environment, expander.state):
+            return Flow.NEXT, None
         if found is not None:
             environment, own = wrapped_environment(found.wrapped, fields, environment, own)
         spoken = _of_its_text(environment, expander.text) if found is not None else frozenset()
@@ -329,6 +333,28 @@ class Shell(Struct):
         elif found is None and fields[0].text in _READ_COMMANDS:
             self.fed(command, fields, environment, expander)
         return Flow.NEXT, None
+
+    def started(
+        self,
+        found: LauncherMatch,
+        fields: tuple[CommandWord, ...],
+        environment: Mapping[bytes, ShellValue],
+        state: ShellState,
+    ) -> bool:
+        """Whether a program starts the training by a command of its own, which is followed then."""
+        kept = len(self.commands), len(self.uses), len(self.notes)
+        if self.depth > MAX_DEPTH // 2 or fields[found.arguments - 1].text.endswith(b"/"):
+            return False
+        words = [(Piece(found.program.encode("utf-8", "surrogateescape")),)]
+        words += [item.pieces for item in fields[found.arguments :]]
+        for text in self.starts(words, state.folder):
+            outer, self.capture = self.capture, None
+            self.nested(text, self.shell_of_its_own(environment, state))
+            self.capture = outer
+            if any(one.found is not None and one.found.trains for one in self.commands[kept[0] :]):
+                return True
+            del self.commands[kept[0] :], self.uses[kept[1] :], self.notes[kept[2] :]
+        return False
 
     def fed(
         self,

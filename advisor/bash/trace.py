@@ -13,7 +13,7 @@ from advisor.bash.expand import MOST_FIELDS, Expander
 from advisor.bash.output import filtered
 from advisor.bash.parameters import matches
 from advisor.bash.run import MAX_DEPTH, Shell
-from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, ShellTrace, Variable, merge
+from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, ShellTrace, Starts, Variable, merge
 from advisor.bash.syntax import Simple, Statement, Statements, is_test, set_in_rounds, shell_word
 from advisor.bash.text import ByteRange, Piece, ShellValue, Text, joined, known, sources, unknown
 from advisor.bash.words import Exhausted, Unterminated, Word
@@ -435,11 +435,12 @@ def trace(
     load: Load,
     find_command: FindCommand,
     by_dash: bool = False,
+    starts: Starts = lambda words, folder: (),
 ) -> ShellTrace:
     """Follow the script at `path`, document number `doc`, from its first line to its last. `arguments` are what it is
     given, `load` finds files that it sources and runs, `find_command` says what a command line launches, `by_dash`
     whether `sh` is taken to be dash. Raises Unterminated where a quote never closes."""
     state = ShellState(positional=tuple(CommandWord((Piece(text),)) for text in arguments) or None, script=path)
-    shell = _Follower(load, find_command, by_dash)
+    shell = _Follower(load, find_command, starts, by_dash)
     shell.script(doc, data, state)
     return ShellTrace(shell.commands, shell.uses, shell.notes, shell.whole, shell.by_sh, shell.ended)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 
 from advisor.regex import regex
+from advisor.script.document import ScriptError
+from advisor.script.files import Files, load
 
 _HEADER = regex(rb"( *)(?:- +)*(?:[\w./-]+:[ \t]+)?([|>])[-+]?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
 """The line above a block of text: `run: |`, `- |`."""
@@ -14,8 +17,22 @@ _KEYED = regex(rb"\s*[\w.-]+:(?:\s|\Z)|\s*(?:import|from) \w")
 _VARIABLE = regex(rb"\A( +[A-Z_][A-Z0-9_]*):( +)([\w./:+-]+|\"[^\"\n$`\\]+\"|'[^'\n]+')(?=\s)(?!:)")
 
 
+_STARTS = regex(rb"\bsubprocess\b|\bos\.(?:system|popen|exec\w+|spawn\w+)\(|\bcreate_subprocess_\w+|\bPopen\b|\bsh -c\b")
+
+
+def starts_commands(files: Files, path: Path) -> bool:
+    """Whether a Python file may start commands."""
+    try:
+        document = load(path, "python") if files.given is None else files.known(path)
+    except ScriptError:
+        return False
+    return _STARTS.search(document.data) is not None
+
+
 def shell_in(path: Path, data: bytes) -> bytes | None:
-    """`shell_of` a file whose name says YAML; None of any other."""
+    """`shell_of` a file whose name says YAML, what runs one that says Python and starts commands; None of any other."""
+    if path.suffix == ".py":
+        return b"python '%s' \"$@\"\n" % os.fsencode(path.absolute()) if _STARTS.search(data) else None
     return shell_of(data) if path.suffix in (".yaml", ".yml") else None
 
 

@@ -84,7 +84,7 @@ def read_documents(
         kind = "toml" if kind == "shell" and _is_toml(document.data) else kind
     if kind == "shell":
         return _shell(files, path, positional, by_dash)
-    if kind == "yaml" and (task := _task(files, path, positional, by_dash)) is not None:
+    if kind in ("yaml", "python") and (task := _task(files, path, positional, by_dash)) is not None:
         return task
     number = files.add(path, kind)
     try:
@@ -100,13 +100,13 @@ def read_documents(
 
 
 def _task(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) -> Script | None:
-    """What the shell text of a YAML file starts (see script/blocks.py); None where it starts no training."""
+    """What the shell text of a YAML file, or a Python file, starts (see script/blocks.py); None: no training."""
     from advisor.bash.words import Unterminated
-    from advisor.script.blocks import shell_of
+    from advisor.script.blocks import shell_in
     from advisor.script.shell import other_commands, read_shell
 
     document = load(path, "shell") if files.given is None else files.known(path)
-    text, own = shell_of(document.data), Files(given=files.given)
+    text, own = shell_in(path, document.data), Files(given=files.given)
     try:
         reading = read_shell(own, path, positional, instead=text, by_dash=by_dash) if text is not None else None
     except Unterminated:

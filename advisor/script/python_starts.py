@@ -1,0 +1,513 @@
+"""Writes a Python file that starts commands (`subprocess.run([…])`, `os.system("…")`) as the shell text that does the
+same, every literal with its place: lists become arrays, functions functions; what shells have not is not known.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from advisor.bash.text import ByteRange, Piece, ShellValue, cut, joined, line_starts, unknown
+from advisor.language import say
+from advisor.regex import regex
+from advisor.script.launcher import find_launcher
+from advisor.script.python_parser import options_of
+from advisor.script.python_tree import called, calls, every, text
+
+Load = Callable[[str], "tuple[int, bytes] | None"]
+"""A file by its name → number and bytes of its document; None where it is not found."""
+_Parts = Iterable["str | Piece"]
+
+_STARTS = regex(
+    r"(?:subprocess\.|sp\.|asyncio\.)?(?:run|call|check_call|check_output|getoutput|Popen|create_subprocess_\w+)\Z"
+    r"|os\.(?:system|popen|exec\w+|spawn\w+)\Z"
+)
+_WHOLE = ("system", "popen", "getoutput", "create_subprocess_shell")
+"""Calls that are handed shell text."""
+_SHOWS = frozenset("print log info debug warning error critical exception echo ArgumentParser add_argument".split())
+_SAME = frozenset(
+    "dedent strip lstrip rstrip str Path resolve absolute abspath expanduser realpath fspath expandvars int float quote "
+    "list tuple sorted encode copy".split()
+)
+"""Calls that give what they are handed, or are a method of."""
+_REMOTE = ("remote", "spawn", "local", "call", "run")
+"""Methods by which Modal and Ray call a function elsewhere."""
+_ESCAPE = regex(r"\\(\r?\n|.)", re.DOTALL)
+_LITERAL = regex(r"([fFrRuU]{0,2})(\"\"\"|'''|\"|')(.*)\2\Z", re.DOTALL)
+_SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%"}
+_TESTS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.Is: "==", ast.NotEq: "!=", ast.IsNot: "!=",
+    ast.Lt: "-lt", ast.LtE: "-le", ast.Gt: "-gt", ast.GtE: "-ge",
+}  # fmt: skip
+_HEAD = 'add() { if [[ "$1$2" =~ ^[0-9]+$ ]]; then echo "$(($1 + $2))"; else echo "$1$2"; fi; }\n'
+_MOST = 400_000
+"""Bytes that are written at most."""
+
+
+def shell_of_python(doc: int, data: bytes, path: str, words: Sequence[ShellValue], load: Load) -> Iterator[ShellValue]:
+    """What a Python file starts when it is given some words, as shell text; then the same with what is handed to calls
+    that may write or submit it. Nothing for a file that starts nothing."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        for handed in (False, True):
+            writer = _Writer(words, load, handed)
+            writer.file(doc, data, path)
+            yield tuple(writer.out)
+
+
+class _Writer:
+    def __init__(self, words: Sequence[ShellValue], load: Load, handed: bool) -> None:
+        self.given, self.load, self.handed = words, load, handed
+        self.out: list[Piece] = []
+        self.size = 0
+        self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        self.called: set[str] = set()
+        self.modules: set[str] = set()
+        self.fields: dict[str, dict[str, None]] = {}
+        """Name → the fields and keys that are set of it."""
+
+    def file(self, doc: int, data: bytes, path: str) -> None:
+        self.write(_HEAD, f"__name=__main__\n__file={_quoted(path)}\n")
+        self.module(doc, data)
+        for name, function in self.functions.items():
+            if name not in self.called and any(map(self.is_start, calls(function))):
+                self.enter(name, ast.Call(ast.Name(name), [], []))  # Modal's, or a program's that click runs
+
+    def module(self, doc: int, data: bytes) -> None:
+        from advisor.script.python_file import parsed
+
+        outer = getattr(self, "doc", None), getattr(self, "data", None), getattr(self, "tree", None)
+        self.doc, self.data, self.tree = doc, data, parsed(data)
+        self.functions |= {one.name: one for kind in (ast.FunctionDef, ast.AsyncFunctionDef) for one in every(self.tree, kind)}
+        self.block(self.tree.body)
+        if outer[2] is not None:
+            self.doc, self.data, self.tree = outer  # type: ignore[assignment]
+
+    def write(self, *parts: str | Piece) -> None:
+        self.out += [Piece(one.encode("utf-8", "replace")) if isinstance(one, str) else one for one in parts]
+        self.size += sum(len(one.text) for one in self.out[-len(parts) :]) if parts else 0
+        if self.size > _MOST:
+            raise ValueError
+
+    def block(self, body: Sequence[ast.stmt]) -> None:
+        self.write(":\n")
+        for statement in body:
+            self.statement(statement)
+
+    def statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.write(f"_{node.name}() {{\n")
+                self.block(node.body)
+                self.write("}\n")
+            case ast.ClassDef(body=body):
+                self.block([one for one in body if not isinstance(one, ast.Expr)])
+            case ast.Expr(value=ast.Call() as call):
+                self.call(call)
+            case ast.Expr(value=ast.Await(value=ast.Call() as call)):
+                self.call(call)
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self.assign(target, value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self.assign(target, value)
+            case ast.AugAssign(target=target, op=ast.Add(), value=value) if (name := self.name(target)):
+                number = isinstance(value, ast.Constant) and isinstance(value.value, (int, float))
+                if number:
+                    self.assign(target, ast.BinOp(ast.Name(name[1:]), ast.Add(), value))
+                elif isinstance(value, (ast.Constant, ast.JoinedStr)):
+                    self.write(f"{name}+=", *self.word(value), "\n")
+                else:
+                    self.write(f"{name}+=(", *self.words(value), ")\n")
+            case ast.If(test=test, body=body, orelse=orelse):
+                self.write("if ", *self.test(test), "\nthen\n")
+                self.block(body)
+                self.write("else\n")
+                self.block(orelse)
+                self.write("fi\n")
+            case ast.For(target=target, iter=several, body=body) | ast.AsyncFor(target=target, iter=several, body=body):
+                own = isinstance(target, ast.Name)
+                self.write("for ", self.name(target) if own else "_", " in ", *self.words(several), "\ndo\n")
+                for part in () if own else [one for one in every(target, ast.Name)]:
+                    self.write(f"_{part.id}=", self.hole(), "\n")
+                self.block(body)
+                self.write("done\n")
+            case ast.While(body=body):
+                self.write("while [[ ", self.hole(), " ]]\ndo\n")
+                self.block(body)
+                self.write("done\n")
+            case ast.With(body=body) | ast.AsyncWith(body=body):
+                self.block(body)
+            case ast.Try(body=body, orelse=orelse, finalbody=last):
+                self.block([*body, *orelse, *last])
+            case ast.Return(value=value):
+                if value is not None:
+                    self.assign(ast.Name("_returned"), value)
+                self.write("return\n")
+            case ast.Raise():
+                self.write("exit 1\n")
+            case ast.Break() | ast.Continue():
+                self.write(type(node).__name__.lower(), "\n")
+            case ast.ImportFrom(module=str() as module):
+                self.imported(module)
+            case ast.Import(names=names):
+                for one in names:
+                    self.imported(one.name)
+
+    def imported(self, module: str) -> None:
+        """A module that lies beside the file: its variables and functions, by their own names."""
+        found = None if module in self.modules or len(self.modules) > 60 else self.load(module.replace(".", "/") + ".py")
+        self.modules.add(module)
+        if found is not None:
+            with suppress(SyntaxError):
+                self.write("__name=imported\n")
+                self.module(*found)
+                self.write("__name=__main__\n")
+
+    def name(self, node: ast.expr | None) -> str:
+        """The variable that a name, a field (`args.lr`) or an entry (`config["lr"]`) becomes; "" for anything else."""
+        match node:
+            case ast.Name(id=name):
+                return f"_{name}"
+            case ast.Attribute(value=inner, attr=part) | ast.Subscript(value=inner, slice=ast.Constant(value=str() as part)):
+                outer, part = self.name(inner), re.sub(r"\W", "_", part)
+                if isinstance(inner, ast.Name) and (inner.id in self.modules or inner.id == "self"):
+                    return f"_{part}"  # one object of a class, as a rule
+                if outer and outer != "_":
+                    self.fields.setdefault(outer, {})[part] = None
+                return f"{outer}__{part}" if outer else ""
+        return ""
+
+    def assign(self, target: ast.expr, value: ast.expr) -> None:
+        match target, value:
+            case (ast.Tuple(elts=targets), ast.Tuple(elts=values)) if len(targets) == len(values):
+                for one, told in zip(targets, values, strict=True):
+                    self.assign(one, told)
+                return
+            case (ast.Tuple() | ast.List()), _:
+                first = target.elts[0]
+                parsed = isinstance(value, ast.Call) and called(value) == "parse_known_args"
+                self.call(value) if isinstance(value, ast.Call) and not parsed else None
+                for one in every(target, ast.Name):
+                    self.write(f"_{one.id}=", self.hole(), "\n")
+                if parsed:
+                    self.parsed(self.name(first))
+                return
+            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str() as name)), _:
+                self.write(f"export {name}=", *self.word(value), "\n")
+                return
+        name = self.name(target)
+        if not name:
+            return
+        match value:
+            case ast.Call() if called(value) in ("parse_args", "parse_known_args", "from_cli"):
+                self.parsed(name)
+            case ast.Dict(keys=keys, values=values):
+                for key, one in zip(keys, values, strict=True):
+                    if key is None:
+                        self.copy(name, self.name(one))
+                    elif text(key):
+                        self.assign(ast.Subscript(ast.Name(name[1:]), key), one)
+            case ast.Call(keywords=keywords, args=args) if called(value) in ("dict", "SimpleNamespace", "Namespace") or (
+                self.functions.get(called(value)) is None and called(value)[:1].isupper() and keywords
+            ):
+                for each in keywords:
+                    if each.arg:
+                        self.assign(ast.Attribute(ast.Name(name[1:]), each.arg), each.value)
+                for one in args:
+                    self.copy(name, self.name(one))
+            case ast.List() | ast.Tuple() | ast.BinOp(left=ast.List() | ast.Name(), right=ast.List()):
+                self.write(f"{name}=(", *self.words(value), ")\n")
+            case ast.Name() | ast.Attribute() | ast.Call():
+                words = [*self.words(value)]
+                self.write(f"{name}=(", *words, ")\n")
+                source = "__returned" if isinstance(value, ast.Call) and self.of_file(value) else self.name(value)
+                self.copy(name, source)
+            case _:
+                self.write(f"{name}=", *self.word(value), "\n")
+
+    def copy(self, name: str, source: str) -> None:
+        """What has the fields of something else."""
+        for part in list(self.fields.get(source, ())) if source and source != name else ():
+            self.fields.setdefault(name, {})[part] = None
+            self.write(f'{name}__{part}=("${{{source}__{part}[@]}}")\n')
+
+    def hole(self) -> Piece:
+        return unknown(say("an expression that only running it would tell"), (), b"?")
+
+    def word(self, node: ast.expr | None) -> _Parts:
+        """An expression as one word."""
+        match node:
+            case None | ast.Constant(value=None):
+                return ["''"]
+            case ast.Constant():
+                return ["'", *_escaped(self.literal(node)), "'"]
+            case ast.JoinedStr(values=values):
+                return ["''", *(part for one in values for part in self.word(one))]
+            case ast.FormattedValue(value=inner, format_spec=None):
+                return self.word(inner)
+            case ast.Attribute(attr="parent", value=inner):
+                return ['"$(dirname ', *self.word(inner), ')"']
+            case ast.Name() | ast.Attribute() if name := self.name(node):
+                return [f'"${{{name}[*]}}"']
+            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str() as name)):
+                return [f'"${{{name}}}"']
+            case ast.Subscript(value=ast.Attribute(attr="argv"), slice=ast.Constant(value=int() as at)):
+                return ["'", *_escaped(self.given[at - 1]), "'"] if 0 < at <= len(self.given) else [self.hole()]
+            case ast.Subscript(slice=ast.Constant(value=int() as at), value=inner) if at >= 0 and (name := self.name(inner)):
+                return [f'"${{{name}[{at}]}}"']
+            case ast.Subscript() if name := self.name(node):
+                return [f'"${{{name}[*]}}"']
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                if any(isinstance(one, ast.JoinedStr) or text(one) for one in (left, right)):
+                    return [*self.word(left), *self.word(right)]
+                return ['"$(add ', *self.word(left), " ", *self.word(right), ')"']
+            case ast.BinOp(left=left, op=ast.Div(), right=right) if any(map(text, (left, right))):
+                return [*self.word(left), "/", *self.word(right)]
+            case ast.BinOp(left=left, op=op, right=right) if sign := _SIGNS.get(type(op)):
+                return ["$((", *self.word(left), f" {sign} ", *self.word(right), "))"]
+            case ast.IfExp(test=test, body=body, orelse=other):
+                return [
+                    '"$(if ', *self.test(test), "; then echo ", *self.word(body), "; else echo ", *self.word(other), '; fi)"',
+                ]  # fmt: skip
+            case ast.BoolOp(op=ast.Or(), values=[first, other]):
+                return ["${none:-", *self.word(ast.IfExp(first, first, other)), "}"]
+            case ast.Call():
+                return self.answer(node, several=False)
+        return [self.hole()]
+
+    def words(self, node: ast.expr) -> _Parts:
+        """An expression as the words of a list."""
+        match node:
+            case ast.List(elts=elts) | ast.Tuple(elts=elts):
+                return [part for one in elts for part in (*self.words(one), " ")]
+            case ast.Starred(value=inner):
+                return self.words(inner)
+            case ast.Subscript(value=ast.Attribute(attr="argv"), slice=ast.Slice(lower=ast.Constant(value=int() as low))):
+                return [part for one in self.given[low - 1 :] for part in ("'", *_escaped(one), "' ")]
+            case ast.Name() | ast.Attribute() | ast.Subscript() if name := self.name(node):
+                return self.word(node) if isinstance(node, ast.Attribute) and node.attr == "parent" else [f'"${{{name}[@]}}"']
+            case ast.BinOp(left=left, op=ast.Add(), right=right) if not isinstance(right, (ast.JoinedStr, ast.Constant)):
+                return [*self.words(left), " ", *self.words(right)]
+            case ast.IfExp(test=test, body=body, orelse=other) if isinstance(body, ast.List) or isinstance(other, ast.List):
+                return ["$(if ", *self.test(test), "; then echo ", *self.words(body), "; else echo ", *self.words(other), "; fi)"]
+            case ast.Call():
+                return self.answer(node, several=True)
+        return self.word(node)
+
+    def test(self, node: ast.expr) -> _Parts:
+        match node:
+            case ast.Compare(left=ast.Name(id="__name__")):
+                return ['[[ "$__name" == __main__ ]]']
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if sign := _TESTS.get(type(op)):
+                return ["[[ ", *self.word(left), f" {sign} ", *self.word(right), " ]]"]
+            case ast.Compare(left=left, ops=[ast.In()], comparators=[ast.List(elts=elts) | ast.Tuple(elts=elts)]) if elts:
+                return self.test(ast.BoolOp(ast.Or(), [ast.Compare(left, [ast.Eq()], [one]) for one in elts]))
+            case ast.BoolOp(op=op, values=values):
+                sign = " && " if isinstance(op, ast.And) else " || "
+                return ["{ ", *[part for n, one in enumerate(values) for part in (sign * (n > 0), *self.test(one))], "; }"]
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                return ["! ", *self.test(inner)]
+        word = [*self.word(node)]
+        return ["[[ -n ", *word, " && ", *word, " != False && ", *word, " != 0 ]]"]
+
+    def of_file(self, call: ast.Call) -> str:
+        """The file's own function that a call runs, here or elsewhere; "": none."""
+        by, name = call.func, called(call)
+        if isinstance(by, ast.Attribute) and name in _REMOTE and isinstance(by.value, (ast.Name, ast.Attribute)):
+            name = by.value.id if isinstance(by.value, ast.Name) else by.value.attr
+        elif name in ("Fire", "run") and call.args and isinstance(call.args[0], ast.Name):
+            name = call.args[0].id
+        elif isinstance(by, ast.Attribute) and not isinstance(by.value, ast.Name):
+            return ""
+        return name if name in self.functions else ""
+
+    def answer(self, call: ast.Call, *, several: bool) -> _Parts:
+        """What a call gives."""
+        by, name, spelled = call.func, called(call), ast.unparse(call.func)
+        own = by.value if isinstance(by, ast.Attribute) else None
+        first = call.args[0] if call.args else own
+        if function := self.of_file(call):
+            self.enter(function, call)
+            return ['"${__returned[@]}"' if several else '"${__returned[*]}"']
+        if spelled in ("os.environ.get", "os.getenv", "environ.get", "getenv") and text(first):
+            default = self.word(call.args[1]) if len(call.args) > 1 else ()
+            return [f"${{{text(first)}" + ":-" * (len(call.args) > 1), *default, "}"]
+        if spelled == "os.path.join":
+            return [part for n, one in enumerate(call.args) for part in ("/" * (n > 0), *self.word(one))]
+        if spelled == "os.path.dirname" and first is not None:
+            return ['"$(dirname ', *self.word(first), ')"']
+        if name == "join" and own is not None and call.args:
+            listed = [*self.words(call.args[0])]
+            return ['"$(echo ', *listed, ')"'] if text(own) in (" ", "") else [self.hole()]
+        if name == "split" and first is not None:
+            return ["$(echo ", *self.word(own if own is not None and spelled != "shlex.split" else first), ")"]
+        if name == "get" and own is not None and text(first) and (holder := self.name(own)):
+            default = self.word(call.args[1]) if len(call.args) > 1 else ("''",)
+            return [f"${{{holder}__" + re.sub(r"\W", "_", text(first)) + ":-", *default, "}"]
+        if name in _SAME and first is not None and spelled != "os.environ.copy":
+            own = first if call.args or own is None else own
+            return self.words(own) if several else self.word(own)
+        self.call(call)
+        return [self.hole()]
+
+    def enter(self, name: str, call: ast.Call) -> None:
+        """Call a function of the file: its parameters are set, then it runs."""
+        function = self.functions[name]
+        self.called.add(name)
+        taken = [one.arg for one in (*function.args.posonlyargs, *function.args.args) if one.arg not in ("self", "cls")]
+        defaults = dict(zip(reversed(taken), reversed(function.args.defaults), strict=False))
+        defaults |= {one.arg: told for one, told in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if told}
+        args = [] if isinstance(call.func, ast.Attribute) and call.func.attr == "Fire" or called(call) == "run" else call.args
+        given = dict(zip(taken, args, strict=False)) | {each.arg: each.value for each in call.keywords if each.arg}
+        filled = bool(function.decorator_list) or called(call) in ("Fire", "run")
+        for one in [*taken, *(each.arg for each in function.args.kwonlyargs)]:
+            told = given.get(one, defaults.get(one))
+            if told is not None:
+                self.assign(ast.Name(one), told)
+            else:
+                self.write(f"_{one}=", self.hole(), "\n")
+        if filled and not given:
+            self.parsed("", taken)
+        self.write(f"_{name}\n")
+
+    def parsed(self, name: str, fields: Sequence[str] = ()) -> None:
+        """What argparse or click make of the words of the command."""
+        options = [*options_of(self.tree, {})]
+        by_name = {each: one for one in options for each in one.names}
+        loose = [one for one in options if not any(word[:1] == "-" for word in map(text, one.call.args))]
+
+        def put(one: str, value: _Parts) -> None:
+            if name:
+                self.fields.setdefault(name, {})[one] = None
+            self.write(f"{name}__{one}=(" if name else f"_{one}=(", *value, ")\n")
+
+        for option in options:
+            switch = option.told("action") or option.told("is_flag")
+            standard = option.told("default")
+            put(option.field, self.words(standard) if standard is not None else [f"'{text(switch) == 'store_false'}'"] if switch else ["''"])
+        at, words = 0, self.given
+        while at < len(words):
+            word, at = words[at], at + 1
+            flag, equals, _ = joined(word).decode("utf-8", "replace").partition("=")
+            bare = flag.lstrip("-").replace("-", "_")
+            option = by_name.get(bare) or by_name.get(bare.removeprefix("no_"))
+            if not flag.startswith("-"):
+                if equals and bare.isidentifier():
+                    put(bare, ["'", *_escaped(cut(word, len(flag.encode()) + 1)), "'"])
+                elif loose:
+                    put(loose.pop(0).field, ["'", *_escaped(word), "'"])
+                continue
+            if option is None and bare not in fields:
+                continue
+            place, switch = (option.field if option else bare), option and (option.told("action") or option.told("is_flag"))
+            end = at + 1
+            while option is not None and option.told("nargs") is not None and end < len(words) and not joined(words[end]).startswith(b"-"):
+                end += 1
+            if equals:
+                put(place, ["'", *_escaped(cut(word, len(flag.encode()) + 1)), "'"])
+            elif switch and text(switch) not in ("store", "append", "extend"):
+                put(place, [str(text(switch) != "store_false" and not bare.startswith("no_"))])
+            else:
+                put(place, [part for one in words[at:end] for part in ("'", *_escaped(one), "' ")])
+                at = end
+
+    def is_start(self, call: ast.Call) -> bool:
+        return _STARTS.match(ast.unparse(call.func)) is not None
+
+    def call(self, call: ast.Call) -> None:
+        """A call for what it does."""
+        by, name, spelled = call.func, called(call), ast.unparse(call.func)
+        own = self.name(by.value) if isinstance(by, ast.Attribute) else ""
+        if self.of_file(call):
+            self.enter(self.of_file(call), call)
+        elif self.is_start(call):
+            self.start(call, name)
+        elif name in ("append", "extend") and own and call.args:
+            self.write(f"{own}+=(", *(self.word if name == "append" else self.words)(call.args[0]), ")\n")
+        elif name == "insert" and own:
+            self.write(f"{own}=(", self.hole(), f' "${{{own}[@]}}")\n')
+        elif name == "exit" or spelled == "os._exit":
+            self.write("exit\n")
+        elif name in ("setdefault", "putenv") and len(call.args) == 2 and text(call.args[0]) and spelled.startswith("os."):
+            self.assign(ast.Subscript(ast.Attribute(ast.Name("os"), "environ"), call.args[0]), call.args[1])
+        elif name == "update" and call.args and isinstance(call.args[0], ast.Dict):
+            for key, one in zip(call.args[0].keys, call.args[0].values, strict=True):
+                if key is not None and isinstance(by, ast.Attribute):
+                    self.assign(ast.Subscript(by.value, key), one)
+        else:
+            for one in [*call.args, *(each.value for each in call.keywords)]:
+                if isinstance(one, ast.Call):
+                    self.call(one)
+                elif self.handed and name not in _SHOWS:
+                    self.hand(one)
+
+    def start(self, call: ast.Call, name: str) -> None:
+        """A command that is started, in the environment and the folder that it is given."""
+        named = {each.arg: each.value for each in call.keywords}
+        first = call.args[0] if call.args else named.get("args")
+        if first is None:
+            return
+        env, folder = self.name(named.get("env")), named.get("cwd")
+        if folder is not None:
+            self.write("(cd ", *self.word(folder), "\n")
+        fields = [f'{part}="${{{env}__{part}}}" ' for part in self.fields.get(env, ()) if part.isidentifier()]
+        shell = named.get("shell")
+        if name in _WHOLE or (isinstance(shell, ast.Constant) and shell.value):
+            self.write("env " * bool(fields), *fields, "bash -c ", *self.word(first), "\n")
+        else:
+            line = call.args[1:] if name[:4] in ("exec", "spaw") else call.args if name.startswith("create") else [first]
+            head = [first] * (name[:4] == "exec" and not isinstance(line[0] if line else None, ast.Constant))
+            words = [part for one in line for part in (*self.words(one), " ")]
+            self.write("env " * bool(fields), *fields, *(words if not head else words), "\n")
+        self.write(")\n" * (folder is not None))
+
+    def hand(self, node: ast.expr) -> None:
+        """A command that a call is handed which may write it into a file, or have it run."""
+        told = [one.value for one in every(self.tree, ast.Assign) if any(self.name(t) == self.name(node) for t in one.targets)]
+        for one in told[:1] if isinstance(node, ast.Name) else [node]:
+            spelled = [text(each) for each in ast.walk(one) if text(each)]
+            if isinstance(one, ast.List) and (found := find_launcher(spelled)) and found.trains:
+                self.write(*self.words(node), "\n")
+            elif isinstance(one, (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)) and _trains("".join(spelled)):
+                self.write("bash -c ", *self.word(node), "\n")
+
+    def literal(self, node: ast.Constant) -> Iterator[Piece]:
+        """A literal, those parts of it with their place that are spelled as they are."""
+        value, begins = node.value, line_starts(self.data)
+        ends = ((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)) if hasattr(node, "lineno") else ()
+        start, end = [begins[line - 1] + column for line, column in ends] or (0, 0)
+        raw, whole = self.data[start:end].decode("utf-8", "replace"), str(value).encode("utf-8", "surrogateescape")
+        at, parts = start, [raw]
+        if found := _LITERAL.match(raw):
+            at += len((found[1] + found[2]).encode())
+            parts = [found[3]] if "r" in found[1].lower() else _ESCAPE.split(found[3])
+        out: list[Piece] = []
+        for number, part in enumerate(parts):
+            size = len(part.encode()) + number % 2
+            place = ByteRange(self.doc, at, at + size, "nested")
+            if number % 2:
+                meant = "" if part in ("\n", "\r\n") else {"n": "\n", "t": "\t"}.get(part, part)
+                out.append(Piece(meant.encode(), None, (place,)))
+            elif part:
+                out.append(Piece(part.encode(), place))
+            at += size
+        yield from out if joined(out) == whole and found is not None or raw.encode() == whole else [Piece(whole)]
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _escaped(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """A text between single quotes."""
+    for one in pieces:
+        safe = one.reason or b"'" not in one.text
+        yield one if safe else Piece(one.text.replace(b"'", b"'\\''"), None, one.sources())
+
+
+def _trains(lines: str) -> bool:
+    """Whether a line of a text starts a training."""
+    found = map(find_launcher, map(str.split, re.split(r"[\n;|]|&&", re.sub(r"\\\r?\n", " ", lines))))
+    return any(one is not None and one.trains for one in found)
