@@ -36,12 +36,12 @@ _REMOTE = ("remote", "spawn", "local", "call", "run")
 """Methods by which Modal and Ray call a function elsewhere."""
 _ESCAPE = regex(r"\\(\r?\n|.)", re.DOTALL)
 _LITERAL = regex(r"([fFrRuU]{0,2})(\"\"\"|'''|\"|')(.*)\2\Z", re.DOTALL)
+_SCRIPT = regex(r"\s*#!.*sh\b")
 _SIGNS = {ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%"}
 _TESTS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.Is: "==", ast.NotEq: "!=", ast.IsNot: "!=",
     ast.Lt: "-lt", ast.LtE: "-le", ast.Gt: "-gt", ast.GtE: "-ge",
 }  # fmt: skip
-_HEAD = 'add() { if [[ "$1$2" =~ ^[0-9]+$ ]]; then echo "$(($1 + $2))"; else echo "$1$2"; fi; }\n'
 _MOST = 400_000
 """Bytes that are written at most."""
 
@@ -68,11 +68,18 @@ class _Writer:
         """Name → the fields and keys that are set of it."""
 
     def file(self, doc: int, data: bytes, path: str) -> None:
-        self.write(_HEAD, f"__name=__main__\n__file={_quoted(path)}\n")
+        self.write(f"__name=__main__\n__file={_quoted(path)}\n")
         self.module(doc, data)
-        for name, function in self.functions.items():
-            if name not in self.called and any(map(self.is_start, calls(function))):
-                self.enter(name, ast.Call(ast.Name(name), [], []))  # Modal's, or a program's that click runs
+        runs: dict[str, set[str]] = {
+            name: {one.id for one in every(function, ast.Name)} | {one.attr for one in every(function, ast.Attribute)}
+            for name, function in self.functions.items()
+        }
+        starting = {name for name, function in self.functions.items() if any(map(self.is_start, calls(function)))}
+        for _ in range(5):
+            starting |= {name for name, used in runs.items() if used & starting}
+        for name in [one for one in self.functions if one in starting - self.called]:
+            if not any(name in runs[other] for other in starting - {name}):
+                self.enter(name, ast.Call(ast.Name(name), [], []))  # what Modal runs, click, or another file
 
     def module(self, doc: int, data: bytes) -> None:
         from advisor.script.python_file import parsed
@@ -137,7 +144,12 @@ class _Writer:
                 self.write("while [[ ", self.hole(), " ]]\ndo\n")
                 self.block(body)
                 self.write("done\n")
-            case ast.With(body=body) | ast.AsyncWith(body=body):
+            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+                for one in items:
+                    opened = one.context_expr
+                    if one.optional_vars is not None and isinstance(opened, ast.Call) and called(opened) == "open":
+                        own = opened.func.value if isinstance(opened.func, ast.Attribute) else None
+                        self.assign(one.optional_vars, opened.args[0] if own is None and opened.args else own or opened)
                 self.block(body)
             case ast.Try(body=body, orelse=orelse, finalbody=last):
                 self.block([*body, *orelse, *last])
@@ -217,7 +229,7 @@ class _Writer:
                         self.assign(ast.Attribute(ast.Name(name[1:]), each.arg), each.value)
                 for one in args:
                     self.copy(name, self.name(one))
-            case ast.List() | ast.Tuple() | ast.BinOp(left=ast.List() | ast.Name(), right=ast.List()):
+            case ast.List() | ast.Tuple() | ast.BinOp(left=ast.List()) | ast.BinOp(right=ast.List()):
                 self.write(f"{name}=(", *self.words(value), ")\n")
             case ast.Name() | ast.Attribute() | ast.Call():
                 words = [*self.words(value)]
@@ -249,6 +261,8 @@ class _Writer:
                 return self.word(inner)
             case ast.Attribute(attr="parent", value=inner):
                 return ['"$(dirname ', *self.word(inner), ')"']
+            case ast.Attribute(attr="executable"):
+                return ["python"]
             case ast.Name() | ast.Attribute() if name := self.name(node):
                 return [f'"${{{name}[*]}}"']
             case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str() as name)):
@@ -262,17 +276,17 @@ class _Writer:
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 if any(isinstance(one, ast.JoinedStr) or text(one) for one in (left, right)):
                     return [*self.word(left), *self.word(right)]
-                return ['"$(add ', *self.word(left), " ", *self.word(right), ')"']
+                both = [*self.word(left), *self.word(right)]
+                test = ["[[ ", *both, " =~ ^[0-9]+$ ]]"]
+                return self.either(test, ["$((", *self.word(left), " + ", *self.word(right), "))"], both)
             case ast.BinOp(left=left, op=ast.Div(), right=right) if any(map(text, (left, right))):
                 return [*self.word(left), "/", *self.word(right)]
             case ast.BinOp(left=left, op=op, right=right) if sign := _SIGNS.get(type(op)):
                 return ["$((", *self.word(left), f" {sign} ", *self.word(right), "))"]
             case ast.IfExp(test=test, body=body, orelse=other):
-                return [
-                    '"$(if ', *self.test(test), "; then echo ", *self.word(body), "; else echo ", *self.word(other), '; fi)"',
-                ]  # fmt: skip
+                return self.either(self.test(test), self.word(body), self.word(other))
             case ast.BoolOp(op=ast.Or(), values=[first, other]):
-                return ["${none:-", *self.word(ast.IfExp(first, first, other)), "}"]
+                return self.either(self.test(first), self.word(first), self.word(other))
             case ast.Call():
                 return self.answer(node, several=False)
         return [self.hole()]
@@ -287,14 +301,21 @@ class _Writer:
             case ast.Subscript(value=ast.Attribute(attr="argv"), slice=ast.Slice(lower=ast.Constant(value=int() as low))):
                 return [part for one in self.given[low - 1 :] for part in ("'", *_escaped(one), "' ")]
             case ast.Name() | ast.Attribute() | ast.Subscript() if name := self.name(node):
-                return self.word(node) if isinstance(node, ast.Attribute) and node.attr == "parent" else [f'"${{{name}[@]}}"']
+                own = isinstance(node, ast.Attribute) and node.attr in ("parent", "executable")
+                return self.word(node) if own else [f'"${{{name}[@]}}"']
             case ast.BinOp(left=left, op=ast.Add(), right=right) if not isinstance(right, (ast.JoinedStr, ast.Constant)):
                 return [*self.words(left), " ", *self.words(right)]
             case ast.IfExp(test=test, body=body, orelse=other) if isinstance(body, ast.List) or isinstance(other, ast.List):
-                return ["$(if ", *self.test(test), "; then echo ", *self.words(body), "; else echo ", *self.words(other), "; fi)"]
+                return self.either(self.test(test), self.words(body), self.words(other), "@")
             case ast.Call():
                 return self.answer(node, several=True)
         return self.word(node)
+
+    def either(self, test: _Parts, body: _Parts, other: _Parts, all_of: str = "*") -> _Parts:
+        """One of two values, which is set before the statement that uses it."""
+        name = f"_either{len(self.out)}"
+        self.write("if ", *test, f"\nthen {name}=(", *body, f")\nelse {name}=(", *other, ")\nfi\n")
+        return [f'"${{{name}[{all_of}]}}"']
 
     def test(self, node: ast.expr) -> _Parts:
         match node:
@@ -339,13 +360,14 @@ class _Writer:
         if spelled == "os.path.dirname" and first is not None:
             return ['"$(dirname ', *self.word(first), ')"']
         if name == "join" and own is not None and call.args:
-            listed = [*self.words(call.args[0])]
-            return ['"$(echo ', *listed, ')"'] if text(own) in (" ", "") else [self.hole()]
+            return ['"$(echo ', *self.words(call.args[0]), ')"'] if text(own) in (" ", "") else [self.hole()]
         if name == "split" and first is not None:
             return ["$(echo ", *self.word(own if own is not None and spelled != "shlex.split" else first), ")"]
         if name == "get" and own is not None and text(first) and (holder := self.name(own)):
             default = self.word(call.args[1]) if len(call.args) > 1 else ("''",)
             return [f"${{{holder}__" + re.sub(r"\W", "_", text(first)) + ":-", *default, "}"]
+        if name == "len" and (listed := self.name(first)):
+            return [f'"${{#{listed}[@]}}"']
         if name in _SAME and first is not None and spelled != "os.environ.copy":
             own = first if call.args or own is None else own
             return self.words(own) if several else self.word(own)
@@ -428,6 +450,10 @@ class _Writer:
             self.write(f"{own}+=(", *(self.word if name == "append" else self.words)(call.args[0]), ")\n")
         elif name == "insert" and own:
             self.write(f"{own}=(", self.hole(), f' "${{{own}[@]}}")\n')
+        elif name in ("write", "write_text") and own and call.args:
+            self.write("_written=", *self.word(call.args[0]), f'\ncat >> "${{{own}[*]}}" <<EOF\n${{_written[*]}}\nEOF\n')
+            if self.handed:
+                self.hand(call.args[0])
         elif name == "exit" or spelled == "os._exit":
             self.write("exit\n")
         elif name in ("setdefault", "putenv") and len(call.args) == 2 and text(call.args[0]) and spelled.startswith("os."):
@@ -470,7 +496,9 @@ class _Writer:
             spelled = [text(each) for each in ast.walk(one) if text(each)]
             if isinstance(one, ast.List) and (found := find_launcher(spelled)) and found.trains:
                 self.write(*self.words(node), "\n")
-            elif isinstance(one, (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)) and _trains("".join(spelled)):
+            elif isinstance(one, (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)) and (
+                _SCRIPT.match("".join(spelled)) or _trains("".join(spelled))
+            ):
                 self.write("bash -c ", *self.word(node), "\n")
 
     def literal(self, node: ast.Constant) -> Iterator[Piece]:

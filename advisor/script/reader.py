@@ -111,7 +111,9 @@ def _task(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) 
         reading = read_shell(own, path, positional, instead=text, by_dash=by_dash) if text is not None else None
     except Unterminated:
         return None
-    if reading is None or not any(one.found.trains for one in reading.launches):
+    if reading is None or not any(
+        one.found.trains and one.found.program != str(path.absolute()) for one in reading.launches
+    ):
         return None
     notes = tuple(map(clean_line, dict.fromkeys(reading.trace.notes)))
     launches = tuple(one.launch for one in reading.launches)

@@ -160,8 +160,10 @@ def read_shell(
             number = files.find(named, place.parent, "python")
             return None if number is None else (number, files.documents[number].data)
 
+        kept = len(files.documents)
         if (own := load_python(str(place.absolute()))) is not None:
             yield from shell_of_python(*own, str(place), words[1:], load_python)
+        del files.documents[kept:]  # none of it was of use
 
     arguments = [text.encode("utf-8", "surrogateescape") for text in positional]
     name = str(path).encode("utf-8", "surrogateescape")
