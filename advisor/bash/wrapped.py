@@ -82,7 +82,7 @@ _VARIABLES = {
 """Options and the variables that hold what they were given (sbatch(1), output environment variables; SkyPilot's docs,
 environment variables)."""
 _TASK = regex(
-    r"#?[\s-]*(accelerators|num_nodes|(?:nvidia|amd)\.com/gpu):[ {\"]*([\w.-]+(?:: ?\d+)?)"
+    r"#?[\s-]*(accelerators|num_nodes|(?:(?:nvidia|amd)\.com/)?gpus?):[ {\"]*([\w.-]+(?:: ?\d+)?)"
     r"|.*\b(gpu)=[\"']((?:[A-Za-z][\w-]*)(?::\d+)?)[\"']"
 )
 """What a task of SkyPilot's asks for, a manifest of Kubernetes', or a function of Modal's (modal.com/docs/guide/gpu)."""

@@ -115,7 +115,7 @@ def _task(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) 
         one.found.trains and one.found.program != str(path.absolute()) for one in reading.launches
     ):
         return None
-    notes = tuple(map(clean_line, dict.fromkeys(reading.trace.notes)))
+    notes = tuple(map(clean_line, dict.fromkeys((*reading.trace.notes, *own.notes))))
     launches = tuple(one.launch for one in reading.launches)
     return Script(tuple(own.documents), launches, notes, positional, others=other_commands(reading))
 
@@ -170,7 +170,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         if pasted is None:
             raise ScriptError(problem) from error
         return Script(tuple(files.documents), (pasted,), () if apostrophe else (problem,), positional)
-    notes = [clean_line(note) for note in dict.fromkeys(reading.trace.notes)]
+    notes = [clean_line(note) for note in dict.fromkeys((*reading.trace.notes, *files.notes))]
     for document in [each for each in files.documents if each.kind == "shell"]:
         notes += _odd_bytes(
             document.data, "" if document is files.documents[0] else clean_line(str(document.path.name))
