@@ -56,6 +56,8 @@ _MOST_WORDS = 40_000
 """Words that are run at most; a launch script has a few hundred."""
 MAX_DEPTH = 25
 """Statements within statements."""
+_MOST_WITHIN = 3
+"""Programs that start one another and are followed."""
 _NO_KEY = mark("an array with a key that is not known")
 _PIECES_A_WORD = 16
 """Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
@@ -108,6 +110,8 @@ class Shell(Struct):
     lastpipe: bool = False
     """Whether the last command of a pipeline runs in the shell itself (`shopt -s lastpipe`)."""
     anew: Mapping[bytes, ByteRange | None] = field(default_factory=dict)
+    within: int = 0
+    """Programs within programs that start one another."""
     calls: tuple[int, ...] = ()
     """Names that the loops around the command may set in every round, and where the loop stands."""
     handlers: tuple[bytes, ...] = ()
@@ -343,14 +347,17 @@ class Shell(Struct):
     ) -> bool:
         """Whether a program starts the training by a command of its own, which is followed then."""
         kept = len(self.commands), len(self.uses), len(self.notes)
-        if self.depth > MAX_DEPTH // 2 or fields[found.arguments - 1].text.endswith(b"/"):
+        if self.within >= _MOST_WITHIN:
             return False
         words = [(Piece(found.program.encode("utf-8", "surrogateescape")),)]
         words += [item.pieces for item in fields[found.arguments :]]
         for text in self.starts(words, state.folder):
-            outer, self.capture = self.capture, None
-            self.nested(text, self.shell_of_its_own(environment, state))
-            self.capture = outer
+            outer = self.capture, self.depth
+            self.capture, self.depth, self.within = None, 0, self.within + 1
+            try:
+                self.nested(text, self.shell_of_its_own(environment, state))
+            finally:
+                (self.capture, self.depth), self.within = outer, self.within - 1
             if any(one.found is not None and one.found.trains for one in self.commands[kept[0] :]):
                 return True
             del self.commands[kept[0] :], self.uses[kept[1] :], self.notes[kept[2] :]

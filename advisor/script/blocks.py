@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,13 +21,18 @@ _VARIABLE = regex(rb"\A( +[A-Z_][A-Z0-9_]*):( +)([\w./:+-]+|\"[^\"\n$`\\]+\"|'[^
 _STARTS = regex(rb"\bsubprocess\b|\bos\.(?:system|popen|exec\w+|spawn\w+)\(|\bcreate_subprocess_\w+|\bPopen\b|\bsh -c\b")
 
 
-def starts_commands(files: Files, path: Path) -> bool:
-    """Whether a Python file may start commands."""
+_IMPORTED = regex(rb"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
+
+
+def starts_commands(files: Files, path: Path, *, alone: bool = False) -> bool:
+    """Whether a Python file may start commands, or one that it imports does (not `alone`)."""
     try:
-        document = load(path, "python") if files.given is None else files.known(path)
+        data = (load(path, "python") if files.given is None else files.known(path)).data
     except ScriptError:
         return False
-    return _STARTS.search(document.data) is not None
+    modules = {name.decode().replace(".", "/") + ".py" for name in _IMPORTED.findall(data)[:60]} if not alone else ()
+    found = (files.candidates(name, path.parent) for name in sorted(modules))
+    return _STARTS.search(data) is not None or any(one and starts_commands(files, one[0], alone=True) for one in found)
 
 
 def shell_in(path: Path, data: bytes) -> bytes | None:
