@@ -22,7 +22,6 @@ from advisor.bash.state import (
     LauncherMatch,
     Load,
     ShellState,
-    Starts,
     TracedCommand,
     Use,
     Variable,
@@ -56,8 +55,6 @@ _MOST_WORDS = 40_000
 """Words that are run at most; a launch script has a few hundred."""
 MAX_DEPTH = 25
 """Statements within statements."""
-_MOST_WITHIN = 3
-"""Programs that start one another and are followed."""
 _NO_KEY = mark("an array with a key that is not known")
 _PIECES_A_WORD = 16
 """Pieces of a value that are as much work as a word: `A+=$A` in a loop has thousands."""
@@ -86,7 +83,6 @@ class Shell(Struct):
 
     load: Load
     find_command: FindCommand
-    starts: Starts
     dash: bool = False
     """Whether `sh` is taken to be dash, and not bash by another name."""
     by_sh: bool = False
@@ -110,8 +106,6 @@ class Shell(Struct):
     lastpipe: bool = False
     """Whether the last command of a pipeline runs in the shell itself (`shopt -s lastpipe`)."""
     anew: Mapping[bytes, ByteRange | None] = field(default_factory=dict)
-    within: int = 0
-    """Programs within programs that start one another."""
     calls: tuple[int, ...] = ()
     """Names that the loops around the command may set in every round, and where the loop stands."""
     handlers: tuple[bytes, ...] = ()
@@ -309,8 +303,6 @@ class Shell(Struct):
         if not wrote and (found is None or (found.kind == "program" and not found.trains)):
             may_write(command, fields, expander)
         environment, own = self.environment(command, expander)
-        if found is not None and found.kind == "program" and self.started(found, fields, environment, expander.state):
-            return Flow.NEXT, None
         if found is not None:
             environment, own = wrapped_environment(found.wrapped, fields, environment, own)
         spoken = _of_its_text(environment, expander.text) if found is not None else frozenset()
@@ -337,31 +329,6 @@ class Shell(Struct):
         elif found is None and fields[0].text in _READ_COMMANDS:
             self.fed(command, fields, environment, expander)
         return Flow.NEXT, None
-
-    def started(
-        self,
-        found: LauncherMatch,
-        fields: tuple[CommandWord, ...],
-        environment: Mapping[bytes, ShellValue],
-        state: ShellState,
-    ) -> bool:
-        """Whether a program starts the training by a command of its own, which is followed then."""
-        kept = len(self.commands), len(self.uses), len(self.notes)
-        if self.within >= _MOST_WITHIN:
-            return False
-        words = [(Piece(found.program.encode("utf-8", "surrogateescape")),)]
-        words += [item.pieces for item in fields[found.arguments :]]
-        for text in self.starts(words, state.folder):
-            outer = self.capture, self.depth
-            self.capture, self.depth, self.within = None, 0, self.within + 1
-            try:
-                self.nested(text, self.shell_of_its_own(environment, state))
-            finally:
-                (self.capture, self.depth), self.within = outer, self.within - 1
-            if any(one.found is not None and one.found.trains for one in self.commands[kept[0] :]):
-                return True
-            del self.commands[kept[0] :], self.uses[kept[1] :], self.notes[kept[2] :]
-        return False
 
     def fed(
         self,

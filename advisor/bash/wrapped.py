@@ -85,7 +85,7 @@ _TASK = regex(
     r"#?[\s-]*(accelerators|num_nodes|(?:(?:nvidia|amd)\.com/)?gpus?):[ {\"]*([\w.-]+(?:: ?\d+)?)"
     r"|.*\b(gpu)=[\"']((?:[A-Za-z][\w-]*)(?::\d+)?)[\"']"
 )
-"""What a task of SkyPilot's asks for, a manifest of Kubernetes', or a function of Modal's (modal.com/docs/guide/gpu)."""
+"""What a task of SkyPilot's asks for, a manifest of Kubernetes', or a function of Modal's (its guide on GPUs)."""
 
 
 def batch_options(script: str) -> Iterator[tuple[str, str, int]]:

@@ -77,12 +77,12 @@ class Files(Struct):
         for candidate in self.candidates(name, base, folder, strays=strays):
             try:
                 number = self.add(candidate, kind)
-                if os.path.isabs(name) and os.path.abspath(candidate) != os.path.normpath(name):
-                    told = {"file": clean_line(str(candidate)), "name": clean_line(name)}
-                    self.notes[say("{name} is not here: {file} is taken for it.", **told)] = None
-                return number
-            except ScriptError:  # noqa: PERF203  (an unreadable file is passed over)
+            except ScriptError:  # an unreadable file is passed over
                 continue
+            if os.path.isabs(name) and os.path.abspath(candidate) != os.path.normpath(name):
+                told = {"file": clean_line(str(candidate)), "name": clean_line(name)}
+                self.notes[say("{name} is not here: {file} is taken for it.", **told)] = None
+            return number
         return None
 
     def candidates(self, name: str, base: Path, folder: str = "", *, strays: bool = True) -> list[Path]:

@@ -255,9 +255,10 @@ def _is_option(before: str, word: str) -> bool:
 
 _SUBMITS = ("run", "exec", "submit", "launch", "start")
 """Subcommands of a site's own launchers."""
-_NO_STARTERS = frozenset(
-    "echo printf which type pkill pgrep killall grep cat test [ [[ : true ls rm ps git source . export".split()
-)
+_NO_STARTERS = {
+    "echo", "printf", "which", "type", "pkill", "pgrep", "killall", "grep", "cat", "test", "[", "[[", ":", "true", "ls",
+    "rm", "mv", "cp", "ps", "git", "source", ".", "export",
+}  # fmt: skip
 """Commands that are told of other ones and start none."""
 SHELLS = {"bash", "sh", "zsh", "dash", "ksh"}
 _SHELL_FILES = (".sh", ".bash", ".slurm", ".sbatch", ".sub", ".pbs", ".lsf", ".job")

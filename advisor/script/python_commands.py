@@ -1,6 +1,6 @@
-"""Reads what a Python file starts a training with: the words of a command (`subprocess.run([…])`), hydra's overrides
-(`compose(overrides=[…])`), what a launcher hands to a function of the file (`notebook_launcher(train, (8, 4))`), and
-what a call is handed with `**`: a dictionary, a row of a table, the content of a file.
+"""Reads what a Python file starts a training with: hydra's overrides (`compose(overrides=[…])`), what a launcher hands
+to a function of the file (`notebook_launcher(train, (8, 4))`), and what a call is handed with `**`: a dictionary, a row
+of a table, the content of a file.
 """
 
 from __future__ import annotations
@@ -11,40 +11,15 @@ from collections.abc import Collection, Iterator
 from msgspec import Struct
 
 from advisor.regex import regex
-from advisor.script.launcher import find_launcher
 from advisor.script.python_calls import once_set
 from advisor.script.python_tree import called, calls, every, is_one, parameters, parents, text
 from advisor.script.python_value import Evaluator, NameValues
 
-_STARTS = regex(
-    r"(?:subprocess\.|sp\.)?(?:run|call|check_call|check_output|Popen)\Z|os\.(?:system|popen|exec\w+|spawn\w+)\Z"
-)
-_SHOWS = ("print", "join", "info", "debug")
 _OVERRIDE = regex(r"\+{0,2}([\w./@-]+)=(.*)\Z")
 _CHANGES_WHOLE = ("update", "merge", "merge_with", "merge_with_dotlist", "setattr", "set", "unsafe_merge", "modify")
 """Functions and methods that change any key of a config of OmegaConf's."""
 _BEFORE = {"notebook_launcher": 0, "debug_launcher": 0, "Process": 0, "spawn": 1, "start_processes": 1}
 """Launchers (accelerate, torch.multiprocessing) that call a function with `args`, and how many come before those."""
-
-
-def command_settings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Option and value of the one training command that the file starts as a list of words."""
-    starting = [call for call in calls(tree) if _STARTS.match(ast.unparse(call.func))]
-    lists = [call.args[0] for call in starting if call.args]
-    shown_only = {id(arg) for call in (*starting, *calls(tree, *_SHOWS)) for arg in call.args}
-    made = [_told_once(tree, one, shown_only) for one in lists]
-    commands = [one.elts for one in made if isinstance(one, ast.List)]
-    texts = [[str(word.value) if isinstance(word, ast.Constant) else "" for word in words] for words in commands]
-    found = [find_launcher(words) for words in texts]
-    training = [n for n, one in enumerate(found) if one is not None and one.trains]
-    if len(commands) != len(lists) or len(training) != 1 or (own := found[training[0]]) is None:
-        return
-    words, shown = commands[training[0]], texts[training[0]]
-    if any(isinstance(word, ast.Starred) for word in words):
-        return
-    for at in range(own.arguments, len(words) - 1):
-        if shown[at].startswith("--") and "=" not in shown[at] and not shown[at + 1].startswith("--"):
-            yield shown[at], words[at + 1]
 
 
 def overrides(tree: ast.Module, source: bytes) -> Iterator[tuple[str, ast.expr]]:

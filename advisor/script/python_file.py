@@ -29,7 +29,7 @@ from advisor.script.python_calls import (
     is_dataclass,
     spell_out,
 )
-from advisor.script.python_commands import Entry, FileTable, Spread, command_settings, entries, handed_on, overrides
+from advisor.script.python_commands import Entry, FileTable, Spread, entries, handed_on, overrides
 from advisor.script.python_options import (
     given_options,
     is_filled,
@@ -200,9 +200,6 @@ def _read_module(reading: PythonReading, tree: ast.Module, arguments: Sequence[s
                 _read_change(reading, replace(change, value=None) if handed else change, values)
         _read_handed(reading, tree, values)
         return
-    for key, value in () if candidates else command_settings(tree):
-        _add(reading, key, value, value, values.at(value))
-        reading.words[id(value)] = b'"'
     for key, value in () if candidates else overrides(tree, reading.document.data):
         _add(reading, key, value, value, {})
         reading.words[id(value)] = b""

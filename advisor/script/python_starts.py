@@ -9,16 +9,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from advisor.bash.text import ByteRange, Piece, ShellValue, cut, joined, line_starts, unknown
+from advisor.bash.text import ByteRange, Piece, ShellValue, joined, line_starts, unknown
 from advisor.language import say
 from advisor.regex import regex
 from advisor.script.launcher import find_launcher
-from advisor.script.python_parser import options_of
+from advisor.script.python_parser import parsed_words
 from advisor.script.python_tree import called, calls, every, text
 
 Load = Callable[[str], "tuple[int, bytes] | None"]
 """A file by its name → number and bytes of its document; None where it is not found."""
-_Parts = Iterable["str | Piece"]
+_Parts = Iterable[str | Piece]
 
 _STARTS = regex(
     r"(?:subprocess\.|sp\.|asyncio\.)?(?:run|call|check_call|check_output|getoutput|Popen|create_subprocess_\w+)\Z"
@@ -26,11 +26,14 @@ _STARTS = regex(
 )
 _WHOLE = ("system", "popen", "getoutput", "create_subprocess_shell")
 """Calls that are handed shell text."""
-_SHOWS = frozenset("print log info debug warning error critical exception echo ArgumentParser add_argument".split())
-_SAME = frozenset(
-    "dedent strip lstrip rstrip str Path resolve absolute abspath expanduser realpath fspath expandvars int float quote "
-    "list tuple sorted encode copy".split()
-)
+_SHOWS = {
+    "print", "log", "info", "debug", "warning", "error", "critical", "exception", "echo", "ArgumentParser",
+    "add_argument",
+}  # fmt: skip
+_SAME = {
+    "dedent", "strip", "lstrip", "rstrip", "str", "Path", "resolve", "absolute", "abspath", "expanduser", "realpath",
+    "fspath", "expandvars", "int", "float", "quote", "list", "tuple", "sorted", "encode", "copy",
+}  # fmt: skip
 """Calls that give what they are handed, or are a method of."""
 _REMOTE = ("remote", "spawn", "local", "call", "run")
 """Methods by which Modal and Ray call a function elsewhere."""
@@ -86,7 +89,8 @@ class _Writer:
 
         outer = getattr(self, "doc", None), getattr(self, "data", None), getattr(self, "tree", None)
         self.doc, self.data, self.tree = doc, data, parsed(data)
-        self.functions |= {one.name: one for kind in (ast.FunctionDef, ast.AsyncFunctionDef) for one in every(self.tree, kind)}
+        self.functions |= {one.name: one for one in every(self.tree, ast.FunctionDef)}
+        self.functions |= {one.name: one for one in every(self.tree, ast.AsyncFunctionDef)}
         self.block(self.tree.body)
         if outer[2] is not None:
             self.doc, self.data, self.tree = outer  # type: ignore[assignment]
@@ -119,9 +123,8 @@ class _Writer:
                     self.assign(target, value)
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self.assign(target, value)
-            case ast.AugAssign(target=target, op=ast.Add(), value=value) if (name := self.name(target)):
-                number = isinstance(value, ast.Constant) and isinstance(value.value, (int, float))
-                if number:
+            case ast.AugAssign(target=target, op=ast.Add(), value=value) if name := self.name(target):
+                if isinstance(value, ast.Constant) and isinstance(value.value, (int, float)):
                     self.assign(target, ast.BinOp(ast.Name(name[1:]), ast.Add(), value))
                 elif isinstance(value, (ast.Constant, ast.JoinedStr)):
                     self.write(f"{name}+=", *self.word(value), "\n")
@@ -134,9 +137,9 @@ class _Writer:
                 self.block(orelse)
                 self.write("fi\n")
             case ast.For(target=target, iter=several, body=body) | ast.AsyncFor(target=target, iter=several, body=body):
-                own = isinstance(target, ast.Name)
-                self.write("for ", self.name(target) if own else "_", " in ", *self.words(several), "\ndo\n")
-                for part in () if own else [one for one in every(target, ast.Name)]:
+                single = isinstance(target, ast.Name)
+                self.write("for ", self.name(target) if single else "_", " in ", *self.words(several), "\ndo\n")
+                for part in () if single else every(target, ast.Name):
                     self.write(f"_{part.id}=", self.hole(), "\n")
                 self.block(body)
                 self.write("done\n")
@@ -145,11 +148,11 @@ class _Writer:
                 self.block(body)
                 self.write("done\n")
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
-                for one in items:
-                    opened = one.context_expr
-                    if one.optional_vars is not None and isinstance(opened, ast.Call) and called(opened) == "open":
-                        own = opened.func.value if isinstance(opened.func, ast.Attribute) else None
-                        self.assign(one.optional_vars, opened.args[0] if own is None and opened.args else own or opened)
+                for item in items:
+                    opened = item.context_expr
+                    if item.optional_vars is not None and isinstance(opened, ast.Call) and called(opened) == "open":
+                        path = opened.func.value if isinstance(opened.func, ast.Attribute) else None
+                        self.assign(item.optional_vars, path or next(iter(opened.args), opened))
                 self.block(body)
             case ast.Try(body=body, orelse=orelse, finalbody=last):
                 self.block([*body, *orelse, *last])
@@ -169,7 +172,9 @@ class _Writer:
 
     def imported(self, module: str) -> None:
         """A module that lies beside the file: its variables and functions, by their own names."""
-        found = None if module in self.modules or len(self.modules) > 60 else self.load(module.replace(".", "/") + ".py")
+        found = (
+            None if module in self.modules or len(self.modules) > 60 else self.load(module.replace(".", "/") + ".py")
+        )
         self.modules.add(module)
         if found is not None:
             with suppress(SyntaxError):
@@ -182,7 +187,10 @@ class _Writer:
         match node:
             case ast.Name(id=name):
                 return f"_{name}"
-            case ast.Attribute(value=inner, attr=part) | ast.Subscript(value=inner, slice=ast.Constant(value=str() as part)):
+            case (
+                ast.Attribute(value=inner, attr=part)
+                | ast.Subscript(value=inner, slice=ast.Constant(value=str() as part))
+            ):
                 outer, part = self.name(inner), re.sub(r"\W", "_", part)
                 if isinstance(inner, ast.Name) and (inner.id in self.modules or inner.id == "self"):
                     return f"_{part}"  # one object of a class, as a rule
@@ -197,7 +205,7 @@ class _Writer:
                 for one, told in zip(targets, values, strict=True):
                     self.assign(one, told)
                 return
-            case (ast.Tuple() | ast.List()), _:
+            case ((ast.Tuple() | ast.List()), _):
                 first = target.elts[0]
                 parsed = isinstance(value, ast.Call) and called(value) == "parse_known_args"
                 self.call(value) if isinstance(value, ast.Call) and not parsed else None
@@ -221,9 +229,11 @@ class _Writer:
                         self.copy(name, self.name(one))
                     elif text(key):
                         self.assign(ast.Subscript(ast.Name(name[1:]), key), one)
-            case ast.Call(keywords=keywords, args=args) if called(value) in ("dict", "SimpleNamespace", "Namespace") or (
-                self.functions.get(called(value)) is None and called(value)[:1].isupper() and keywords
-            ):
+            case ast.Call(keywords=keywords, args=args) if called(value) in (
+                "dict",
+                "SimpleNamespace",
+                "Namespace",
+            ) or (self.functions.get(called(value)) is None and called(value)[:1].isupper() and keywords):
                 for each in keywords:
                     if each.arg:
                         self.assign(ast.Attribute(ast.Name(name[1:]), each.arg), each.value)
@@ -255,8 +265,8 @@ class _Writer:
                 return ["''"]
             case ast.Constant():
                 return ["'", *_escaped(self.literal(node)), "'"]
-            case ast.JoinedStr(values=values):
-                return ["''", *(part for one in values for part in self.word(one))]
+            case ast.JoinedStr():
+                return ["''", *self.joined(node)]
             case ast.FormattedValue(value=inner, format_spec=None):
                 return self.word(inner)
             case ast.Attribute(attr="parent", value=inner):
@@ -268,8 +278,10 @@ class _Writer:
             case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str() as name)):
                 return [f'"${{{name}}}"']
             case ast.Subscript(value=ast.Attribute(attr="argv"), slice=ast.Constant(value=int() as at)):
-                return ["'", *_escaped(self.given[at - 1]), "'"] if 0 < at <= len(self.given) else [self.hole()]
-            case ast.Subscript(slice=ast.Constant(value=int() as at), value=inner) if at >= 0 and (name := self.name(inner)):
+                return _quote(self.given[at - 1]) if 0 < at <= len(self.given) else [self.hole()]
+            case ast.Subscript(slice=ast.Constant(value=int() as at), value=inner) if at >= 0 and (
+                name := self.name(inner)
+            ):
                 return [f'"${{{name}[{at}]}}"']
             case ast.Subscript() if name := self.name(node):
                 return [f'"${{{name}[*]}}"']
@@ -298,14 +310,20 @@ class _Writer:
                 return [part for one in elts for part in (*self.words(one), " ")]
             case ast.Starred(value=inner):
                 return self.words(inner)
-            case ast.Subscript(value=ast.Attribute(attr="argv"), slice=ast.Slice(lower=ast.Constant(value=int() as low))):
-                return [part for one in self.given[low - 1 :] for part in ("'", *_escaped(one), "' ")]
+            case ast.Subscript(
+                value=ast.Attribute(attr="argv"), slice=ast.Slice(lower=ast.Constant(value=int() as low))
+            ):
+                return [part for one in self.given[low - 1 :] for part in _quote(one)]
             case ast.Name() | ast.Attribute() | ast.Subscript() if name := self.name(node):
                 own = isinstance(node, ast.Attribute) and node.attr in ("parent", "executable")
                 return self.word(node) if own else [f'"${{{name}[@]}}"']
-            case ast.BinOp(left=left, op=ast.Add(), right=right) if not isinstance(right, (ast.JoinedStr, ast.Constant)):
+            case ast.BinOp(left=left, op=ast.Add(), right=right) if not isinstance(
+                right, (ast.JoinedStr, ast.Constant)
+            ):
                 return [*self.words(left), " ", *self.words(right)]
-            case ast.IfExp(test=test, body=body, orelse=other) if isinstance(body, ast.List) or isinstance(other, ast.List):
+            case ast.IfExp(test=test, body=body, orelse=other) if isinstance(body, ast.List) or isinstance(
+                other, ast.List
+            ):
                 return self.either(self.test(test), self.words(body), self.words(other), "@")
             case ast.Call():
                 return self.answer(node, several=True)
@@ -323,11 +341,13 @@ class _Writer:
                 return ['[[ "$__name" == __main__ ]]']
             case ast.Compare(left=left, ops=[op], comparators=[right]) if sign := _TESTS.get(type(op)):
                 return ["[[ ", *self.word(left), f" {sign} ", *self.word(right), " ]]"]
-            case ast.Compare(left=left, ops=[ast.In()], comparators=[ast.List(elts=elts) | ast.Tuple(elts=elts)]) if elts:
+            case ast.Compare(left=left, ops=[ast.In()], comparators=[ast.List(elts=elts) | ast.Tuple(elts=elts)]) if (
+                elts
+            ):
                 return self.test(ast.BoolOp(ast.Or(), [ast.Compare(left, [ast.Eq()], [one]) for one in elts]))
             case ast.BoolOp(op=op, values=values):
-                sign = " && " if isinstance(op, ast.And) else " || "
-                return ["{ ", *[part for n, one in enumerate(values) for part in (sign * (n > 0), *self.test(one))], "; }"]
+                sign, parts = " && " if isinstance(op, ast.And) else " || ", [[*self.test(one)] for one in values]
+                return ["{ ", *(part for n, one in enumerate(parts) for part in (sign * (n > 0), *one)), "; }"]
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 return ["! ", *self.test(inner)]
         word = [*self.word(node)]
@@ -356,7 +376,8 @@ class _Writer:
             default = self.word(call.args[1]) if len(call.args) > 1 else ()
             return [f"${{{text(first)}" + ":-" * (len(call.args) > 1), *default, "}"]
         if spelled == "os.path.join":
-            return [part for n, one in enumerate(call.args) for part in ("/" * (n > 0), *self.word(one))]
+            parts = [[*self.word(one)] for one in call.args]
+            return [part for n, one in enumerate(parts) for part in ("/" * (n > 0), *one)]
         if spelled == "os.path.dirname" and first is not None:
             return ['"$(dirname ', *self.word(first), ')"']
         if name == "join" and own is not None and call.args:
@@ -380,8 +401,14 @@ class _Writer:
         self.called.add(name)
         taken = [one.arg for one in (*function.args.posonlyargs, *function.args.args) if one.arg not in ("self", "cls")]
         defaults = dict(zip(reversed(taken), reversed(function.args.defaults), strict=False))
-        defaults |= {one.arg: told for one, told in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if told}
-        args = [] if isinstance(call.func, ast.Attribute) and call.func.attr == "Fire" or called(call) == "run" else call.args
+        defaults |= {
+            one.arg: told for one, told in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if told
+        }
+        args = (
+            []
+            if (isinstance(call.func, ast.Attribute) and call.func.attr == "Fire") or called(call) == "run"
+            else call.args
+        )
         given = dict(zip(taken, args, strict=False)) | {each.arg: each.value for each in call.keywords if each.arg}
         filled = bool(function.decorator_list) or called(call) in ("Fire", "run")
         for one in [*taken, *(each.arg for each in function.args.kwonlyargs)]:
@@ -396,44 +423,15 @@ class _Writer:
 
     def parsed(self, name: str, fields: Sequence[str] = ()) -> None:
         """What argparse or click make of the words of the command."""
-        options = [*options_of(self.tree, {})]
-        by_name = {each: one for one in options for each in one.names}
-        loose = [one for one in options if not any(word[:1] == "-" for word in map(text, one.call.args))]
-
-        def put(one: str, value: _Parts) -> None:
+        for one, value in parsed_words(self.tree, self.given, fields):
             if name:
                 self.fields.setdefault(name, {})[one] = None
-            self.write(f"{name}__{one}=(" if name else f"_{one}=(", *value, ")\n")
-
-        for option in options:
-            switch = option.told("action") or option.told("is_flag")
-            standard = option.told("default")
-            put(option.field, self.words(standard) if standard is not None else [f"'{text(switch) == 'store_false'}'"] if switch else ["''"])
-        at, words = 0, self.given
-        while at < len(words):
-            word, at = words[at], at + 1
-            flag, equals, _ = joined(word).decode("utf-8", "replace").partition("=")
-            bare = flag.lstrip("-").replace("-", "_")
-            option = by_name.get(bare) or by_name.get(bare.removeprefix("no_"))
-            if not flag.startswith("-"):
-                if equals and bare.isidentifier():
-                    put(bare, ["'", *_escaped(cut(word, len(flag.encode()) + 1)), "'"])
-                elif loose:
-                    put(loose.pop(0).field, ["'", *_escaped(word), "'"])
-                continue
-            if option is None and bare not in fields:
-                continue
-            place, switch = (option.field if option else bare), option and (option.told("action") or option.told("is_flag"))
-            end = at + 1
-            while option is not None and option.told("nargs") is not None and end < len(words) and not joined(words[end]).startswith(b"-"):
-                end += 1
-            if equals:
-                put(place, ["'", *_escaped(cut(word, len(flag.encode()) + 1)), "'"])
-            elif switch and text(switch) not in ("store", "append", "extend"):
-                put(place, [str(text(switch) != "store_false" and not bare.startswith("no_"))])
-            else:
-                put(place, [part for one in words[at:end] for part in ("'", *_escaped(one), "' ")])
-                at = end
+            told = (
+                [*self.words(value)]
+                if isinstance(value, ast.expr)
+                else [part for word in value for part in _quote(word)]
+            )
+            self.write(f"{name}__{one}=(" if name else f"_{one}=(", *told, ")\n")
 
     def is_start(self, call: ast.Call) -> bool:
         return _STARTS.match(ast.unparse(call.func)) is not None
@@ -451,12 +449,19 @@ class _Writer:
         elif name == "insert" and own:
             self.write(f"{own}=(", self.hole(), f' "${{{own}[@]}}")\n')
         elif name in ("write", "write_text") and own and call.args:
-            self.write("_written=", *self.word(call.args[0]), f'\ncat >> "${{{own}[*]}}" <<EOF\n${{_written[*]}}\nEOF\n')
+            self.write(
+                "_written=", *self.word(call.args[0]), f'\ncat >> "${{{own}[*]}}" <<EOF\n${{_written[*]}}\nEOF\n'
+            )
             if self.handed:
                 self.hand(call.args[0])
         elif name == "exit" or spelled == "os._exit":
             self.write("exit\n")
-        elif name in ("setdefault", "putenv") and len(call.args) == 2 and text(call.args[0]) and spelled.startswith("os."):
+        elif (
+            name in ("setdefault", "putenv")
+            and len(call.args) == 2
+            and text(call.args[0])
+            and spelled.startswith("os.")
+        ):
             self.assign(ast.Subscript(ast.Attribute(ast.Name("os"), "environ"), call.args[0]), call.args[1])
         elif name == "update" and call.args and isinstance(call.args[0], ast.Dict):
             for key, one in zip(call.args[0].keys, call.args[0].values, strict=True):
@@ -483,17 +488,22 @@ class _Writer:
         if name in _WHOLE or (isinstance(shell, ast.Constant) and shell.value):
             self.write("env " * bool(fields), *fields, "bash -c ", *self.word(first), "\n")
         else:
-            line = call.args[1:] if name[:4] in ("exec", "spaw") else call.args if name.startswith("create") else [first]
-            head = [first] * (name[:4] == "exec" and not isinstance(line[0] if line else None, ast.Constant))
+            line = (
+                call.args[1:] if name[:4] in ("exec", "spaw") else call.args if name.startswith("create") else [first]
+            )
             words = [part for one in line for part in (*self.words(one), " ")]
-            self.write("env " * bool(fields), *fields, *(words if not head else words), "\n")
+            self.write("env " * bool(fields), *fields, *words, "\n")
         self.write(")\n" * (folder is not None))
 
     def hand(self, node: ast.expr) -> None:
         """A command that a call is handed which may write it into a file, or have it run."""
-        told = [one.value for one in every(self.tree, ast.Assign) if any(self.name(t) == self.name(node) for t in one.targets)]
+        told = [
+            one.value
+            for one in every(self.tree, ast.Assign)
+            if any(self.name(t) == self.name(node) for t in one.targets)
+        ]
         for one in told[:1] if isinstance(node, ast.Name) else [node]:
-            spelled = [text(each) for each in ast.walk(one) if text(each)]
+            spelled = [text(each) for each in every(one, ast.Constant) if text(each)]
             if isinstance(one, ast.List) and (found := find_launcher(spelled)) and found.trains:
                 self.write(*self.words(node), "\n")
             elif isinstance(one, (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)) and (
@@ -501,12 +511,33 @@ class _Writer:
             ):
                 self.write("bash -c ", *self.word(node), "\n")
 
+    def joined(self, node: ast.JoinedStr) -> Iterator[str | Piece]:
+        """An f-string; what it spells is looked for line by line: some versions of Python tell no places in it."""
+        at, end = self.span(node)
+        for one in node.values:
+            if not isinstance(one, ast.Constant):
+                yield from self.word(one)
+                at = max(at, self.data.find(b"}", at, end) + 1)
+                continue
+            for line in re.split(r"(\n)", str(one.value)):
+                found = self.data.find(line.encode(), at, end) if line.strip() else -1
+                place = ByteRange(self.doc, found, found + len(line.encode()), "nested")
+                at = at if found < 0 else place.end
+                yield from _quote([Piece(line.encode(), None if found < 0 else place)])[:-1]
+                yield "'"
+
+    def span(self, node: ast.expr) -> tuple[int, int]:
+        """Where an expression stands; nowhere for one that is in no file."""
+        if not hasattr(node, "lineno"):
+            return 0, 0
+        begins = line_starts(self.data)
+        last = begins[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        return begins[node.lineno - 1] + node.col_offset, last
+
     def literal(self, node: ast.Constant) -> Iterator[Piece]:
         """A literal, those parts of it with their place that are spelled as they are."""
-        value, begins = node.value, line_starts(self.data)
-        ends = ((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)) if hasattr(node, "lineno") else ()
-        start, end = [begins[line - 1] + column for line, column in ends] or (0, 0)
-        raw, whole = self.data[start:end].decode("utf-8", "replace"), str(value).encode("utf-8", "surrogateescape")
+        start, end = self.span(node)
+        raw, whole = self.data[start:end].decode("utf-8", "replace"), str(node.value).encode("utf-8", "surrogateescape")
         at, parts = start, [raw]
         if found := _LITERAL.match(raw):
             at += len((found[1] + found[2]).encode())
@@ -521,11 +552,16 @@ class _Writer:
             elif part:
                 out.append(Piece(part.encode(), place))
             at += size
-        yield from out if joined(out) == whole and found is not None or raw.encode() == whole else [Piece(whole)]
+        yield from out if (joined(out) == whole and found is not None) or raw.encode() == whole else [Piece(whole)]
 
 
 def _quoted(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _quote(word: Iterable[Piece]) -> list[str | Piece]:
+    """A text as a word of its own."""
+    return ["'", *_escaped(word), "' "]
 
 
 def _escaped(pieces: Iterable[Piece]) -> Iterator[Piece]:

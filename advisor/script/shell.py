@@ -19,8 +19,8 @@ from advisor.hostile import clean
 from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.script import config_files, cuts
-from advisor.script.blocks import starts_commands
 from advisor.script.arguments import Argument, read_arguments, shown
+from advisor.script.blocks import starts_commands
 from advisor.script.document import Document, Setting, Span, effective
 from advisor.script.files import Files
 from advisor.script.interpolation import interpolated
