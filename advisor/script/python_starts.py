@@ -225,7 +225,7 @@ class _Writer(Words):
                 "dict",
                 "SimpleNamespace",
                 "Namespace",
-            ) or (self.functions.get(called(value)) is None and called(value)[:1].isupper() and keywords):
+            ) or (called(value)[:1].isupper() and keywords and not self.is_start(value)):
                 for each in keywords:
                     if each.arg:
                         self.assign(ast.Attribute(ast.Name(name[1:]), each.arg), each.value)
@@ -298,11 +298,7 @@ class _Writer(Words):
         defaults |= {
             one.arg: told for one, told in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if told
         }
-        args = (
-            []
-            if (isinstance(call.func, ast.Attribute) and call.func.attr == "Fire") or called(call) == "run"
-            else call.args
-        )
+        args = [] if called(call) in ("Fire", "run") else call.args
         given = dict(zip(taken, args, strict=False)) | {each.arg: each.value for each in call.keywords if each.arg}
         filled = bool(function.decorator_list) or called(call) in ("Fire", "run")
         for one in [*taken, *(each.arg for each in function.args.kwonlyargs)]:

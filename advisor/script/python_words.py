@@ -33,6 +33,9 @@ class Words:
     def write(self, *parts: str | Piece) -> None:
         raise NotImplementedError
 
+    def assign(self, target: ast.expr, value: ast.expr) -> None:
+        raise NotImplementedError
+
     def name(self, node: ast.expr | None) -> str:
         """The variable that a name becomes; "" for anything else."""
         raise NotImplementedError
@@ -82,6 +85,11 @@ class Words:
                 return self.either(self.test(test), self.word(body), self.word(other))
             case ast.BoolOp(op=ast.Or(), values=[first, other]):
                 return self.either(self.test(first), self.word(first), self.word(other))
+            case ast.NamedExpr(target=target, value=value):
+                self.assign(target, value)
+                return self.word(target)
+            case ast.Await(value=value):
+                return self.word(value)
             case ast.Call():
                 return self.answer(node, several=False)
         return [self.hole()]
@@ -153,9 +161,9 @@ class Words:
 
     def span(self, node: ast.expr) -> tuple[int, int]:
         """Where an expression stands; nowhere for one that is in no file."""
-        if not hasattr(node, "lineno"):
-            return 0, 0
         begins = line_starts(self.data)
+        if not hasattr(node, "lineno") or (node.end_lineno or node.lineno) > len(begins):
+            return 0, 0
         last = begins[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         return begins[node.lineno - 1] + node.col_offset, last
 
