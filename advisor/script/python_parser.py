@@ -154,8 +154,8 @@ def parsed_words(
             on = text(given.told("action")) != "store_false" and (bare == given.field or not bare.startswith("no_"))
             yield given.field, ((Piece(str(on).encode()),),)
         else:
-            end = at + 1
             many = given is not None and given.told("nargs") is not None
+            end = at if many else at + 1
             while many and end < len(words) and not joined(words[end]).startswith(b"-"):
                 end += 1
             yield (given.field if given else bare), words[at:end]

@@ -216,19 +216,19 @@ class _Writer(Words):
             case ast.Call() if called(value) in ("parse_args", "parse_known_args", "from_cli"):
                 self.parsed(name)
             case ast.Dict(keys=keys, values=values):
+                self.write(f"{name}__all=()\n")
                 for key, one in zip(keys, values, strict=True):
                     if key is None:
                         self.copy(name, self.name(one))
                     elif text(key):
                         self.assign(ast.Subscript(ast.Name(name[1:]), key), one)
-            case ast.Call(keywords=keywords, args=args) if called(value) in (
-                "dict",
-                "SimpleNamespace",
-                "Namespace",
-            ) or (called(value)[:1].isupper() and keywords and not self.is_start(value)):
+            case ast.Call(keywords=keywords, args=args) if called(value) == "dict" or (
+                called(value)[:1].isupper() and keywords and not self.is_start(value)
+            ):
+                self.write(f"{name}__all=()\n")
                 for each in keywords:
                     if each.arg:
-                        self.assign(ast.Attribute(ast.Name(name[1:]), each.arg), each.value)
+                        self.assign(ast.Subscript(ast.Name(name[1:]), ast.Constant(each.arg)), each.value)
                 for one in args:
                     self.copy(name, self.name(one))
             case ast.List() | ast.Tuple() | ast.BinOp(left=ast.List()) | ast.BinOp(right=ast.List()):
@@ -240,9 +240,14 @@ class _Writer(Words):
                 self.copy(name, source)
             case _:
                 self.write(f"{name}=", *self.word(value), "\n")
+        match target:
+            case ast.Subscript(value=inner, slice=ast.Constant(value=str() as part)) if part.isidentifier():
+                self.write(f'{self.name(inner)}__all+=("{part}=${{{name}[*]}}")\n')
 
     def copy(self, name: str, source: str) -> None:
-        """What has the fields of something else."""
+        """What has the fields of something else; of a dictionary, `KEY=value` in `…__all`."""
+        if source and source != name:
+            self.write(f'{name}__all=("${{{source}__all[@]}}")\n')
         for part in list(self.fields.get(source, ())) if source and source != name else ():
             self.fields.setdefault(name, {})[part] = None
             self.write(f'{name}__{part}=("${{{source}__{part}[@]}}")\n')
@@ -252,7 +257,9 @@ class _Writer(Words):
         by, name = call.func, called(call)
         if isinstance(by, ast.Attribute) and name in _REMOTE and isinstance(by.value, (ast.Name, ast.Attribute)):
             name = by.value.id if isinstance(by.value, ast.Name) else by.value.attr
-        elif name in ("Fire", "run") and call.args and isinstance(call.args[0], ast.Name):
+        elif (
+            name in ("Fire", "run") and name not in self.functions and call.args and isinstance(call.args[0], ast.Name)
+        ):
             name = call.args[0].id
         elif isinstance(by, ast.Attribute) and not isinstance(by.value, ast.Name):
             return ""
@@ -298,9 +305,10 @@ class _Writer(Words):
         defaults |= {
             one.arg: told for one, told in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if told
         }
-        args = [] if called(call) in ("Fire", "run") else call.args
+        by_name = called(call) in ("Fire", "run") and called(call) != name
+        args = [] if by_name else call.args
         given = dict(zip(taken, args, strict=False)) | {each.arg: each.value for each in call.keywords if each.arg}
-        filled = bool(function.decorator_list) or called(call) in ("Fire", "run")
+        filled = bool(function.decorator_list) or by_name
         for one in [*taken, *(each.arg for each in function.args.kwonlyargs)]:
             told = given.get(one, defaults.get(one))
             if told is not None:
@@ -373,16 +381,16 @@ class _Writer(Words):
         env, folder = self.name(named.get("env")), named.get("cwd")
         if folder is not None:
             self.write("(cd ", *self.word(folder), "\n")
-        fields = [f'{part}="${{{env}__{part}}}" ' for part in self.fields.get(env, ()) if part.isidentifier()]
+        given = [f'env "${{{env}__all[@]}}" '] if env else []
         shell = named.get("shell")
         if name in _WHOLE or (isinstance(shell, ast.Constant) and shell.value):
-            self.write("env " * bool(fields), *fields, "bash -c ", *self.word(first), "\n")
+            self.write(*given, "bash -c ", *self.word(first), "\n")
         else:
             line = (
                 call.args[1:] if name[:4] in ("exec", "spaw") else call.args if name.startswith("create") else [first]
             )
             words = [part for one in line for part in (*self.words(one), " ")]
-            self.write("env " * bool(fields), *fields, *words, "\n")
+            self.write(*given, *words, "\n")
         self.write(")\n" * (folder is not None))
 
     def hand(self, node: ast.expr) -> None:
