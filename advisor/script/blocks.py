@@ -20,6 +20,7 @@ _VARIABLE = regex(rb"\A( +[A-Z_][A-Z0-9_]*):( +)([\w./:+-]+|\"[^\"\n$`\\]+\"|'[^
 
 _STARTS = regex(
     rb"\bsubprocess\b|\bos\.(?:system|popen|exec\w+|spawn\w+)\(|\bcreate_subprocess_\w+|\bPopen\b|\bsh -c\b"
+    rb"|\btorchrun\b|\baccelerate\W{1,4}launch\b|\bllamafactory-cli\b|\bswift\W{1,4}(?:sft|rlhf)\b"
 )
 
 

@@ -130,7 +130,12 @@ def _behind_dashes(words: Sequence[str], found: LauncherMatch | None, at: int) -
     start = at + 1 if found is None else found.arguments
     first = next_starter(words, start)
     own = words[start + (words[start : start + 1] in [[one] for one in _SUBMITS]) : first]
-    if first < len(words) and base(words[at]) not in _NO_STARTERS and all(map(_is_option, ["", *own], [*own, "--"])):
+    if (
+        first < len(words)
+        and _NAME.match(words[at])
+        and base(words[at]) not in _NO_STARTERS
+        and all(map(_is_option, ["", *own], [*own, "--"]))
+    ):
         behind = find_launcher(words[first:]) if found is None or not is_other_work(found.program) else None
         if behind is not None and behind.trains and (found is not None or not words[first].endswith(".py")):
             return first
@@ -253,6 +258,7 @@ def _is_option(before: str, word: str) -> bool:
     return not valued if word == "--" else valued or word.startswith("-")
 
 
+_NAME = regex(r"[\w./+-]+\Z")
 _SUBMITS = ("run", "exec", "submit", "launch", "start")
 """Subcommands of a site's own launchers."""
 _NO_STARTERS = {

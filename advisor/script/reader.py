@@ -205,6 +205,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         launches = (pasted,) if pasted is not None else ()
         if hinted is None and not launches and not any(one.found for one in reading.trace.commands):
             hinted = left_variables(files, path, positional)
+        hinted = hinted or (None if launches else _told(files.documents[0]))
     return Script(
         tuple(files.documents),
         launches,
@@ -424,6 +425,8 @@ def _started(found: Script, starter: Launch) -> Script:
 
 
 _WORLD = regex(r"--world_info=([\w=-]{4,4000})")
+_MOST_TOLD = 200_000
+"""Bytes in which a command is looked for that nothing runs."""
 _PLACE = Path("the-log")
 """The command stands in no file."""
 
@@ -452,6 +455,23 @@ def printed_launch(text: str, spreads: str = "", whole: bool = True) -> Launch |
         spreads=launch.spreads or spreads,
         partial=launch.partial or not whole,
     )
+
+
+_TOLD = regex(rb"^[ \t]*(?:#+[ \t]*|\$[ \t]+)?((?:[^\\\n]|\\\n[ \t]*#*|\\.)+)", re.MULTILINE)
+"""A command, its continuation lines with it, be it a comment's."""
+
+
+def _told(document: Document) -> Launch | None:
+    """The first command of a text that would start a training and is not run from there, as a hint."""
+    for line in _TOLD.finditer(document.data[:_MOST_TOLD]):
+        words = re.sub(rb"\\\n[ \t]*#*", b" ", line[1]).decode("utf-8", "replace")
+        found = find_launcher(words.split())
+        launch = printed_launch(words) if found is not None and found.trains else None
+        if launch is not None and launch.settings:
+            number = document.line_of(line.start(1))
+            told = say("Line {line} holds a command that is not run from here: it is read as a hint.", line=number)
+            return replace(launch, partial=True, launcher_unread=("",), notes=(told, *launch.notes))
+    return None
 
 
 def _find(words: Sequence[str]) -> LauncherMatch | None:
