@@ -24,6 +24,8 @@ _STARTS = regex(
 )
 
 
+_TRAIN = {"torch", "transformers", "trl", "peft", "hydra", "ray", "datasets", "deepspeed", "lightning", "unsloth"}
+"""Packages of programs that train."""
 _IMPORTED = regex(rb"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
 
 
@@ -33,7 +35,9 @@ def starts_commands(files: Files, path: Path, *, alone: bool = False) -> bool:
         data = (load(path, "python") if files.given is None else files.known(path)).data
     except ScriptError:
         return False
-    modules = {name.decode().replace(".", "/") + ".py" for name in _IMPORTED.findall(data)[:60]} if not alone else ()
+    names = [name.decode() for name in _IMPORTED.findall(data)[:60]]
+    own = alone or any(name.partition(".")[0] in _TRAIN for name in names)  # what trains itself starts nothing
+    modules = () if own else {name.replace(".", "/") + ".py" for name in names}
     found = (files.candidates(name, path.parent) for name in sorted(modules))
     return _STARTS.search(data) is not None or any(one and starts_commands(files, one[0], alone=True) for one in found)
 

@@ -37,7 +37,9 @@ _SAME = {
 _REMOTE = ("remote", "spawn", "local", "call", "run")
 """Methods by which Modal and Ray call a function elsewhere."""
 _SCRIPT = regex(r"\s*#!.*sh\b")
-_MOST = 400_000
+_TRAINING = regex(rb"^(?:import|from) (?:torch|transformers|trl|peft|vllm)\b", re.MULTILINE)
+"""A module that trains: it starts nothing, and no constants of a command stand in it."""
+_MOST = 200_000
 """Bytes that are written at most."""
 
 
@@ -59,6 +61,7 @@ class _Writer(Words):
         self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         self.called: set[str] = set()
         self.modules: set[str] = set()
+        self.depth = 0
         self.fields: dict[str, dict[str, None]] = {}
         """Name → the fields and keys that are set of it."""
 
@@ -165,14 +168,18 @@ class _Writer(Words):
     def imported(self, module: str) -> None:
         """A module that lies beside the file: its variables and functions, by their own names."""
         found = (
-            None if module in self.modules or len(self.modules) > 60 else self.load(module.replace(".", "/") + ".py")
+            None
+            if module in self.modules or self.depth > 2 or len(self.modules) > 40
+            else self.load(module.replace(".", "/") + ".py")
         )
         self.modules.add(module)
-        if found is not None:
+        if found is not None and not _TRAINING.search(found[1]):
+            self.depth += 1
             with suppress(SyntaxError):
                 self.write("__name=imported\n")
                 self.module(*found)
                 self.write("__name=__main__\n")
+            self.depth -= 1
 
     def name(self, node: ast.expr | None) -> str:
         """The variable that a name, a field (`args.lr`) or an entry (`config["lr"]`) becomes; "" for anything else."""
