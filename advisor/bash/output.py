@@ -331,6 +331,11 @@ def may_write(command: Simple, fields: tuple[CommandWord, ...], expander: Expand
     named = [] if name in _ONLY_READ else [text for text in texts if not text.startswith(b"-") and b"." in text]
     state.changed |= {state.path(text) for text in (*written, *named) if len(text) < _LONGEST_PATH}
     plain = [text for text in texts if not text.startswith(b"-")]
+    if name in (b"envsubst", b"cat") and len(written) == 1:  # a template that is filled in
+        given = [joined(expander.value(r.target)) for r in command.redirects if r.operator == b"<"] or plain
+        if len(given) == 1 and b"." in given[0]:
+            state.copies = {**state.copies, state.path(written[0]): given[0]}
+            state.changed -= {state.path(written[0])}
     if (name in (b"cp", b"scp") or texts[:1] == [b"cp"]) and known((*fields[-2].pieces, *fields[-1].pieces[-1:])):
         source, target = plain[-2:] if len(plain) > 1 else (b"", b"")
         target = target.rpartition(b":")[2]  # of a pod, a container or a host

@@ -391,6 +391,8 @@ class Shell(Struct):
     def inside(self, text: Text, state: ShellState) -> Flow:
         """Follow a text that another one runs."""
         self.depth += 4
+        if _BATCH.search(text.data):  # a job that is submitted
+            state.slurm = {**batch_variables(text.data.decode(errors="replace")), **state.slurm}
         try:
             return self.block(dash.accepted(parse(text.data), text.data, state), text, state)
         finally:

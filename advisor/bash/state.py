@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Literal
 
@@ -234,6 +234,10 @@ def _text(pieces: tuple[Piece, ...] | None) -> object:
 
 Load = Callable[[bytes, bytes], "tuple[int, bytes] | None"]
 """(path, the folder that the script went to) → number and bytes of a document, or None where it is not found."""
+
+
+Starts = Callable[[Sequence[ShellValue], bytes], "Iterable[ShellValue]"]
+"""(a program and its words, the folder that the script went to) → shell text that does what it starts, best first."""
 
 
 class Flow(Enum):

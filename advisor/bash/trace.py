@@ -13,10 +13,22 @@ from advisor.bash.expand import MOST_FIELDS, Expander
 from advisor.bash.output import filtered
 from advisor.bash.parameters import matches
 from advisor.bash.run import MAX_DEPTH, Shell
-from advisor.bash.state import CommandWord, FindCommand, Flow, FlowStatus, Load, ShellState, ShellTrace, Variable, merge
+from advisor.bash.state import (
+    CommandWord,
+    FindCommand,
+    Flow,
+    FlowStatus,
+    Load,
+    ShellState,
+    ShellTrace,
+    Starts,
+    Variable,
+    merge,
+)
 from advisor.bash.syntax import Simple, Statement, Statements, is_test, set_in_rounds, shell_word
 from advisor.bash.text import ByteRange, Piece, ShellValue, Text, joined, known, sources, unknown
 from advisor.bash.words import Exhausted, Unterminated, Word
+from advisor.bash.wrapped import filled_later, wrapped_environment
 from advisor.language import mark, say
 from advisor.regex import regex
 
@@ -31,8 +43,20 @@ _LEFT_EMPTY = regex(rb"\$(?:(\w+)|\{(\w+)(:?-)?\})")
 _ARGUMENTS = regex(rb"\$\{?[1-9#@*]")
 
 
+_MOST_WITHIN = 3
+"""Programs that start one another and are followed."""
+
+
+def _nothing(words: Sequence[ShellValue], folder: bytes) -> Iterable[ShellValue]:
+    return ()
+
+
 class _Follower(Shell):
     """The statements that decide what runs."""
+
+    starts: Starts = _nothing
+    within: int = 0
+    """Programs within programs that start one another."""
 
     def simple(self, command: Simple, text: Text, state: ShellState) -> FlowStatus:
         self.words += 1 + len(command.words) + len(command.assignments)
@@ -69,6 +93,34 @@ class _Follower(Shell):
         if builtin is not None:
             return builtin(self, command, fields, expander)
         return self.external(command, tuple(fields), expander)
+
+    def external(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> FlowStatus:
+        """A command that is no builtin, or the one that it starts itself."""
+        python = any(item.text.endswith(b".py") or item.text == b"-m" for item in fields)
+        if python and self.started(command, fields, expander):
+            return Flow.NEXT, None
+        return super().external(command, fields, expander)
+
+    def started(self, command: Simple, fields: tuple[CommandWord, ...], expander: Expander) -> bool:
+        """Whether a program starts the training by a command of its own, which is followed then."""
+        fields = filled_later(fields)
+        found = self.find_command([item.text.decode("utf-8", "replace") for item in fields])
+        if found is None or found.kind != "program" or self.within >= _MOST_WITHIN:
+            return False
+        kept, outer = (len(self.commands), len(self.uses), len(self.notes)), (self.capture, self.depth)
+        environment, _ = wrapped_environment(found.wrapped, fields, *self.environment(command, expander))
+        program: ShellValue = (Piece(found.program.encode("utf-8", "surrogateescape")),)
+        words = [program, *(item.pieces for item in fields[found.arguments :])]
+        for text in self.starts(words, expander.state.folder):
+            self.capture, self.depth, self.within = None, 0, self.within + 1
+            try:
+                self.nested(text, self.shell_of_its_own(environment, expander.state))
+            finally:
+                (self.capture, self.depth), self.within = outer, self.within - 1
+            if any(one.found is not None and one.found.trains for one in self.commands[kept[0] :]):
+                return True
+            del self.commands[kept[0] :], self.uses[kept[1] :], self.notes[kept[2] :]
+        return False
 
     def end(self, text: Text, start: int, end: int) -> FlowStatus:
         """Leave the script where dash does."""
@@ -435,11 +487,12 @@ def trace(
     load: Load,
     find_command: FindCommand,
     by_dash: bool = False,
+    starts: Starts = _nothing,
 ) -> ShellTrace:
     """Follow the script at `path`, document number `doc`, from its first line to its last. `arguments` are what it is
     given, `load` finds files that it sources and runs, `find_command` says what a command line launches, `by_dash`
     whether `sh` is taken to be dash. Raises Unterminated where a quote never closes."""
     state = ShellState(positional=tuple(CommandWord((Piece(text),)) for text in arguments) or None, script=path)
-    shell = _Follower(load, find_command, by_dash)
+    shell = _Follower(load, find_command, by_dash, starts=starts)
     shell.script(doc, data, state)
     return ShellTrace(shell.commands, shell.uses, shell.notes, shell.whole, shell.by_sh, shell.ended)

@@ -81,14 +81,20 @@ _VARIABLES = {
 }
 """Options and the variables that hold what they were given (sbatch(1), output environment variables; SkyPilot's docs,
 environment variables)."""
-_TASK = regex(r"#?[\s-]*(accelerators|num_nodes|nvidia\.com/gpu):[ {\"]*([\w.-]+(?:: ?\d+)?)")
+_TASK = regex(
+    r"#?[\s-]*(accelerators|num_nodes|(?:(?:nvidia|amd)\.com/)?gpus?):[ {\"]*([\w.-]+(?:: ?\d+)?)"
+    r"|.*\b(gpu)=[\"']((?:[A-Za-z][\w-]*)(?::\d+)?)[\"']"
+)
+"""What a task of SkyPilot's asks for, a manifest of Kubernetes', or a function of Modal's (its guide on GPUs)."""
 
 
 def batch_options(script: str) -> Iterator[tuple[str, str, int]]:
     """(name, value, line) in the lines before the first command: Slurm reads no others. Those of a task anywhere."""
     for number, line in enumerate(script.splitlines(), 1):
         if (task := _TASK.match(line)) is not None:
-            yield "--nodes" if task[1] == "num_nodes" else "--gpus-per-node", task[2].replace(" ", ""), number
+            told = (task[2] or task[4]).replace(" ", "")
+            told += ":1" * (task[3] is not None and ":" not in told)
+            yield "--nodes" if task[1] == "num_nodes" else "--gpus-per-node", told, number
     for number, line in enumerate(script.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             return

@@ -79,6 +79,9 @@ def settings_text(read: Sequence[Read]) -> str:
         if not each.script.launches:
             lines += wrap(say("no training command was found"), 2)
         home = each.script.documents[0].path.parent
+        if not each.script.launches and (hinted := each.script.hinted) is not None:
+            notes = (say("Note: {note}", note=note) for note in hinted.notes)
+            lines += [*wrap_each(notes, 2, 4), *wrap_each((_line(setting, home) for setting in hinted.settings), 4, 8)]
         for launch, framework in zip(each.script.launches, each.frameworks, strict=True):
             lines += ["", *_text(launch, framework, each.unknown.get(launch.index, ()), home)]
         lines += wrap_each((say("Note: {note}", note=note) for note in each.script.notes), 2, 4)

@@ -3,14 +3,14 @@ Python file starts."""
 
 from __future__ import annotations
 
-import ast
+import os
 import re
 from itertools import pairwise, takewhile
 from pathlib import Path
 
-from advisor.bash.text import line_starts
 from advisor.regex import regex
-from advisor.script.files import is_file
+from advisor.script.document import ScriptError
+from advisor.script.files import Files, is_file, load
 
 _HEADER = regex(rb"( *)(?:- +)*(?:[\w./-]+:[ \t]+)?([|>])[-+]?[ \t]*(?:#[^\n]*)?\r?\n?\Z")
 """The line above a block of text: `run: |`, `- |`."""
@@ -29,11 +29,35 @@ _SIMPLE = regex(
 _VARIABLE = regex(rb"\A( +[A-Z_][A-Z0-9_]*):( +)([\w./:+-]+|\"[^\"\n$`\\]+\"|'[^'\n]+')(?=\s)(?!:)")
 
 
+_STARTS = regex(
+    rb"\bsubprocess\b|\bos\.(?:system|popen|exec\w+|spawn\w+)\(|\bcreate_subprocess_\w+|\bPopen\b|\bsh -c\b"
+    rb"|\btorchrun\b|\baccelerate\W{1,4}launch\b|\bllamafactory-cli\b|\bswift\W{1,4}(?:sft|rlhf)\b"
+)
+
+
+_TRAIN = {"torch", "transformers", "trl", "peft", "hydra", "ray", "datasets", "deepspeed", "lightning", "unsloth"}
+"""Packages of programs that train."""
+_IMPORTED = regex(rb"^[ \t]*(?:from|import) ([\w.]+)", re.MULTILINE)
+
+
+def starts_commands(files: Files, path: Path, *, alone: bool = False) -> bool:
+    """Whether a Python file may start commands, or one that it imports does (not `alone`)."""
+    try:
+        data = (load(path, "python") if files.given is None else files.known(path)).data
+    except ScriptError:
+        return False
+    names = [name.decode() for name in _IMPORTED.findall(data)[:60]]
+    own = alone or any(name.partition(".")[0] in _TRAIN for name in names)  # what trains itself starts nothing
+    modules = () if own else {name.replace(".", "/") + ".py" for name in names}
+    found = (files.candidates(name, path.parent) for name in sorted(modules))
+    return _STARTS.search(data) is not None or any(one and starts_commands(files, one[0], alone=True) for one in found)
+
+
 def shell_in(path: Path, data: bytes) -> bytes | None:
-    """`shell_of` a file whose name says YAML, or Python's; None of any other, and beside a `.env` file, from which
-    Docker Compose fills the variables of its commands, that no shell reads as it does."""
+    """`shell_of` a file whose name says YAML, and what runs one that says Python and starts commands; None of any
+    other, and beside a `.env` file, from which Docker Compose fills the variables of its commands as no shell does."""
     if path.suffix == ".py":
-        return shell_of_python(data)
+        return b"python '%s' \"$@\"\n" % os.fsencode(path.absolute()) if _STARTS.search(data) else None
     beside, named = path.parent / ".env", path.suffix in (".yaml", ".yml")
     given = beside.read_bytes() if named and _COMPOSE.search(data) and is_file(beside) else b""
     simple = all(map(_SIMPLE.fullmatch, given.splitlines(keepends=True)))
@@ -102,62 +126,3 @@ def shell_of(data: bytes, *, sourced: bool = False) -> bytes | None:
         comment = marks + b"#" + line[len(marks) + 1 :] if line.strip() else line
         out.append(marks + line[len(marks) :] if number in inside else told if told != line else comment)
     return b"".join(out) if blocks and sum(map(len, out)) == len(data) else None
-
-
-_TEXT = regex(rb"(?s)([rR]?)(\"\"\"|'''|[\"'])(.*)\2")
-_ESCAPE = regex(rb"(?s)\\\\\\n|\\\n|(?<=[\s=])\\(['\"])([^'\"\\]*)\\\1(?=[\s\\]|\Z)|\\.")
-_SPELT = {rb"\\\n": b"  \\\n", b"\\\n": b"\\\n", rb"\n": b" \n", rb"\t": b"  "}
-_FILLED = regex(rb"\{[^{}\"'\\]*\}")
-
-
-def shell_of_python(data: bytes) -> bytes | None:
-    """The commands that a Python file starts, every byte in its place, and blanks for all else; None where it starts
-    none that can be read."""
-    from advisor.script.python_commands import started
-    from advisor.script.python_file import parsed
-
-    try:
-        tree, starts = parsed(data), line_starts(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    out = bytearray(re.sub(rb"[^\n]", b" ", data))
-    for node in started(tree):
-        words = node.elts if isinstance(node, ast.List) else [node]
-        spans = [
-            slice(
-                starts[one.lineno - 1] + one.col_offset, starts[(one.end_lineno or 1) - 1] + (one.end_col_offset or 0)
-            )
-            for one in words
-        ]
-        texts = [(_word if isinstance(node, ast.List) else _spoken)(data[span]) for span in spans]
-        if all(texts):
-            whole = slice(spans[0].start, spans[-1].stop)
-            out[whole] = out[whole].replace(b"\n", b" ")
-            for text, span in zip(texts, spans, strict=True):
-                out[span] = text
-    return bytes(out) if out.strip() and len(out) == len(data) else None
-
-
-def _spoken(raw: bytes) -> bytes:
-    """A literal of Python's as the shell text that it is; b"" where its signs cannot stand in their places."""
-    found = _TEXT.fullmatch(raw)
-    if found is None or found[2] in re.sub(rb"(?s)\\.", b"", found[3]):  # two literals, one behind the other
-        return b""
-    body = found[3] if found[1] else _ESCAPE.sub(_in_place, found[3])
-    return b" " * found.start(3) + body + b" " * len(found[2]) if b"\0" not in body else b""
-
-
-def _in_place(found: re.Match[bytes]) -> bytes:
-    return b" %b%b%b " % (found[1], found[2], found[1]) if found[1] else _SPELT.get(found[0], b"\0")
-
-
-def _word(raw: bytes) -> bytes:
-    """An element of a list as one word of a command: what is not known as a variable that nobody sets."""
-    text = raw
-    if raw[:2] in (b'f"', b"f'"):
-        text = b" " + _FILLED.sub(lambda one: b"$" + re.sub(rb"\W", b"_", one[0][1:]), raw[1:].replace(b"'", b'"'))
-    if re.fullmatch(rb"\"[^\"\\`!$]*\"|'[^'\\]*'| \"[^\"\\`!{}]*\"", text):
-        return text
-    if len(raw) < 5:
-        return b"$" + raw[1:] if re.fullmatch(rb"\w\w+", raw) else b""
-    return b'"$_' + re.sub(rb"\W", b"_", raw[3:-1]) + b'"'

@@ -52,6 +52,8 @@ class Files(Struct):
 
     documents: list[Document] = field(default_factory=list)
     given: Mapping[str, Document] | None = None
+    notes: dict[str, None] = field(default_factory=dict)
+    """Sentences on files that were taken for others."""
 
     def add(self, path: Path, kind: DocumentKind) -> int:
         """The number of a document, loaded if need be. Raises ScriptError."""
@@ -75,17 +77,25 @@ class Files(Struct):
             return None
         for candidate in self.candidates(name, base, folder, strays=strays):
             try:
-                return self.add(candidate, kind)
-            except ScriptError:  # noqa: PERF203  (an unreadable file is passed over)
+                number = self.add(candidate, kind)
+            except ScriptError:  # an unreadable file is passed over
                 continue
+            if os.path.isabs(name) and os.path.abspath(candidate) != os.path.normpath(name):
+                told = {"file": clean_line(str(candidate)), "name": clean_line(name)}
+                self.notes[say("{name} is not here: {file} is taken for it.", **told)] = None
+            return number
         return None
 
     def candidates(self, name: str, base: Path, folder: str = "", *, strays: bool = True) -> list[Path]:
         """Where a named file may stand; a home folder is never searched."""
         path = Path(name)
-        if path.is_absolute():
-            return [path] if self.exists(path) else []
         around = [base, *list(base.resolve().parents)[:_ANCESTORS], Path()]
+        if path.is_absolute() and not self.exists(path):  # of a container, or a cluster: its end, a folder at least
+            ends = [Path(*path.parts[at:]) for at in range(2, len(path.parts) - 1)]
+            found = next((here / end for end in ends for here in around if self.exists(here / end)), None)
+            return [found] if found is not None else []
+        if path.is_absolute():
+            return [path]
         gone = [Path(folder), *(here / folder for here in around)] if folder and "\0" not in folder else []
         folders = [*gone, *around] if strays else gone
         return [candidate for here in folders if self.exists(candidate := here / path)]

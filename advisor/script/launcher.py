@@ -98,7 +98,7 @@ def find_launcher(words: Sequence[str]) -> LauncherMatch | None:
             at = start
         else:
             found = _program(words, at)
-            behind = _behind_dashes(words, found)
+            behind = _behind_dashes(words, found, at)
             if behind is None:
                 return found and replace(found, wrapped=wrapped, trains=_is_training(words, found))
             at = behind
@@ -122,11 +122,24 @@ def _is_training(words: Sequence[str], found: LauncherMatch) -> bool:
     return found.kind == "program" and is_training(found.program) and not only_asks(words, found)
 
 
-def _behind_dashes(words: Sequence[str], found: LauncherMatch | None) -> int | None:
-    """The command that a program starts which is no training itself: `python submit.py --gpus 8 -- torchrun …`."""
-    if found is None or found.kind != "program" or is_training(found.program):
+def _behind_dashes(words: Sequence[str], found: LauncherMatch | None, at: int) -> int | None:
+    """The command that a program starts which is no training itself: `python submit.py --gpus 8 -- torchrun …`, or the
+    first that it is given: `python boot.py train_grpo.py --config …`, `rlaunch --gpu=8 torchrun …`."""
+    if found is not None and (found.kind != "program" or is_training(found.program)):
         return None
-    for index in range(found.arguments, len(words) - 1):
+    start = at + 1 if found is None else found.arguments
+    first = next_starter(words, start)
+    own = words[start + (words[start : start + 1] in [[one] for one in _SUBMITS]) : first]
+    if (
+        first < len(words)
+        and _NAME.match(words[at])
+        and base(words[at]) not in _NO_STARTERS
+        and all(map(_is_option, ["", *own], [*own, "--"]))
+    ):
+        behind = find_launcher(words[first:]) if found is None or not is_other_work(found.program) else None
+        if behind is not None and behind.trains and (found is not None or not words[first].endswith(".py")):
+            return first
+    for index in range(start, len(words) - 1):
         if words[index] == "--":
             return index + 1 if next_starter(words, index + 1) == index + 1 else None
     return None
@@ -239,6 +252,20 @@ def _shell(words: Sequence[str], at: int) -> LauncherMatch | None:
     return LauncherMatch("file", words[index], index) if index < len(words) else None
 
 
+def _is_option(before: str, word: str) -> bool:
+    """Whether a word is an option, or stands behind one that is not joined with its value; no command may be that."""
+    valued = before.startswith("-") and "=" not in before and before != "--"
+    return not valued if word == "--" else valued or word.startswith("-")
+
+
+_NAME = regex(r"[\w./+-]+\Z")
+_SUBMITS = ("run", "exec", "submit", "launch", "start")
+"""Subcommands of a site's own launchers."""
+_NO_STARTERS = {
+    "echo", "printf", "which", "type", "pkill", "pgrep", "killall", "grep", "cat", "test", "[", "[[", ":", "true", "ls",
+    "rm", "mv", "cp", "ps", "git", "source", ".", "export",
+}  # fmt: skip
+"""Commands that are told of other ones and start none."""
 SHELLS = {"bash", "sh", "zsh", "dash", "ksh"}
 _SHELL_FILES = (".sh", ".bash", ".slurm", ".sbatch", ".sub", ".pbs", ".lsf", ".job")
 _WRAPPERS = {

@@ -1,6 +1,6 @@
-"""Reads what a Python file starts a training with: its commands (`subprocess.run([…])`), hydra's overrides
-(`compose(overrides=[…])`), what a launcher hands to a function of the file (`notebook_launcher(train, (8, 4))`), and
-what a call is handed with `**`: a dictionary, a row of a table, the content of a file.
+"""Reads what a Python file starts a training with: hydra's overrides (`compose(overrides=[…])`), what a launcher hands
+to a function of the file (`notebook_launcher(train, (8, 4))`), and what a call is handed with `**`: a dictionary, a row
+of a table, the content of a file.
 """
 
 from __future__ import annotations
@@ -15,30 +15,11 @@ from advisor.script.python_calls import once_set
 from advisor.script.python_tree import called, calls, every, is_one, parameters, parents, text
 from advisor.script.python_value import Evaluator, NameValues
 
-_STARTS = regex(
-    r"(?:subprocess\.|sp\.)?(?:run|call|check_call|check_output|Popen)\Z|os\.(?:system|popen|exec\w+|spawn\w+)\Z"
-    r"|get_ipython\(\)\.(?:system|getoutput|run_cell_magic)\Z"
-)
-_SHOWS = ("print", "join", "info", "debug")
 _OVERRIDE = regex(r"\+{0,2}([\w./@-]+)=(.*)\Z")
 _CHANGES_WHOLE = ("update", "merge", "merge_with", "merge_with_dotlist", "setattr", "set", "unsafe_merge", "modify")
 """Functions and methods that change any key of a config of OmegaConf's."""
 _BEFORE = {"notebook_launcher": 0, "debug_launcher": 0, "Process": 0, "spawn": 1, "start_processes": 1}
 """Launchers (accelerate, torch.multiprocessing) that call a function with `args`, and how many come before those."""
-
-
-def started(tree: ast.Module) -> Iterator[ast.expr]:
-    """The command of every call that starts one: a text, or the list of its words."""
-    starting = [call for call in calls(tree) if _STARTS.match(ast.unparse(call.func)) and call.args]
-    shown = {id(arg) for call in (*starting, *calls(tree, *_SHOWS)) for arg in call.args}
-    for call in starting:
-        node = call.args[-1] if called(call) == "run_cell_magic" else call.args[0]
-        if isinstance(node, ast.Call) and called(node) == "split":  # shlex.split("…"), "…".split()
-            node = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else node
-        found = _told_once(tree, node, shown)
-        words = found.elts if isinstance(found, ast.List) else []
-        if found is not None and (words or text(found)) and not any(isinstance(one, ast.Starred) for one in words):
-            yield found
 
 
 def overrides(tree: ast.Module, source: bytes) -> Iterator[tuple[str, ast.expr]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from advisor.bash.text import Piece, ShellValue, cut, joined
 from advisor.hostile import clean_line
 from advisor.language import listed, say
 from advisor.regex import regex
@@ -117,6 +118,55 @@ def _refuses_value(option: _ParserOption, key: str, value: str | tuple[str, ...]
     if isinstance(count, ast.Constant) and isinstance(count.value, int) and count.value != len(texts):
         return say("{key} takes {count} values.", key=key, count=count.value)
     return ""
+
+
+def parsed_words(
+    tree: ast.Module, words: Sequence[ShellValue], fields: Sequence[str] = ()
+) -> Iterator[tuple[str, ast.expr | Sequence[ShellValue]]]:
+    """Fields and what argparse or click make of them by default, then what words of a command give, in order. `fields`:
+    more names that may be given."""
+    options = [*options_of(tree, {})]
+    by_name = {each: one for one in options for each in one.names}
+    loose = [one.field for one in options if not any(word[:1] == "-" for word in map(text, one.call.args))]
+    for option in options:
+        switch = _takes_none(option)
+        yield (
+            option.field,
+            option.told("default") or ast.Constant(str(text(option.told("action")) == "store_false") if switch else ""),
+        )
+    at = 0
+    while at < len(words):
+        word, at = words[at], at + 1
+        flag, equals, _ = joined(word).decode("utf-8", "replace").partition("=")
+        bare = _bare(flag)
+        given = by_name.get(bare) or by_name.get(bare.removeprefix("no_"))
+        behind = (cut(word, len(flag.encode()) + 1),)
+        if not flag.startswith("-"):
+            if equals and bare.isidentifier():
+                yield bare, behind
+            elif loose:
+                yield loose.pop(0), (word,)
+        elif given is None and bare not in fields:
+            continue
+        elif equals:
+            yield (given.field if given else bare), behind
+        elif given is not None and _takes_none(given):
+            on = text(given.told("action")) != "store_false" and (bare == given.field or not bare.startswith("no_"))
+            yield given.field, ((Piece(str(on).encode()),),)
+        else:
+            many = given is not None and given.told("nargs") is not None
+            end = at if many else at + 1
+            while many and end < len(words) and not joined(words[end]).startswith(b"-"):
+                end += 1
+            yield (given.field if given else bare), words[at:end]
+            at = end
+
+
+def _takes_none(option: _ParserOption) -> bool:
+    action = option.told("action")
+    return option.told("is_flag") is not None or (
+        action is not None and text(action) not in ("store", "append", "extend")
+    )
 
 
 def names_of(tree: ast.Module) -> frozenset[str]:

@@ -84,11 +84,8 @@ def read_documents(
         kind = "toml" if kind == "shell" and _is_toml(document.data) else kind
     if kind == "shell":
         return _shell(files, path, positional, by_dash)
-    commands = path.suffix == ".py" and document.kind == "shell"  # it was read as the commands that it starts
-    if (kind == "yaml" or commands) and (task := _task(files, path, positional, by_dash)) is not None:
+    if kind in ("yaml", "python") and (task := _task(files, path, positional, by_dash)) is not None:
         return task
-    if commands:
-        return Script((document,), (), (), positional)
     number = files.add(path, kind)
     try:
         launch = config_launch(files, number, environment, positional)
@@ -99,13 +96,11 @@ def read_documents(
         if pasted is None:
             raise
         launch = pasted
-    if kind == "python" and not launch.bases and (task := _task(files, path, positional, by_dash)) is not None:
-        return task
     return Script(tuple(files.documents), (launch,), (), positional, environment or {})
 
 
 def _task(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) -> Script | None:
-    """What the shell text of a YAML file starts (see script/blocks.py); None where it starts no training."""
+    """What the shell text of a YAML file, or a Python file, starts (see script/blocks.py); None: no training."""
     from advisor.bash.words import Unterminated
     from advisor.script.blocks import shell_in
     from advisor.script.shell import other_commands, read_shell
@@ -117,9 +112,11 @@ def _task(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool) 
         reading = read_shell(own, path, positional, instead=text, by_dash=by_dash) if text is not None else None
     except Unterminated:
         return None
-    if reading is None or not any(one.found.trains for one in reading.launches):
+    if reading is None or not any(
+        one.found.trains and one.found.program != str(path.absolute()) for one in reading.launches
+    ):
         return None
-    notes = tuple(map(clean_line, dict.fromkeys(reading.trace.notes)))
+    notes = tuple(map(clean_line, dict.fromkeys((*reading.trace.notes, *own.notes))))
     launches = tuple(one.launch for one in reading.launches)
     return Script(tuple(own.documents), launches, notes, positional, others=other_commands(reading))
 
@@ -174,7 +171,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         if pasted is None:
             raise ScriptError(problem) from error
         return Script(tuple(files.documents), (pasted,), () if apostrophe else (problem,), positional)
-    notes = [clean_line(note) for note in dict.fromkeys(reading.trace.notes)]
+    notes = [clean_line(note) for note in dict.fromkeys((*reading.trace.notes, *files.notes))]
     for document in [each for each in files.documents if each.kind == "shell"]:
         notes += _odd_bytes(
             document.data, "" if document is files.documents[0] else clean_line(str(document.path.name))
@@ -209,6 +206,7 @@ def _shell(files: Files, path: Path, positional: tuple[str, ...], by_dash: bool)
         launches = (pasted,) if pasted is not None else ()
         if hinted is None and not launches and not any(one.found for one in reading.trace.commands):
             hinted = left_variables(files, path, positional)
+        hinted = hinted or (None if launches else _told(files.documents[0]))
     return Script(
         tuple(files.documents),
         launches,
@@ -427,6 +425,8 @@ def _started(found: Script, starter: Launch) -> Script:
 
 
 _WORLD = regex(r"--world_info=([\w=-]{4,4000})")
+_MOST_TOLD = 200_000
+"""Bytes in which a command is looked for that nothing runs."""
 _PLACE = Path("the-log")
 """The command stands in no file."""
 
@@ -455,6 +455,23 @@ def printed_launch(text: str, spreads: str = "", whole: bool = True) -> Launch |
         spreads=launch.spreads or spreads,
         partial=launch.partial or not whole,
     )
+
+
+_TOLD = regex(rb"^[ \t]*(?:#+[ \t]*|\$[ \t]+)?((?:[^\\\n]|\\\n[ \t]*#*|\\.)+)", re.MULTILINE)
+"""A command, its continuation lines with it, be it a comment's."""
+
+
+def _told(document: Document) -> Launch | None:
+    """The first command of a text that would start a training and is not run from there, as a hint."""
+    for line in _TOLD.finditer(document.data[:_MOST_TOLD]):
+        words = re.sub(rb"\\\n[ \t]*#*", b" ", line[1]).decode("utf-8", "replace")
+        found = find_launcher(words.split())
+        launch = printed_launch(words) if found is not None and found.trains else None
+        if launch is not None and launch.settings:
+            number = document.line_of(line.start(1))
+            told = say("Line {line} holds a command that is not run from here: it is read as a hint.", line=number)
+            return replace(launch, partial=True, launcher_unread=("",), notes=(told, *launch.notes))
+    return None
 
 
 def _find(words: Sequence[str]) -> LauncherMatch | None:

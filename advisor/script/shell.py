@@ -20,6 +20,7 @@ from advisor.language import mark, say
 from advisor.regex import regex
 from advisor.script import config_files, cuts
 from advisor.script.arguments import Argument, read_arguments, shown
+from advisor.script.blocks import starts_commands
 from advisor.script.document import Document, Setting, Span, effective
 from advisor.script.files import Files
 from advisor.script.interpolation import interpolated
@@ -151,12 +152,29 @@ def read_shell(
             return None
         return number, files.documents[number].data
 
+    def starts(words: Sequence[ShellValue], folder: bytes) -> Iterator[ShellValue]:
+        name, gone = (text.decode("utf-8", "surrogateescape") for text in (joined(words[0]), folder))
+        named = name if name.endswith(".py") else name.replace(".", "/") + ".py"
+        place = next(iter(files.candidates(named, path.parent, gone)), None) if "\0" not in named else None
+        if place is None or not starts_commands(files, place):
+            return
+        from advisor.script.python_starts import shell_of_python
+
+        def load_python(named: str) -> tuple[int, bytes] | None:
+            number = files.find(named, place.parent, "python")
+            return None if number is None else (number, files.documents[number].data)
+
+        kept = len(files.documents)
+        if (own := load_python(str(place.absolute()))) is not None:
+            yield from shell_of_python(*own, str(place), words[1:], load_python)
+        del files.documents[kept:]  # none of it was of use
+
     arguments = [text.encode("utf-8", "surrogateescape") for text in positional]
     name = str(path).encode("utf-8", "surrogateescape")
     found: list[cuts.Cut] = []
     rounds = 0
     while True:
-        reading = ShellReading(files, trace(doc, data, name, arguments, load, find, by_dash), cuts=tuple(found))
+        reading = ShellReading(files, trace(doc, data, name, arguments, load, find, by_dash, starts), cuts=tuple(found))
         _find_launches(reading, path.parent)
         further = {cut.start: cut for launch in reading.launches for cut in _meant(launch, data, found)}
         rounds += 1
