@@ -10,7 +10,7 @@ from advisor.crash.evidence import Crash, Part, parts_in
 from advisor.diagnosis.fact import Fact, Facts, value_of
 from advisor.knowledge import load_knowledge
 from advisor.knowledge.schema import Framework
-from advisor.language import say
+from advisor.language import say, sentences
 from advisor.memory.inputs import SHARE
 from advisor.memory.trainer import has_engine
 from advisor.regex import regex
@@ -85,16 +85,15 @@ _INSTALLED = regex(r"(?:site|dist)-packages/")
 def spoken_here(text: str, facts: Facts) -> str:
     """The text on one line, without the sentences that speak of Ray in a run that shows no sign of it; all of it where
     nothing would be left."""
-    return _on_one_line(text, say(" "), "ray" not in facts or facts["ray"].value is True)
+    line, others = _without_ray(text)
+    return line if "ray" not in facts or facts["ray"].value is True else sentences(others) or line
 
 
 @lru_cache(maxsize=4096)
-def _on_one_line(text: str, between: str, with_ray: bool) -> str:
-    """A plan asks it of every remedy that there is."""
+def _without_ray(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text on one line, and its sentences that do not speak of Ray: a plan asks it of every remedy."""
     line = " ".join(text.split())
-    if with_ray or not _RAY.search(line):
-        return line
-    return between.join(one for one in BETWEEN_SENTENCES.split(line) if one and not _RAY.search(one)) or line
+    return line, tuple(one for one in BETWEEN_SENTENCES.split(line) if not _RAY.search(one))
 
 
 def _rollouts(

@@ -16,7 +16,7 @@ from advisor.script.python_parser import parsed_words
 from advisor.script.python_tree import called, calls, every, text
 from advisor.script.python_words import Parts, Words, quote, quoted
 
-Load = Callable[[str], "tuple[int, bytes] | None"]
+LoadModule = Callable[[str], "tuple[int, bytes] | None"]
 """A file by its name → number and bytes of its document; None where it is not found."""
 
 _STARTS = regex(
@@ -45,7 +45,9 @@ _MOST = 200_000
 """Bytes that are written at most."""
 
 
-def shell_of_python(doc: int, data: bytes, path: str, words: Sequence[ShellValue], load: Load) -> Iterator[ShellValue]:
+def shell_of_python(
+    doc: int, data: bytes, path: str, words: Sequence[ShellValue], load: LoadModule
+) -> Iterator[ShellValue]:
     """What a Python file starts when it is given some words, as shell text; then the same with what is handed to calls
     that may write or submit it. Nothing for a file that starts nothing."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
@@ -56,7 +58,7 @@ def shell_of_python(doc: int, data: bytes, path: str, words: Sequence[ShellValue
 
 
 class _Writer(Words):
-    def __init__(self, words: Sequence[ShellValue], load: Load, handed: bool) -> None:
+    def __init__(self, words: Sequence[ShellValue], load: LoadModule, handed: bool) -> None:
         self.given, self.load, self.handed = words, load, handed
         self.out: list[Piece] = []
         self.size = 0
