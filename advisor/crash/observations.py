@@ -2,8 +2,8 @@
 version, number of cards, part of a run), and what there is no more of.
 
 A clause that tells one outcome tells it of what it names; one that tells an outcome alone tells it of what the clauses
-before it name, and of a number alone where one of these gives a setting another. Where it is not clear which outcome
-belongs to what, nothing is observed.
+or the sentence before it name, and of a number alone where one of these gives a setting another; a line that heads a
+list tells it of the list. Where it is not clear which outcome belongs to what, nothing is observed.
 """
 
 from __future__ import annotations
@@ -25,16 +25,21 @@ from advisor.script.pasted import settings_named
 from advisor.words import Memory
 
 Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
-Kind = Literal["setting", "lever", "library", "cards", "part", "resource"]
+Kind = Literal["setting", "lever", "library", "cards", "part", "resource", "run"]
 Moved = Literal["", "up", "down", "off"]
 _LONGEST, _QUOTED = 600, 140
 """Characters of a sentence that somebody writes by hand, and of what is kept of it (judgement)."""
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
-_OPTION = regex(r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`([a-z]\w*_\w+)`|(?<![\w./$-])([a-z]\w*_\w+)(?![\w./(\[])")
+_OPTION = regex(
+    r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`((?:\w+\.)*[A-Za-z]\w*_\w+)(?:\(\))?`"
+    r"|(?<![\w./$-])((?:[a-z]\w*\.)*[A-Za-z]\w*_\w+)(?![\w./\[(])",
+    re.ASCII,
+)
 _WORD = regex(r"[\w.-]+")
 _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 _SET = regex(
-    r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降]低?[成为到置]为?) ?)"
+    r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降]低?整?[成为到置]为?) ?"
+    r"|(?: (?:is|was|are|stays?|kept|already|set))+ (?:to |at )?(?=[`\"']?(?:\d|[Tt]rue|[Ff]alse|[Nn]one|on\b|off\b)))"
     r"[`\"']?([\w./-]*\w)",
     re.ASCII,
 )
@@ -42,6 +47,8 @@ _SET = regex(
 _BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? )?\Z", re.ASCII)
 _THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
 """Tokens of a row, as people write them."""
+_FROM_TO = regex(r"(?:\bfrom|从)\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)(?!\.\d)`? ?(?:to|->|→|[升降调改]*[到至为成])\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)")
+"""A value that was set in the place of another."""
 _VERSION = r"v?(\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev)\d{1,4})?)(?!\w|\.\d)"
 _BARE_VERSION = regex(rf"(?<![\w.]){_VERSION}", re.ASCII)
 _BARE = regex(
@@ -50,14 +57,23 @@ _BARE = regex(
 )
 _PLACED = regex(
     r"^[\s`*\"']*(?:(?:but|and|with|at|for|on|using|a|an|the|of|only|even|if|when) )*\Z"
-    r"|(?:\b(?:with|at|for|on|to|w)\b|[到用])[\s`]*\Z"
+    r"|(?:\b(?:with|at|for|on|to|w)\b|[到用成为])[\s`]*\Z"
 )
 """What stands before a number that is a setting's by itself."""
 _PRINTED = regex(r"\s*(?:\d+ {3,}|-*> ?\d|File \"|(?:raise|return|assert|self)\b|[\w.]*(?:Error|Exception|Warning)\b)")
 """What programs print: a line of code or of an error."""
 _ITEM = regex(r"\s*(?:[-*+•]|\d{1,2}[.)、])\s*\S")
 """An item of a list."""
-_GOES_ON = regex(r"\s*(?:if|when|once|with)\b")
+_SETTING_LINE = regex(
+    r"\s*(?:(?:[-*+•]|\d{1,2}[.)])\s+)?`?(?:export\s+)?[+-]{0,2}(?=\w*[._-]\w|\w+:\s)([A-Za-z][\w.@-]*)(?:\s*[=:]\s*|\s+)"
+    r"[`\"']?([\w.,:/@-]+)[`\"']?\s*[,\\]?\s*(?:#.*)?"
+)
+"""A line that is one setting and its value."""
+_HEAD = regex(r"\s*[\w-]+:\s*|\s*```\w*\s*")
+_SHORT, _SOLVED = 60, 3
+"""Characters of a sentence between what is named and its outcome; sentences after "it is solved" (judgement)."""
+_GOES_ON = regex(r"\s*(?:if|when|once|with|while|after|at|under|using)\b")
+_IN_FORCE = regex(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur|with|using|currently)\b|我|用|已|目前|为")
 
 
 class Observation(Struct, frozen=True):
@@ -82,6 +98,8 @@ class Observation(Struct, frozen=True):
     """With this alone."""
     contrast: bool = False
     """The sentence tells of something that worked and of something that failed."""
+    implied: bool = False
+    """Told by its contrary alone: without it, or from it to another value."""
     said: str = ""
     line: int = 0
 
@@ -96,20 +114,120 @@ class _Clause(Struct):
     began: bool
     only: bool
     hedged: bool
+    asked: bool
 
 
 def observations_in(text: str, words: StatementWords | None) -> tuple[Observation, ...]:
     """What the sentences of a page tell, in order, each once."""
     found: dict[Observation, None] = {}
-    tried = False
-    for number, line in enumerate(text.split("\n"), 1) if len(text) <= A_PAGE else ():
-        item = _ITEM.match(line) is not None
-        found |= dict.fromkeys(replace(one, line=number) for one in _of_line(line, words, tried=tried and item))
-        if line.strip() and not item and words is not None and words.observed is not None:  # it may head a list
-            tried = (
-                line.rstrip("*_ \t\r").endswith((":", "：")) and compiled(words.observed.tried).search(line) is not None
-            )
+    if words is None or words.observed is None or len(text) > A_PAGE:
+        return ()
+    page, heads = _Page(words, words.observed), _NOTHING
+    for number, line in enumerate(text.split("\n"), 1):
+        told: list[Observation] = []
+        if (setting := _SETTING_LINE.fullmatch(line)) is not None and heads[0]:
+            one = Observation("setting", setting[1], setting[2].strip("'\""), named=f"{setting[1]} {setting[2]}")
+            told = [replace(one, outcome=heads[0], said=heads[1])]
+        elif line.strip() and not _HEAD.fullmatch(line) and is_prose(line) and not _PRINTED.match(line):
+            item = _ITEM.match(line) is not None
+            told, last = page.read(plain(line), heads if item else _NOTHING)
+            heads = heads if item else last  # it may head a list
+        found |= dict.fromkeys(replace(one, line=number) for one in told)
     return tuple(found)
+
+
+_NOTHING: tuple[Went, str] = ("", "")
+
+
+class _Page:
+    """The sentences of a page, one after the other, with what the last of them leaves for the next."""
+
+    def __init__(self, words: StatementWords, told: ObservationWords) -> None:
+        self.words, self.told = words, told
+        self.open: list[tuple[Observation, bool]] = []
+        """What the sentence before names and tells no outcome of, and whether it only proposes it."""
+        self.failing = ""
+        """The words of the sentence before, where it tells of a failure."""
+        self.solved = 0
+        """For how many sentences more one goes on in which all was solved."""
+
+    def read(self, line: str, heads: tuple[Went, str]) -> tuple[list[Observation], tuple[Went, str]]:
+        """What a line tells, and the outcome that it tells of a list below it; `heads`: that of the line above."""
+        told: list[Observation] = []
+        last = _NOTHING
+        for sentence in SENTENCE.finditer(line):
+            if len(sentence[0]) <= _LONGEST and sentence[0].strip():
+                told += self._observed(sentence[0], heads[0])
+                outcomes = {_outcome(one, self.told) for one in compiled(self.told.breaks).split(sentence[0]) if one}
+                tried = compiled(self.told.tried).search(sentence[0])
+                outcome: Went = "no_help" if tried else outcomes.pop() if len(outcomes := outcomes - {""}) == 1 else ""
+                last = outcome, clean_line(sentence[0].strip(), _QUOTED)
+        return told, last
+
+    def _observed(self, sentence: str, heads: Went) -> Iterator[Observation]:
+        """`heads`: the outcome of the list of which it is an item."""
+        words, told = self.words, self.told
+        parts = [(one, _outcome(one, told)) for one in compiled(told.breaks).split(sentence) if one and one.strip()]
+        tried: Went = heads or ("no_help" if compiled(told.tried).search(sentence) else "")
+        clauses = _joined([_clause(one, outcome, words, told) for one, outcome in parts], told)
+        outcomes = {one.outcome for one in clauses}
+        others = {one.outcome for one in clauses if one.named or not compiled(told.otherwise).search(one.text)}
+        tried = "" if "worked" in outcomes else tried
+        said = clean_line(sentence.strip(), _QUOTED)
+        asked = bool(clauses) and clauses[0].asked
+        before: Observation | None = None
+        left: list[tuple[Observation, bool]] = []
+        named = any(_counts(one) for one in clauses)
+        alone = outcomes - {"", "ruled_out"} if not named and not asked else set()
+        if len(alone) == 1 and not any(one.hedged for one in clauses):
+            (outcome,) = alone
+            for one, proposed in self.open:
+                held = (one.value and one.kind == "setting") or one.lever in words.switches
+                if outcome == "no_help" or (not proposed and (held or outcome == "worked")):
+                    yield replace(one, outcome=outcome, said=clean_line(f"{one.said} {said}", _QUOTED))
+        for clause in clauses:
+            for one in clause.named or _numbers(clause, before):
+                before = one if one.value else before
+                of_version = one.kind == "library" and one.value and self.failing
+                cured = clause.hedged and bool(of_version or (self.solved and clause.change))
+                outcome = clause.outcome or tried or ("worked" if cured else "")
+                contrast = {"worked", "failed"} <= others
+                seen = replace(
+                    one, outcome=outcome, change=clause.change, began=clause.began, only=clause.only,
+                    contrast=contrast, said=said,
+                )  # fmt: skip
+                if outcome == "worked" and one.kind == "part" and not (contrast or clause.change):
+                    continue  # it was done, and nothing is told of it
+                told_so = bool(outcome) and not (asked or clause.asked or (clause.hedged and not cured))
+                if told_so or outcome in ("no_help", "ruled_out"):
+                    yield seen
+                    yield from _contrary(seen, words)
+                elif not outcome and not asked and not clause.asked:
+                    left.append((seen, clause.hedged))
+                    held = (one.kind == "setting" and one.value) or one.lever in words.switches
+                    if self.failing and held and not clause.hedged and _IN_FORCE.search(clause.text):
+                        yield replace(seen, outcome="failed", change="", began=False, said=self.failing)
+        goes_on = not (named or outcomes - {""}) and len(sentence) < _SHORT
+        self.open = left or (self.open if goes_on else [])
+        self.failing = said if "failed" in outcomes and not asked else ""
+        self.solved = _SOLVED if alone == {"worked"} else max(0, self.solved - 1)
+
+
+def _counts(clause: _Clause) -> bool:
+    """Whether a clause names what an outcome may be of: not a machine alone."""
+    return any(one.kind != "resource" for one in clause.named)
+
+
+def _contrary(one: Observation, words: StatementWords) -> Iterator[Observation]:
+    """What an outcome without something, or of a value in another's place, tells of the thing, or of the other."""
+    contrary: Mapping[Went, Went] = {"worked": "failed", "failed": "worked"}
+    if one.outcome not in contrary:
+        return
+    if one.old:
+        moved = replace(one, value=one.old, old="", named=one.named.replace(one.value, one.old))
+        yield replace(moved, outcome=contrary[one.outcome], change="", began=False, implied=True)
+    elif one.change == "off" and not one.value and one.lever not in words.sizes and one.kind != "library":
+        yield replace(one, outcome=contrary[one.outcome], change="", began=False, implied=True)
 
 
 def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict[str, str]:
@@ -120,52 +238,27 @@ def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict
     return kept | {name: value for name, value in failed.items() if name in settings and value}
 
 
-def _of_line(line: str, words: StatementWords | None, *, tried: bool) -> Iterator[Observation]:
-    if words is not None and words.observed is not None and is_prose(line) and not _PRINTED.match(line):
-        for sentence in SENTENCE.finditer(line):
-            if len(sentence[0]) <= _LONGEST:
-                yield from _observed(sentence[0], words, words.observed, tried=tried)
-
-
-def _observed(sentence: str, words: StatementWords, told: ObservationWords, *, tried: bool) -> Iterator[Observation]:
-    """`tried`: an item of a list of what was tried."""
-    parts = [(one, _outcome(one, told)) for one in compiled(told.breaks).split(sentence) if one and one.strip()]
-    tried = tried or compiled(told.tried).search(sentence) is not None
-    if not tried and not any(outcome for _, outcome in parts):
-        return
-    clauses = _joined([_clause(one, outcome, words, told) for one, outcome in parts])
-    asked = compiled(told.asked).search(sentence) is not None
-    outcomes = {one.outcome for one in clauses}
-    others = {one.outcome for one in clauses if one.named or not compiled(told.otherwise).search(one.text)}
-    tried = tried and "worked" not in outcomes
-    said = clean_line(sentence.strip(), _QUOTED)
-    before: Observation | None = None
-    for clause in clauses:
-        outcome: Went = clause.outcome or ("no_help" if tried else "")
-        for one in clause.named or _numbers(clause, before):
-            before = one if one.value else before
-            if outcome in ("no_help", "ruled_out") or (outcome and not asked and not clause.hedged):
-                yield replace(
-                    one, outcome=outcome, change=clause.change, began=clause.began, only=clause.only,
-                    contrast={"worked", "failed"} <= others, said=said,
-                )  # fmt: skip
-
-
-def _joined(clauses: list[_Clause]) -> list[_Clause]:
+def _joined(clauses: list[_Clause], told: ObservationWords) -> list[_Clause]:
     """The clauses, each with its outcome: that of the one behind it which names nothing, that of the one before it
-    which names nothing ("it works, if I set X") or announces it ("it works so: `X`")."""
+    which names nothing ("it works, if I set X") or announces it ("it works so: `X`"), the contrary of that ("unless")."""
+    contrary: Mapping[Went, Went] = {"worked": "failed", "failed": "worked"}
     for place, clause in enumerate(clauses):
-        for before in reversed(clauses[:place] if not clause.named and not _placed(clause.text, _BARE) else []):
-            if before.outcome or not (before.named or clause.outcome == "no_help"):
-                break  # what was no help may stand before more words
+        for before in reversed(clauses[:place] if not _counts(clause) and not _placed(clause.text, _BARE) else []):
+            if before.outcome or not clause.outcome:
+                break
             if before.named:
                 before.outcome, before.began = clause.outcome, before.began or clause.began
                 before.hedged = before.hedged or clause.hedged
     for before, after in pairwise(clauses):
-        if not after.outcome and (
+        if compiled(told.contrary).search(after.text):
+            after.outcome = contrary.get(before.outcome, after.outcome)
+        elif not after.outcome and (
             after.text.lstrip().startswith("`") or (not before.named and _GOES_ON.match(after.text))
         ):
             after.outcome = before.outcome
+        if after.outcome == "failed" and not _counts(after) and compiled(told.later).search(after.text):
+            for one in clauses:  # it ran until then
+                one.outcome = "failed" if one.outcome == "worked" else one.outcome
     return clauses
 
 
@@ -174,17 +267,20 @@ def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWo
         ("off", told.left_out), ("down", words.lowered), ("up", told.raised), ("", ""),
     )  # fmt: skip
     change = next(name for name, pattern in moved if compiled(pattern).search(text))
-    began, only, hedged = (compiled(one).search(text) is not None for one in (told.began, told.only, told.hedged))
-    named = _named(text, words, told, bare=bool(change))
-    return _Clause(text, named, outcome, change, began, only, hedged)
+    tests = (told.began, told.only, told.hedged, told.asked)
+    began, only, hedged, asked = (compiled(one).search(text) is not None for one in tests)
+    named = _named(text, words, told, bare=bool(change or outcome))
+    return _Clause(text, named, outcome, change, began, only, hedged, asked)
 
 
 def _outcome(text: str, told: ObservationWords) -> Went:
     """The one outcome that a clause tells; "" where it tells none or several."""
-    if compiled(told.ruled_out).search(text):
-        return "ruled_out"
-    if compiled(told.no_help).search(text):
-        return "no_help"
+    ways_out: tuple[tuple[str, Went], ...] = (
+        (told.ruled_out, "ruled_out"), (told.no_help, "no_help"), (told.blamed, "failed"),
+    )  # fmt: skip
+    for pattern, outcome in ways_out:
+        if compiled(pattern).search(text):
+            return outcome
     ways: tuple[tuple[str, Went, Went], ...] = (
         (told.worked, "worked", "failed"), (told.failed, "failed", "worked"),
     )  # fmt: skip
@@ -205,15 +301,18 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
     taken: list[tuple[int, int]] = []
     tables = {**words.sizes, **words.switches}
     levers = {lever: one.span() for lever, pattern in tables.items() if (one := compiled(pattern).search(text))}
+    moved = _FROM_TO.search(text)
 
     def add(kind: Kind, name: str, start: int, end: int, value: str = "", old: str = "") -> None:
         if any(start < last and first < end for first, last in taken):
             return
         lever = next((each for each, (first, _) in levers.items() if start <= first < end), "")
-        if not value and kind == "setting":
+        if not value and kind in ("setting", "lever"):
             value = (_SET.match(text, end) or ("", ""))[1]
         if not value and lever in words.sizes:
             value = (_AT.match(text, end) or _BEFORE.search(text[:start]) or ("", ""))[1].rstrip(".,")
+        if not old and kind in ("setting", "lever") and moved is not None and value in ("", moved[1], moved[2]):
+            old, value = moved[1].rstrip("."), moved[2].rstrip(".")
         spelt = name if kind == "setting" else text[start:end]
         spelt = f"{spelt} {value}".rstrip() if kind in ("setting", "lever") else spelt
         taken.append((start, end))
@@ -224,6 +323,9 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
         start, end = (len(data[:place].decode("utf-8", "replace")) for place in each.whole)
         key = next((word for word in _WORD.findall(text[start:end]) if word.lower() == each.key), each.key)
         add("setting", key, start, end, data[each.start : each.end].decode("utf-8", "replace").strip('"'))
+    for key, spelled in told.files.items():
+        for file in compiled(spelled).finditer(text):
+            add("setting", key, *file.span(), file[0])
     for option in _OPTION.finditer(text):
         if option[3] is None or bare or _SET.match(text, option.end()):
             add("setting", next(filter(None, option.groups())), *option.span())
@@ -234,13 +336,17 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
     if not found and len(rows := _THOUSANDS.findall(text)) == 1:  # nothing else is counted so
         found.append(Observation("lever", "length", rows[0], "", "length", rows[0]))
     if len(cards := list(compiled(words.cards).finditer(text))) == 1:
-        add("cards", "cards", *cards[0].span(), cards[0][0].strip())
+        add("cards", "cards", *cards[0].span(), next(filter(None, cards[0].groups()), ""))
     for library, spelled in _libraries(tuple(words.libraries.items())):
         if (met := spelled.search(text)) is not None:
             add("library", library, *met.span(), met[2] or met[1] or "", (met[1] or "") if met[2] else "")
-    others: tuple[tuple[Kind, Mapping[str, str]], ...] = (("part", told.parts), ("resource", told.resources))
+    if moved is not None and not found and _BARE_VERSION.fullmatch(moved[2]):  # the framework's own
+        add("library", "", *moved.span(), moved[2], moved[1])
+    others: tuple[tuple[Kind, Mapping[str, str]], ...] = (("part", told.parts), ("resource", told.resources), ("run", told.runs))
     for kind, table in others:
-        found += [Observation(kind, name) for name, pattern in table.items() if compiled(pattern).search(text)]
+        named = {(name, one[0]): None for name, pattern in table.items() for one in compiled(pattern).finditer(text)}
+        named = named if kind == "run" else {pair: None for pair in dict(reversed(named)).items()}
+        found += [Observation(kind, name, one if kind == "run" else "", named=one) for name, one in named]
     return found
 
 
@@ -263,7 +369,7 @@ def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
 @cache
 def _libraries(spelled: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Library → its name, with the version behind it, or with two of which it went from one to the other."""
-    behind = r"(?:[ =@:`\"'-]{0,4}(?:version |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?"
+    behind = r"(?:[ =@:`\"'(-]{0,4}(?:version |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?"
     behind += rf"{_VERSION}(?: ?(?:to|->|→|=>|升级到|升到|更新到|到|至) ?{_VERSION})?)?"
     return tuple((name, re.compile(rf"(?ai)(?<![\w./-])(?:{one})(?![\w-]*[a-z_]){behind}")) for name, one in spelled)
 
@@ -278,6 +384,7 @@ def cures(seen: Sequence[Observation]) -> list[Observation]:
     """The settings and levers with which it worked. Where the sentence tells of something that failed, too, or another
     setting is blamed, these may be other runs, but for what was left out, and for another value of the same (of shorter
     rows everybody knows)."""
+    seen = [one for one in seen if not one.implied]
     failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help")}
     blamed = (began := trigger(seen)) is not None and began.kind != "cards"
     worked = (one for one in seen if one.outcome == "worked" and one.kind in ("setting", "lever"))
@@ -291,6 +398,7 @@ def cures(seen: Sequence[Observation]) -> list[Observation]:
 
 def trigger(seen: Sequence[Observation]) -> Observation | None:
     """The size with which it began to fail: it was set so or raised, or it worked with another."""
+    seen = [one for one in seen if not one.implied]
     worked = {(one.kind, one.name): one.value for one in seen if one.outcome == "worked" and one.value}
     for one in seen:
         raised = one.began and one.lever and (one.change == "up" or (one.value and not one.change))
@@ -305,7 +413,6 @@ def fitted_in(seen: Sequence[Observation]) -> dict[str, tuple[str, str]]:
     told = [one for one in seen if one.kind == "library" and one.value]
     ran = {one.name: one.value for one in reversed(told) if one.outcome == "worked"}
     failed = {one.name: one for one in told if one.outcome == "failed"}
-    ran = {**{name: one.old for name, one in failed.items() if one.old}, **ran}
     now = {name: one.value for name, one in failed.items()}
     return {name: (old, now.get(name, "")) for name, old in ran.items() if old != now.get(name)}
 
@@ -337,7 +444,7 @@ _NEAR = 3
 TITLE_LINES = 3
 """Lines of a text among which its title stands."""
 _NOT_PROSE = regex(
-    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:[a-z]+ ){2})"
+    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:[a-z]+ ){2})(?![^\n#]*[\u4e00-\u9fff])"
     r"|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
     r"|[EWIF]\d{4} )"
 )
@@ -360,6 +467,14 @@ def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int]
     if titled is not None and not compiled(words.unsaid).search(text):
         told = [(_memory_of(text, titled.span(), words), titled.start())]
     return next((one for one in told if one[0] != "unknown"), told[0] if told else None)
+
+
+_EMPHASIS = regex(r"(?<![\w*])(\*{1,3}|__)(?=[^\s*])([^*\n]{1,160}?)(?<=[^\s*])\1(?![\w*])")
+
+
+def plain(text: str) -> str:
+    """A text without the marks of Markdown that stress a part of it."""
+    return _EMPHASIS.sub(r"\2", text)
 
 
 def is_prose(line: str) -> bool:

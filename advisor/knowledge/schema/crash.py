@@ -229,6 +229,12 @@ class ObservationWords(Strict, frozen=True):
     """At the end of what stands before an outcome: it is the contrary."""
     ruled_out: Worded
     """There is no more of it."""
+    contrary: Worded
+    """The contrary of what the clause before tells."""
+    blamed: Worded
+    """It is the cause."""
+    later: Worded
+    """Until then the same run worked."""
     otherwise: Worded
     """The same without what the clause before it names."""
     left_out: Worded
@@ -240,6 +246,10 @@ class ObservationWords(Strict, frozen=True):
     """Part of a run → its names."""
     resources: dict[str, Worded]
     """Resource → its names."""
+    files: dict[str, Worded] = {}
+    """Setting → the names of files that are its value."""
+    runs: dict[str, Worded] = {}
+    """By what one run is another → its names: the model, the method, the command."""
 
 
 class StatementWords(Strict, frozen=True):
