@@ -70,6 +70,8 @@ _SETTING_LINE = regex(
 )
 """A line that is one setting and its value."""
 _HEAD = regex(r"\s*[\w-]+:\s*|\s*```\w*\s*")
+_MOVED: tuple[Kind, ...] = ("setting", "lever", "part")
+_NUMBER = regex(r" ?(\d+)")
 _SHORT, _SOLVED = 60, 3
 """Characters of a sentence between what is named and its outcome; sentences after "it is solved" (judgement)."""
 _GOES_ON = regex(r"\s*(?:if|when|once|with|while|after|at|under|using)\b")
@@ -182,13 +184,13 @@ class _Page:
         if len(alone) == 1 and not any(one.hedged for one in clauses):
             (outcome,) = alone
             for one, proposed in self.open:
-                held = (one.value and one.kind == "setting") or one.lever in words.switches
+                held = (one.value and one.kind in _MOVED) or one.lever in words.switches
                 if outcome == "no_help" or (not proposed and (held or outcome == "worked")):
                     yield replace(one, outcome=outcome, said=clean_line(f"{one.said} {said}", _QUOTED))
         for clause in clauses:
             for one in clause.named or _numbers(clause, before):
                 before = one if one.value else before
-                of_version = one.kind == "library" and one.value and self.failing
+                of_version = one.kind == "library" and one.value and (self.failing or "failed" in outcomes)
                 cured = clause.hedged and bool(of_version or (self.solved and clause.change))
                 outcome = clause.outcome or tried or ("worked" if cured else "")
                 contrast = {"worked", "failed"} <= others
@@ -204,7 +206,7 @@ class _Page:
                     yield from _contrary(seen, words)
                 elif not outcome and not asked and not clause.asked:
                     left.append((seen, clause.hedged))
-                    held = (one.kind == "setting" and one.value) or one.lever in words.switches
+                    held = (one.value and one.kind in _MOVED) or one.lever in words.switches
                     if self.failing and held and not clause.hedged and _IN_FORCE.search(clause.text):
                         yield replace(seen, outcome="failed", change="", began=False, said=self.failing)
         goes_on = not (named or outcomes - {""}) and len(sentence) < _SHORT
@@ -226,7 +228,7 @@ def _contrary(one: Observation, words: StatementWords) -> Iterator[Observation]:
     if one.old:
         moved = replace(one, value=one.old, old="", named=one.named.replace(one.value, one.old))
         yield replace(moved, outcome=contrary[one.outcome], change="", began=False, implied=True)
-    elif one.change == "off" and not one.value and one.lever not in words.sizes and one.kind != "library":
+    elif one.change == "off" and not one.value and one.lever not in words.sizes and one.kind in _MOVED:
         yield replace(one, outcome=contrary[one.outcome], change="", began=False, implied=True)
 
 
@@ -323,9 +325,10 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
         start, end = (len(data[:place].decode("utf-8", "replace")) for place in each.whole)
         key = next((word for word in _WORD.findall(text[start:end]) if word.lower() == each.key), each.key)
         add("setting", key, start, end, data[each.start : each.end].decode("utf-8", "replace").strip('"'))
-    for key, spelled in told.files.items():
-        for file in compiled(spelled).finditer(text):
-            add("setting", key, *file.span(), file[0])
+    for key, spelled in (*told.spelled.items(), *told.files.items()):
+        for one in compiled(spelled).finditer(text):
+            number = "" if key in told.files else (_SET.match(text, one.end()) or _NUMBER.match(text, one.end()))[1]
+            add("setting", key, *one.span(), number or one[0])
     for option in _OPTION.finditer(text):
         if option[3] is None or bare or _SET.match(text, option.end()):
             add("setting", next(filter(None, option.groups())), *option.span())
@@ -352,7 +355,7 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
 
 def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
     """A number by itself is of the setting, the library or the cards that a clause before names with another."""
-    if before is None or not clause.outcome:
+    if before is None or not (clause.outcome or (clause.hedged and before.kind == "library")):
         return []
     bare = _BARE_VERSION if before.kind == "library" else _BARE
     found = _placed(clause.text, bare)
@@ -444,7 +447,7 @@ _NEAR = 3
 TITLE_LINES = 3
 """Lines of a text among which its title stands."""
 _NOT_PROSE = regex(
-    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:[a-z]+ ){2})(?![^\n#]*[\u4e00-\u9fff])"
+    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:(?:[a-z]+ ){2}|[a-z]+,|→|->))(?![^\n#]*[\u4e00-\u9fff])"
     r"|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
     r"|[EWIF]\d{4} )"
 )

@@ -14,7 +14,7 @@ from typing import get_args
 import ahocorasick_rs
 from msgspec import Struct
 
-from advisor.crash.evidence import Frame, TopUser
+from advisor.crash.evidence import TOLD, Frame, TopUser
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
 from advisor.crash.tracebacks import NO_TRACE, Trace
@@ -278,7 +278,7 @@ def _by_frames(cause: LogFind | None, trace: Trace, rules: Iterable[FrameRule]) 
 
 def _by_texts(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> PhaseProof:
     task = str(cause.find.fields.get("task", "")) if cause is not None else ""
-    own = cause.find.text.split("\n") if cause is not None else []
+    own = cause.find.text.split("\n") if cause is not None and cause.id not in TOLD else []  # no log's own words
     phase, found = phase_of_texts([name for name in (task, *trace.tasks) if name], rules.frames, "task")
     if phase != "unknown":
         return phase, say("Ray task {name}", name=found)

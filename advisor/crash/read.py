@@ -48,7 +48,7 @@ from advisor.crash.phase import (
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEWS, LogSource, open_sources, tail_source, text_source
-from advisor.crash.statements import holder_said, libraries_now, phase_said, runs_told, statements_in
+from advisor.crash.statements import A_NOTE, holder_said, libraries_now, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, traced_versions, waiter_of
 from advisor.crash.verdict import (
     KILLS,
@@ -306,7 +306,7 @@ class _CrashReader:
             model_config=model_config_in(printed),
             engine_figures=log_facts.engine_figures_in(self.text, marks.engine_figures),
             counts={**log_facts.ranks_by_batch(self.text, settings), **log_facts.counts_in(self.text, marks.counts)},
-            statements=statements_in(plain, words) | holder_said(in_person, words),
+            statements=statements_in(plain, words) | holder_said(plain if len(plain) <= A_NOTE else in_person, words),
             observations=observed,
             libraries=libraries_now({**met, **log_facts.libraries_in(self.text, marks.versions)}, observed),
             runs_told=runs_told(self.kept.plain(), words) if written else {},

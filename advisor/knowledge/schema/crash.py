@@ -246,6 +246,8 @@ class ObservationWords(Strict, frozen=True):
     """Part of a run → its names."""
     resources: dict[str, Worded]
     """Resource → its names."""
+    spelled: dict[str, Worded] = {}
+    """Setting → its short names, before a number."""
     files: dict[str, Worded] = {}
     """Setting → the names of files that are its value."""
     runs: dict[str, Worded] = {}
