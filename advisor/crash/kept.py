@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+from advisor.crash.account import A_PAGE, TITLE_LINES
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
 from advisor.crash.logged_runs import RunLines
-from advisor.crash.observations import A_PAGE, TITLE_LINES
 from advisor.crash.scan import Scanned
 
 SAID_IN = "--model"

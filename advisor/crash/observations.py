@@ -1,4 +1,4 @@
-"""Reads what a person tells: that memory ran out, and which; what worked, failed or was no help (a setting, lever,
+"""Reads what a person tells: what worked, failed or was no help (a setting, lever,
 version, number of cards, part of a run), and what there is no more of.
 
 A clause that tells one outcome tells it of what it names; one that tells an outcome alone tells it of what the clauses
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Literal
@@ -18,15 +18,15 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.crash.account import A_PAGE, SENTENCE, is_prose, plain
 from advisor.hostile import clean_line
-from advisor.knowledge.schema import AccountWords, ObservationWords, StatementWords
+from advisor.knowledge.schema import ObservationWords, StatementWords
 from advisor.regex import compiled, regex
 from advisor.script.pasted import settings_named
-from advisor.words import Memory
 
 Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
 Kind = Literal["setting", "lever", "library", "cards", "part", "resource", "run"]
-Moved = Literal["", "up", "down", "off"]
+Moved = Literal["", "up", "down", "off", "on"]
 _LONGEST, _QUOTED = 600, 140
 """Characters of a sentence that somebody writes by hand, and of what is kept of it (judgement)."""
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
@@ -47,7 +47,9 @@ _SET = regex(
 _BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? )?\Z", re.ASCII)
 _THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
 """Tokens of a row, as people write them."""
-_FROM_TO = regex(r"(?:\bfrom|从)\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)(?!\.\d)`? ?(?:to|->|→|[升降调改]*[到至为成])\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)")
+_FROM_TO = regex(
+    r"(?:\bfrom|从)\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)(?!\.\d)`? ?(?:to|->|→|[升降调改]*[到至为成])\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)"
+)
 """A value that was set in the place of another."""
 _VERSION = r"v?(\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev)\d{1,4})?)(?!\w|\.\d)"
 _BARE_VERSION = regex(rf"(?<![\w.]){_VERSION}", re.ASCII)
@@ -74,7 +76,7 @@ _MOVED: tuple[Kind, ...] = ("setting", "lever", "part")
 _NUMBER = regex(r" ?(\d+)")
 _SHORT, _SOLVED = 60, 3
 """Characters of a sentence between what is named and its outcome; sentences after "it is solved" (judgement)."""
-_GOES_ON = regex(r"\s*(?:if|when|once|with|while|after|at|under|using)\b")
+_GOES_ON = regex(r"\s*(?:even )?(?:if|when|once|with|while|after|at|under|using)\b")
 _IN_FORCE = regex(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur|with|using|currently)\b|我|用|已|目前|为")
 
 
@@ -181,6 +183,7 @@ class _Page:
         left: list[tuple[Observation, bool]] = []
         named = any(_counts(one) for one in clauses)
         alone = outcomes - {"", "ruled_out"} if not named and not asked else set()
+        alone -= set() if compiled(told.linked).search(sentence) else {"no_help"}
         if len(alone) == 1 and not any(one.hedged for one in clauses):
             (outcome,) = alone
             for one, proposed in self.open:
@@ -216,8 +219,8 @@ class _Page:
 
 
 def _counts(clause: _Clause) -> bool:
-    """Whether a clause names what an outcome may be of: not a machine alone."""
-    return any(one.kind != "resource" for one in clause.named)
+    """Whether a clause names what an outcome may be of: not a machine, or which run it is, alone."""
+    return any(one.kind not in ("resource", "run") for one in clause.named)
 
 
 def _contrary(one: Observation, words: StatementWords) -> Iterator[Observation]:
@@ -255,7 +258,7 @@ def _joined(clauses: list[_Clause], told: ObservationWords) -> list[_Clause]:
         if compiled(told.contrary).search(after.text):
             after.outcome = contrary.get(before.outcome, after.outcome)
         elif not after.outcome and (
-            after.text.lstrip().startswith("`") or (not before.named and _GOES_ON.match(after.text))
+            after.text.lstrip().startswith("`") or (not _counts(before) and _GOES_ON.match(after.text))
         ):
             after.outcome = before.outcome
         if after.outcome == "failed" and not _counts(after) and compiled(told.later).search(after.text):
@@ -266,7 +269,7 @@ def _joined(clauses: list[_Clause], told: ObservationWords) -> list[_Clause]:
 
 def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWords) -> _Clause:
     moved: tuple[tuple[Moved, str], ...] = (
-        ("off", told.left_out), ("down", words.lowered), ("up", told.raised), ("", ""),
+        ("off", told.left_out), ("on", told.put_on), ("down", words.lowered), ("up", told.raised), ("", ""),
     )  # fmt: skip
     change = next(name for name, pattern in moved if compiled(pattern).search(text))
     tests = (told.began, told.only, told.hedged, told.asked)
@@ -345,7 +348,11 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
             add("library", library, *met.span(), met[2] or met[1] or "", (met[1] or "") if met[2] else "")
     if moved is not None and not found and _BARE_VERSION.fullmatch(moved[2]):  # the framework's own
         add("library", "", *moved.span(), moved[2], moved[1])
-    others: tuple[tuple[Kind, Mapping[str, str]], ...] = (("part", told.parts), ("resource", told.resources), ("run", told.runs))
+    others: tuple[tuple[Kind, Mapping[str, str]], ...] = (
+        ("part", told.parts),
+        ("resource", told.resources),
+        ("run", told.runs),
+    )
     for kind, table in others:
         named = {(name, one[0]): None for name, pattern in table.items() for one in compiled(pattern).finditer(text)}
         named = named if kind == "run" else {pair: None for pair in dict(reversed(named)).items()}
@@ -404,7 +411,7 @@ def trigger(seen: Sequence[Observation]) -> Observation | None:
     seen = [one for one in seen if not one.implied]
     worked = {(one.kind, one.name): one.value for one in seen if one.outcome == "worked" and one.value}
     for one in seen:
-        raised = one.began and one.lever and (one.change == "up" or (one.value and not one.change))
+        raised = one.began and one.lever and (one.change in ("up", "on") or (one.value and not one.change))
         other = one.value != worked.get((one.kind, one.name), one.value) and (one.lever or one.kind == "cards")
         if one.outcome == "failed" and (raised or other):
             return one
@@ -437,89 +444,3 @@ def resumes_only(seen: Sequence[Observation]) -> str:
         if one.name == "resume" and shown:
             return one.said
     return ""
-
-
-SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
-A_PAGE = 32_000
-"""Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
-_NEAR = 3
-"""Sentences before and behind an account that may name the memory it speaks of (judgement)."""
-TITLE_LINES = 3
-"""Lines of a text among which its title stands."""
-_NOT_PROSE = regex(
-    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:(?:[a-z]+ ){2}|[a-z]+,|→|->))(?![^\n#]*[\u4e00-\u9fff])"
-    r"|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
-    r"|[EWIF]\d{4} )"
-)
-"""A comment, somebody else's words, a row of a table, an assignment, a logger's line."""
-_LONGEST_PAGE = 4_000
-"""Characters of a line beyond which nobody wrote it by hand (judgement)."""
-
-
-def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int] | None:
-    """The memory that a line says ran out, "unknown" where it names none, and where that stands in it; None where it
-    tells of no shortage. `line`: its number, by which a title is known."""
-    if not is_prose(text):
-        return None
-    told = [
-        (memory, found.start() + at)
-        for found in SENTENCE.finditer(text)
-        for memory, at in _accounts_in(found[0], words)
-    ]
-    titled = compiled(words.headline).search(text) if not told and 0 < line <= TITLE_LINES else None
-    if titled is not None and not compiled(words.unsaid).search(text):
-        told = [(_memory_of(text, titled.span(), words), titled.start())]
-    return next((one for one in told if one[0] != "unknown"), told[0] if told else None)
-
-
-_EMPHASIS = regex(r"(?<![\w*])(\*{1,3}|__)(?=[^\s*])([^*\n]{1,160}?)(?<=[^\s*])\1(?![\w*])")
-
-
-def plain(text: str) -> str:
-    """A text without the marks of Markdown that stress a part of it."""
-    return _EMPHASIS.sub(r"\2", text)
-
-
-def is_prose(line: str) -> bool:
-    """Whether a person may have written the line."""
-    return len(line) <= _LONGEST_PAGE and _NOT_PROSE.match(line) is None
-
-
-def memory_near(told: str, page: str, words: AccountWords) -> Memory:
-    """The memory that the sentences around an account name, else those of the whole page; "unknown" where they name
-    none or several."""
-    sentences = [found[0] for found in SENTENCE.finditer(page)]
-    at = [number for number, one in enumerate(sentences) if one.strip() and one.strip() in told]
-    near = sentences[max(0, at[0] - _NEAR) : at[-1] + 1 + _NEAR] if at else []
-    for among in (near, sentences):
-        named = set(_memories_named(among, words))
-        if len(named) == 1:
-            return named.pop()
-    return "unknown"
-
-
-def _accounts_in(sentence: str, words: AccountWords) -> Iterator[tuple[Memory, int]]:
-    for found in compiled(words.short).finditer(sentence):
-        start, end = found.span()
-        breaks = [one.end() for one in compiled(words.breaks).finditer(sentence) if one.end() <= start]
-        before, behind = sentence[breaks[-1] if breaks else 0 : start], sentence[end:]
-        asked = re.match(r"[^,;，。.!]*[?？]", behind) is not None and not compiled(words.factive).search(sentence)
-        if asked or compiled(words.unsaid).search(before) or compiled(words.unsaid_behind).match(behind):
-            continue
-        if compiled(words.by_itself).search(found[0]) or compiled(words.happened).search(sentence):
-            yield _memory_of(sentence, (start, end), words), start
-
-
-def _memory_of(sentence: str, span: tuple[int, int], words: AccountWords) -> Memory:
-    """The memory whose name stands nearest to the words of a shortage."""
-    begin, end = span
-    near: list[tuple[int, Memory]] = [
-        (max(begin - one.end(), one.start() - end, 0), memory)
-        for memory, named in words.memories.items()
-        for one in compiled(named).finditer(sentence)
-    ]
-    return min(near)[1] if near else "unknown"
-
-
-def _memories_named(sentences: Iterable[str], words: AccountWords) -> Iterator[Memory]:
-    return (memory for one in sentences for memory, named in words.memories.items() if compiled(named).search(one))

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.crash import log_facts
+from advisor.crash.account import A_PAGE, memory_near
 from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import (
     described_in,
@@ -28,7 +29,7 @@ from advisor.crash.kept import SAID_IN, KeptLines, LinesOfRun
 from advisor.crash.lines import LogLine
 from advisor.crash.log_reader import unwrapped
 from advisor.crash.logged_runs import StepCount, newest_crash, runs_in, training_bar
-from advisor.crash.observations import A_PAGE, memory_near, observations_in, of_the_run
+from advisor.crash.observations import observations_in, of_the_run
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
     PhaseProof,

@@ -17,6 +17,7 @@ import ahocorasick_rs
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.crash.account import told_in
 from advisor.crash.finds import AFTER, BEFORE, FAILURES, ContextStore, Find, FindStore, LogFind
 from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, ByteWindow, LogLine, glued_bar, without_codes
 from advisor.crash.log_reader import LogReader
@@ -30,7 +31,6 @@ from advisor.crash.match import (
     match_around,
     tries_in_vain,
 )
-from advisor.crash.observations import told_in
 from advisor.crash.patterns import Catalogue, FieldValue, Ready, Searcher, fields_of
 from advisor.crash.sources import LogSource
 from advisor.crash.tracebacks import frame_in

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from advisor.crash.observations import A_PAGE, SENTENCE, Observation, fitted_in, told_in
+from advisor.crash.account import A_PAGE, SENTENCE, told_in
+from advisor.crash.observations import Observation, fitted_in
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import StatementWords
 from advisor.language import say

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.crash.account import A_PAGE
 from advisor.crash.observations import (
-    A_PAGE,
     cures,
     fitted_in,
     in_vain,

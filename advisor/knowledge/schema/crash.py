@@ -239,6 +239,10 @@ class ObservationWords(Strict, frozen=True):
     """The same without what the clause before it names."""
     left_out: Worded
     """It was left out or switched off."""
+    put_on: Worded
+    """It was switched on."""
+    linked: Worded
+    """A sentence that speaks of what the one before it names."""
     raised: Worded
     began: Worded
     """It failed once it was set so."""
