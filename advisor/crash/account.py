@@ -31,6 +31,7 @@ def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int]
     tells of no shortage. `line`: its number, by which a title is known."""
     if not is_prose(text):
         return None
+    text = plain(text)
     told = [
         (memory, found.start() + at)
         for found in SENTENCE.finditer(text)

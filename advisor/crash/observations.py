@@ -23,6 +23,7 @@ from advisor.hostile import clean_line
 from advisor.knowledge.schema import ObservationWords, StatementWords
 from advisor.regex import compiled, regex
 from advisor.script.pasted import settings_named
+from advisor.words import Memory
 
 Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
 Kind = Literal["setting", "lever", "library", "cards", "part", "resource", "run"]
@@ -32,7 +33,7 @@ _LONGEST, _QUOTED = 600, 140
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
 _OPTION = regex(
     r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`((?:\w+\.)*[A-Za-z]\w*_\w+)(?:\(\))?`"
-    r"|(?<![\w./$-])((?:[a-z]\w*\.)*[A-Za-z]\w*_\w+)(?![\w./\[(])",
+    r"|(?<![\w./$-])((?:[a-z]\w*\.)*[a-z]\w*_\w+)(?![\w./\[(])",
     re.ASCII,
 )
 _WORD = regex(r"[\w.-]+")
@@ -119,6 +120,7 @@ class _Clause(Struct):
     only: bool
     hedged: bool
     asked: bool
+    formerly: bool
 
 
 def observations_in(text: str, words: StatementWords | None) -> tuple[Observation, ...]:
@@ -129,6 +131,7 @@ def observations_in(text: str, words: StatementWords | None) -> tuple[Observatio
     page, heads = _Page(words, words.observed), _NOTHING
     for number, line in enumerate(text.split("\n"), 1):
         told: list[Observation] = []
+        page.open = page.open if line.strip() else []
         if (setting := _SETTING_LINE.fullmatch(line)) is not None and heads[0]:
             one = Observation("setting", setting[1], setting[2].strip("'\""), named=f"{setting[1]} {setting[2]}")
             told = [replace(one, outcome=heads[0], said=heads[1])]
@@ -165,7 +168,8 @@ class _Page:
                 outcomes = {_outcome(one, self.told) for one in compiled(self.told.breaks).split(sentence[0]) if one}
                 tried = compiled(self.told.tried).search(sentence[0])
                 outcome: Went = "no_help" if tried else outcomes.pop() if len(outcomes := outcomes - {""}) == 1 else ""
-                last = outcome, clean_line(sentence[0].strip(), _QUOTED)
+                heading = compiled(self.told.heads).search(sentence[0]) is not None
+                last = (outcome if heading else ""), clean_line(sentence[0].strip(), _QUOTED)
         return told, last
 
     def _observed(self, sentence: str, heads: Went) -> Iterator[Observation]:
@@ -183,7 +187,8 @@ class _Page:
         left: list[tuple[Observation, bool]] = []
         named = any(_counts(one) for one in clauses)
         alone = outcomes - {"", "ruled_out"} if not named and not asked else set()
-        alone -= set() if compiled(told.linked).search(sentence) else {"no_help"}
+        own = compiled(told.own).search(sentence)  # what it speaks of it names itself, in words that are not known
+        alone -= {"worked", "no_help"} if own else set() if compiled(told.linked).search(sentence) else {"no_help"}
         if len(alone) == 1 and not any(one.hedged for one in clauses):
             (outcome,) = alone
             for one, proposed in self.open:
@@ -199,9 +204,13 @@ class _Page:
                 contrast = {"worked", "failed"} <= others
                 seen = replace(
                     one, outcome=outcome, change=clause.change, began=clause.began, only=clause.only,
-                    contrast=contrast, said=said,
+                    contrast=contrast or clause.formerly, said=said,
                 )  # fmt: skip
-                if outcome == "worked" and one.kind == "part" and not (contrast or clause.change):
+                if (
+                    outcome == "worked"
+                    and one.kind == "part"
+                    and not (contrast or clause.change or one.name == "fresh")
+                ):
                     continue  # it was done, and nothing is told of it
                 told_so = bool(outcome) and not (asked or clause.asked or (clause.hedged and not cured))
                 if told_so or outcome in ("no_help", "ruled_out"):
@@ -272,10 +281,10 @@ def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWo
         ("off", told.left_out), ("on", told.put_on), ("down", words.lowered), ("up", told.raised), ("", ""),
     )  # fmt: skip
     change = next(name for name, pattern in moved if compiled(pattern).search(text))
-    tests = (told.began, told.only, told.hedged, told.asked)
-    began, only, hedged, asked = (compiled(one).search(text) is not None for one in tests)
+    tests = (told.began, told.only, told.hedged, told.asked, told.formerly)
+    began, only, hedged, asked, formerly = (compiled(one).search(text) is not None for one in tests)
     named = _named(text, words, told, bare=bool(change or outcome))
-    return _Clause(text, named, outcome, change, began, only, hedged, asked)
+    return _Clause(text, named, outcome, change, began, only, hedged, asked, formerly)
 
 
 def _outcome(text: str, told: ObservationWords) -> Went:
@@ -328,10 +337,10 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
         start, end = (len(data[:place].decode("utf-8", "replace")) for place in each.whole)
         key = next((word for word in _WORD.findall(text[start:end]) if word.lower() == each.key), each.key)
         add("setting", key, start, end, data[each.start : each.end].decode("utf-8", "replace").strip('"'))
-    for key, spelled in (*told.spelled.items(), *told.files.items()):
-        for one in compiled(spelled).finditer(text):
-            number = "" if key in told.files else (_SET.match(text, one.end()) or _NUMBER.match(text, one.end()))[1]
-            add("setting", key, *one.span(), number or one[0])
+    for key, names in (*told.spelled.items(), *told.files.items()):
+        for short in compiled(names).finditer(text):
+            number = _SET.match(text, short.end()) or _NUMBER.match(text, short.end())
+            add("setting", key, *short.span(), number[1] if number and key in told.spelled else short[0])
     for option in _OPTION.finditer(text):
         if option[3] is None or bare or _SET.match(text, option.end()):
             add("setting", next(filter(None, option.groups())), *option.span())
@@ -404,6 +413,15 @@ def cures(seen: Sequence[Observation]) -> list[Observation]:
         if one.change == "off" or (one.name in failed and one.lever != "length" and failed[one.name] != one.value)
         or not (one.contrast or one.name in failed or blamed)
     ]  # fmt: skip
+
+
+def memory_moved(seen: Sequence[Observation]) -> Memory:
+    """The memory that ran out by what offloading did to it: it moves states from the card to the host."""
+    for one in seen:
+        if one.lever == "offload" and not one.implied and one.change != "off":
+            if one.outcome == "worked" or (one.outcome == "failed" and one.change == "on"):
+                return "gpu" if one.outcome == "worked" else "host"
+    return "unknown"
 
 
 def trigger(seen: Sequence[Observation]) -> Observation | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.crash import log_facts
-from advisor.crash.account import A_PAGE, memory_near
+from advisor.crash.account import A_PAGE, memory_near, plain
 from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import (
     described_in,
@@ -29,7 +29,7 @@ from advisor.crash.kept import SAID_IN, KeptLines, LinesOfRun
 from advisor.crash.lines import LogLine
 from advisor.crash.log_reader import unwrapped
 from advisor.crash.logged_runs import StepCount, newest_crash, runs_in, training_bar
-from advisor.crash.observations import observations_in, of_the_run
+from advisor.crash.observations import memory_moved, observations_in, of_the_run
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
     PhaseProof,
@@ -202,6 +202,13 @@ class _CrashReader:
         runs = runs_in(self.kept.lines, [source.changed for source in sources], self.kept.said_in)
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
         self.lines = LinesOfRun(self.kept, self.run.lines)
+        self.written = self._of_the_run_first(self.kept.page)
+        # what a program printed under a time or a process is nobody's account; the numbers of lines stay
+        self.told = "\n".join("" if line.stamp or line.process else plain(line.printed) for line in self.written)
+        self.observed = observations_in(self.told, signatures.statements)
+
+    def _of_the_run_first(self, lines: Iterable[tuple[int, LogLine]]) -> list[LogLine]:
+        return [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(with_worded(find))) for i, log in enumerate(self.logs) for find in log.finds]
@@ -238,6 +245,7 @@ class _CrashReader:
             memory = memory_by_frames(memory, cause.id, trace)
             if memory == "unknown" and cause.id in TOLD and (words := self.signatures.statements):
                 memory = memory_near(cause.find.text, self.kept.plain(), words.account)
+                memory = moved if (moved := memory_moved(self.observed)) != "unknown" else memory
             fields = {**log_facts.fields_beside(judgement, trace, self.run.placed), **evidence[0].fields}
             fields |= {**self._engines(cause), **self._on_card(cause, memory)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
@@ -283,10 +291,7 @@ class _CrashReader:
     def _of_the_launch(self, crash: Crash) -> Crash:
         """How it was set, by what programs print of that, and what a person says of the run."""
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
-        printed, written = (
-            [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
-            for lines in (self.kept.every(), self.kept.page)
-        )
+        printed, written = self._of_the_run_first(self.kept.every()), self.written
         settings, blocks = settings_in(printed), settings_in_blocks(written)
         # a list of the same names is a person's, in parts of names
         theirs = not settings or (
@@ -295,9 +300,6 @@ class _CrashReader:
         settings = {} if theirs else {**blocks, **settings}
         person, marks = list(dict.fromkeys((*self.kept.said, *lines_in_person(written)))), self.signatures
         in_person, words = "\n".join(person), marks.statements
-        # what a program printed under a time or a process is nobody's account; the numbers of lines stay
-        plain = "\n".join("" if line.stamp or line.process else line.printed for line in written)
-        observed = observations_in(plain, words)
         every = [line for _, line in self.kept.every()]
         met = log_facts.listed_versions(every, words.libraries if words else {})
         return replace(
@@ -307,11 +309,12 @@ class _CrashReader:
             model_config=model_config_in(printed),
             engine_figures=log_facts.engine_figures_in(self.text, marks.engine_figures),
             counts={**log_facts.ranks_by_batch(self.text, settings), **log_facts.counts_in(self.text, marks.counts)},
-            statements=statements_in(plain, words) | holder_said(plain if len(plain) <= A_NOTE else in_person, words),
-            observations=observed,
-            libraries=libraries_now({**met, **log_facts.libraries_in(self.text, marks.versions)}, observed),
+            statements=statements_in(self.told, words)
+            | holder_said(self.told if len(self.told) <= A_NOTE else in_person, words),
+            observations=self.observed,
+            libraries=libraries_now({**met, **log_facts.libraries_in(self.text, marks.versions)}, self.observed),
             runs_told=runs_told(self.kept.plain(), words) if written else {},
-            described={**blocks, **of_the_run(described_in(person), observed)},
+            described={**blocks, **of_the_run(described_in(person), self.observed)},
             prose=words_in(in_person.encode()),
             speaks_of=parts_in(self.text),
         )

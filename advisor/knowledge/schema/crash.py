@@ -243,6 +243,12 @@ class ObservationWords(Strict, frozen=True):
     """It was switched on."""
     linked: Worded
     """A sentence that speaks of what the one before it names."""
+    heads: Worded
+    """A line that speaks of the settings below it."""
+    own: Worded
+    """A sentence that does not."""
+    formerly: Worded
+    """So it was with another run, before."""
     raised: Worded
     began: Worded
     """It failed once it was set so."""
