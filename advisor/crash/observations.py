@@ -60,7 +60,7 @@ _BARE = regex(
 )
 _PLACED = regex(
     r"^[\s`*\"']*(?:(?:but|and|with|at|for|on|using|a|an|the|of|only|even|if|when) )*\Z"
-    r"|(?:\b(?:with|at|for|on|to|w)\b|[到用成为])[\s`]*\Z"
+    r"|(?:\b(?:with|at|for|on|to|w)\b|[到用成为回])[\s`]*\Z"
 )
 """What stands before a number that is a setting's by itself."""
 _PRINTED = regex(r"\s*(?:\d+ {3,}|-*> ?\d|File \"|(?:raise|return|assert|self)\b|[\w.]*(?:Error|Exception|Warning)\b)")
@@ -267,7 +267,9 @@ def _joined(clauses: list[_Clause], told: ObservationWords) -> list[_Clause]:
         if compiled(told.contrary).search(after.text):
             after.outcome = contrary.get(before.outcome, after.outcome)
         elif not after.outcome and (
-            after.text.lstrip().startswith("`") or (not _counts(before) and _GOES_ON.match(after.text))
+            after.text.lstrip().startswith("`")
+            or (not _counts(before) and _GOES_ON.match(after.text))
+            or compiled(told.or_so).search(after.text)
         ):
             after.outcome = before.outcome
         if after.outcome == "failed" and not _counts(after) and compiled(told.later).search(after.text):
@@ -388,7 +390,7 @@ def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
 @cache
 def _libraries(spelled: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Library → its name, with the version behind it, or with two of which it went from one to the other."""
-    behind = r"(?:[ =@:`\"'(-]{0,4}(?:version |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?"
+    behind = r"(?:[ =@:`\"'(<>~-]{0,4}(?:version |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?"
     behind += rf"{_VERSION}(?: ?(?:to|->|→|=>|升级到|升到|更新到|到|至) ?{_VERSION})?)?"
     return tuple((name, re.compile(rf"(?ai)(?<![\w./-])(?:{one})(?![\w-]*[a-z_]){behind}")) for name, one in spelled)
 

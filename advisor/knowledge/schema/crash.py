@@ -243,6 +243,8 @@ class ObservationWords(Strict, frozen=True):
     """It was switched on."""
     linked: Worded
     """A sentence that speaks of what the one before it names."""
+    or_so: Worded
+    """A clause that goes on with what the one before it names."""
     heads: Worded
     """A line that speaks of the settings below it."""
     own: Worded
