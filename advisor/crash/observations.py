@@ -49,7 +49,8 @@ _BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? )?\Z", re.ASCII)
 _THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
 """Tokens of a row, as people write them."""
 _FROM_TO = regex(
-    r"(?:\bfrom|从)\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)(?!\.\d)`? ?(?:to|->|→|[升降调改]*[到至为成])\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)"
+    r"(?:\bfrom|从)\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)(?!\.\d)`? ?(?:to|->|→|[升降调改]*[到至为成])"
+    r"\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)"
 )
 """A value that was set in the place of another."""
 _VERSION = r"v?(\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev)\d{1,4})?)(?!\w|\.\d)"
@@ -75,6 +76,9 @@ _SETTING_LINE = regex(
 _HEAD = regex(r"\s*[\w-]+:\s*|\s*```\w*\s*")
 _MOVED: tuple[Kind, ...] = ("setting", "lever", "part")
 _NUMBER = regex(r" ?(\d+)")
+_CONTRARY: Mapping[Went, Went] = {"worked": "failed", "failed": "worked"}
+FRESH = "fresh"
+"""The part of a run that begins from nothing."""
 _SHORT, _SOLVED = 60, 3
 """Characters of a sentence between what is named and its outcome; sentences after "it is solved" (judgement)."""
 _GOES_ON = regex(r"\s*(?:even )?(?:if|when|once|with|while|after|at|under|using)\b")
@@ -116,11 +120,7 @@ class _Clause(Struct):
     named: list[Observation]
     outcome: Went
     change: Moved
-    began: bool
-    only: bool
-    hedged: bool
-    asked: bool
-    formerly: bool
+    cues: set[str]
 
 
 def observations_in(text: str, words: StatementWords | None) -> tuple[Observation, ...]:
@@ -164,67 +164,65 @@ class _Page:
         last = _NOTHING
         for sentence in SENTENCE.finditer(line):
             if len(sentence[0]) <= _LONGEST and sentence[0].strip():
-                told += self._observed(sentence[0], heads[0])
-                outcomes = {_outcome(one, self.told) for one in compiled(self.told.breaks).split(sentence[0]) if one}
-                tried = compiled(self.told.tried).search(sentence[0])
-                outcome: Went = "no_help" if tried else outcomes.pop() if len(outcomes := outcomes - {""}) == 1 else ""
-                heading = compiled(self.told.heads).search(sentence[0]) is not None
+                parts = (one for one in compiled(self.told.breaks).split(sentence[0]) if one and one.strip())
+                clauses = [_clause(one, _outcome(one, self.told), self.words, self.told) for one in parts]
+                outcomes = {one.outcome for one in clauses} - {""}
+                tried = _says(self.told, "tried", sentence[0])
+                told += self._observed(sentence[0], _joined(clauses), heads[0] or ("no_help" if tried else ""))
+                outcome: Went = "no_help" if tried else outcomes.pop() if len(outcomes) == 1 else ""
+                heading = _says(self.told, "heads", sentence[0])
                 last = (outcome if heading else ""), clean_line(sentence[0].strip(), _QUOTED)
         return told, last
 
-    def _observed(self, sentence: str, heads: Went) -> Iterator[Observation]:
-        """`heads`: the outcome of the list of which it is an item."""
-        words, told = self.words, self.told
-        parts = [(one, _outcome(one, told)) for one in compiled(told.breaks).split(sentence) if one and one.strip()]
-        tried: Went = heads or ("no_help" if compiled(told.tried).search(sentence) else "")
-        clauses = _joined([_clause(one, outcome, words, told) for one, outcome in parts], told)
+    def _observed(self, sentence: str, clauses: list[_Clause], tried: Went) -> Iterator[Observation]:
+        """`tried`: the outcome of the list of which it is an item, or of what it says was tried."""
+        words, told, said = self.words, self.told, clean_line(sentence.strip(), _QUOTED)
         outcomes = {one.outcome for one in clauses}
-        others = {one.outcome for one in clauses if one.named or not compiled(told.otherwise).search(one.text)}
+        contrast = {"worked", "failed"} <= {one.outcome for one in clauses if one.named or "otherwise" not in one.cues}
         tried = "" if "worked" in outcomes else tried
-        said = clean_line(sentence.strip(), _QUOTED)
-        asked = bool(clauses) and clauses[0].asked
-        before: Observation | None = None
-        left: list[tuple[Observation, bool]] = []
+        asked = bool(clauses) and "asked" in clauses[0].cues
         named = any(_counts(one) for one in clauses)
         alone = outcomes - {"", "ruled_out"} if not named and not asked else set()
-        own = compiled(told.own).search(sentence)  # what it speaks of it names itself, in words that are not known
-        alone -= {"worked", "no_help"} if own else set() if compiled(told.linked).search(sentence) else {"no_help"}
-        if len(alone) == 1 and not any(one.hedged for one in clauses):
+        # what it speaks of it may name itself, in words that are not known
+        own, linked = (_says(told, cue, sentence) for cue in ("own", "linked"))
+        alone -= {"worked", "no_help"} if own else set() if linked else {"no_help"}
+        if len(alone) == 1 and not any("hedged" in one.cues for one in clauses):
             (outcome,) = alone
             for one, proposed in self.open:
-                held = (one.value and one.kind in _MOVED) or one.lever in words.switches
-                if outcome == "no_help" or (not proposed and (held or outcome == "worked")):
+                if outcome == "no_help" or (not proposed and (outcome == "worked" or self._holds(one))):
                     yield replace(one, outcome=outcome, said=clean_line(f"{one.said} {said}", _QUOTED))
+        left: list[tuple[Observation, bool]] = []
+        before: Observation | None = None
         for clause in clauses:
             for one in clause.named or _numbers(clause, before):
-                before = one if one.value else before
-                of_version = one.kind == "library" and one.value and (self.failing or "failed" in outcomes)
-                cured = clause.hedged and bool(of_version or (self.solved and clause.change))
+                before, hedged = one if one.value else before, "hedged" in clause.cues
+                advised = one.kind == "library" and one.value and "advised" in clause.cues
+                cured = hedged and bool(
+                    (advised and (self.failing or "failed" in outcomes)) or (self.solved and clause.change)
+                )
                 outcome = clause.outcome or tried or ("worked" if cured else "")
-                contrast = {"worked", "failed"} <= others
                 seen = replace(
-                    one, outcome=outcome, change=clause.change, began=clause.began, only=clause.only,
-                    contrast=contrast or clause.formerly, said=said,
+                    one, outcome=outcome, change=clause.change, began="began" in clause.cues, said=said,
+                    only="only" in clause.cues, contrast=contrast or "formerly" in clause.cues,
                 )  # fmt: skip
-                if (
-                    outcome == "worked"
-                    and one.kind == "part"
-                    and not (contrast or clause.change or one.name == "fresh")
-                ):
+                if outcome == "worked" and one.kind == "part" and not (contrast or clause.change or one.name == FRESH):
                     continue  # it was done, and nothing is told of it
-                told_so = bool(outcome) and not (asked or clause.asked or (clause.hedged and not cured))
-                if told_so or outcome in ("no_help", "ruled_out"):
+                open_ = not asked and "asked" not in clause.cues
+                if outcome in ("no_help", "ruled_out") or (outcome and open_ and (cured or not hedged)):
                     yield seen
                     yield from _contrary(seen, words)
-                elif not outcome and not asked and not clause.asked:
-                    left.append((seen, clause.hedged))
-                    held = (one.value and one.kind in _MOVED) or one.lever in words.switches
-                    if self.failing and held and not clause.hedged and _IN_FORCE.search(clause.text):
+                elif not outcome and open_:
+                    left.append((seen, hedged))
+                    if self.failing and not hedged and self._holds(one) and _IN_FORCE.search(clause.text):
                         yield replace(seen, outcome="failed", change="", began=False, said=self.failing)
         goes_on = not (named or outcomes - {""}) and len(sentence) < _SHORT
         self.open = left or (self.open if goes_on else [])
         self.failing = said if "failed" in outcomes and not asked else ""
         self.solved = _SOLVED if alone == {"worked"} else max(0, self.solved - 1)
+
+    def _holds(self, one: Observation) -> bool:
+        """Whether it is what a run may have been set to."""
+        return (bool(one.value) and one.kind in _MOVED) or one.lever in self.words.switches
 
 
 def _counts(clause: _Clause) -> bool:
@@ -234,14 +232,10 @@ def _counts(clause: _Clause) -> bool:
 
 def _contrary(one: Observation, words: StatementWords) -> Iterator[Observation]:
     """What an outcome without something, or of a value in another's place, tells of the thing, or of the other."""
-    contrary: Mapping[Went, Went] = {"worked": "failed", "failed": "worked"}
-    if one.outcome not in contrary:
-        return
-    if one.old:
-        moved = replace(one, value=one.old, old="", named=one.named.replace(one.value, one.old))
-        yield replace(moved, outcome=contrary[one.outcome], change="", began=False, implied=True)
-    elif one.change == "off" and not one.value and one.lever not in words.sizes and one.kind in _MOVED:
-        yield replace(one, outcome=contrary[one.outcome], change="", began=False, implied=True)
+    switched_off = one.change == "off" and not one.value and one.lever not in words.sizes and one.kind in _MOVED
+    if one.outcome in _CONTRARY and (one.old or switched_off):
+        moved = replace(one, value=one.old, old="", named=one.named.replace(one.value, one.old)) if one.old else one
+        yield replace(moved, outcome=_CONTRARY[one.outcome], change="", began=False, implied=True)
 
 
 def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict[str, str]:
@@ -252,41 +246,38 @@ def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict
     return kept | {name: value for name, value in failed.items() if name in settings and value}
 
 
-def _joined(clauses: list[_Clause], told: ObservationWords) -> list[_Clause]:
+def _joined(clauses: list[_Clause]) -> list[_Clause]:
     """The clauses, each with its outcome: that of the one behind it which names nothing, that of the one before it
-    which names nothing ("it works, if I set X") or announces it ("it works so: `X`"), the contrary of that ("unless")."""
-    contrary: Mapping[Went, Went] = {"worked": "failed", "failed": "worked"}
+    which names nothing ("it works, if I set X") or announces it ("it works so: `X`"), or its contrary ("unless")."""
     for place, clause in enumerate(clauses):
         for before in reversed(clauses[:place] if not _counts(clause) and not _placed(clause.text, _BARE) else []):
             if before.outcome or not clause.outcome:
                 break
             if before.named:
-                before.outcome, before.began = clause.outcome, before.began or clause.began
-                before.hedged = before.hedged or clause.hedged
-    for before, after in pairwise(clauses):
-        if compiled(told.contrary).search(after.text):
-            after.outcome = contrary.get(before.outcome, after.outcome)
-        elif not after.outcome and (
-            after.text.lstrip().startswith("`")
-            or (not _counts(before) and _GOES_ON.match(after.text))
-            or compiled(told.or_so).search(after.text)
-        ):
+                before.outcome = clause.outcome
+                before.cues |= clause.cues & {"began", "hedged"}
+    for place, (before, after) in enumerate(pairwise(clauses), 1):
+        goes_on = "or_so" in after.cues or (not _counts(before) and _GOES_ON.match(after.text))
+        if "contrary" in after.cues:
+            after.outcome = _CONTRARY.get(before.outcome, after.outcome)
+        elif not after.outcome and (after.text.lstrip().startswith("`") or goes_on):
             after.outcome = before.outcome
-        if after.outcome == "failed" and not _counts(after) and compiled(told.later).search(after.text):
-            for one in clauses:  # it ran until then
+        if after.outcome == "failed" and not _counts(after) and "later" in before.cues | after.cues:
+            for one in clauses[:place]:  # it ran until then
                 one.outcome = "failed" if one.outcome == "worked" else one.outcome
     return clauses
 
 
 def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWords) -> _Clause:
-    moved: tuple[tuple[Moved, str], ...] = (
-        ("off", told.left_out), ("on", told.put_on), ("down", words.lowered), ("up", told.raised), ("", ""),
-    )  # fmt: skip
-    change = next(name for name, pattern in moved if compiled(pattern).search(text))
-    tests = (told.began, told.only, told.hedged, told.asked, told.formerly)
-    began, only, hedged, asked, formerly = (compiled(one).search(text) is not None for one in tests)
+    ways: dict[Moved, str] = {"off": told.changes["off"], "on": told.changes["on"], "down": words.lowered}
+    ways["up"] = told.changes["up"]
+    change: Moved = next((name for name, pattern in ways.items() if compiled(pattern).search(text)), "")
     named = _named(text, words, told, bare=bool(change or outcome))
-    return _Clause(text, named, outcome, change, began, only, hedged, asked, formerly)
+    return _Clause(text, named, outcome, change, {name for name in told.cues if _says(told, name, text)})
+
+
+def _says(told: ObservationWords, cue: str, text: str) -> bool:
+    return compiled(told.cues[cue]).search(text) is not None
 
 
 def _outcome(text: str, told: ObservationWords) -> Went:
@@ -307,7 +298,7 @@ def _outcome(text: str, told: ObservationWords) -> Went:
     }
     if len(found) != 1:
         return ""
-    return "no_help" if found == {"failed"} and compiled(told.even).search(text) else found.pop()
+    return "no_help" if found == {"failed"} and _says(told, "even", text) else found.pop()
 
 
 def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool) -> list[Observation]:
@@ -339,10 +330,10 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
         start, end = (len(data[:place].decode("utf-8", "replace")) for place in each.whole)
         key = next((word for word in _WORD.findall(text[start:end]) if word.lower() == each.key), each.key)
         add("setting", key, start, end, data[each.start : each.end].decode("utf-8", "replace").strip('"'))
-    for key, names in (*told.spelled.items(), *told.files.items()):
+    for key, names in (*told.names["spelled"].items(), *told.names["files"].items()):
         for short in compiled(names).finditer(text):
             number = _SET.match(text, short.end()) or _NUMBER.match(text, short.end())
-            add("setting", key, *short.span(), number[1] if number and key in told.spelled else short[0])
+            add("setting", key, *short.span(), number[1] if number and key in told.names["spelled"] else short[0])
     for option in _OPTION.finditer(text):
         if option[3] is None or bare or _SET.match(text, option.end()):
             add("setting", next(filter(None, option.groups())), *option.span())
@@ -359,21 +350,17 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
             add("library", library, *met.span(), met[2] or met[1] or "", (met[1] or "") if met[2] else "")
     if moved is not None and not found and _BARE_VERSION.fullmatch(moved[2]):  # the framework's own
         add("library", "", *moved.span(), moved[2], moved[1])
-    others: tuple[tuple[Kind, Mapping[str, str]], ...] = (
-        ("part", told.parts),
-        ("resource", told.resources),
-        ("run", told.runs),
-    )
-    for kind, table in others:
-        named = {(name, one[0]): None for name, pattern in table.items() for one in compiled(pattern).finditer(text)}
-        named = named if kind == "run" else {pair: None for pair in dict(reversed(named)).items()}
-        found += [Observation(kind, name, one if kind == "run" else "", named=one) for name, one in named]
+    kinds: tuple[Literal["part", "resource", "run"], ...] = ("part", "resource", "run")
+    for kind in kinds:
+        table = ((name, compiled(pattern).finditer(text)) for name, pattern in told.names[kind].items())
+        each = {(name, one[0] if kind == "run" else ""): one[0] for name, every in table for one in every}
+        found += [Observation(kind, name, value, named=named) for (name, value), named in each.items()]
     return found
 
 
 def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
     """A number by itself is of the setting, the library or the cards that a clause before names with another."""
-    if before is None or not (clause.outcome or (clause.hedged and before.kind == "library")):
+    if before is None or not (clause.outcome or ("hedged" in clause.cues and before.kind == "library")):
         return []
     bare = _BARE_VERSION if before.kind == "library" else _BARE
     found = _placed(clause.text, bare)
@@ -419,11 +406,9 @@ def cures(seen: Sequence[Observation]) -> list[Observation]:
 
 def memory_moved(seen: Sequence[Observation]) -> Memory:
     """The memory that ran out by what offloading did to it: it moves states from the card to the host."""
-    for one in seen:
-        if one.lever == "offload" and not one.implied and one.change != "off":
-            if one.outcome == "worked" or (one.outcome == "failed" and one.change == "on"):
-                return "gpu" if one.outcome == "worked" else "host"
-    return "unknown"
+    told = [(one.outcome, one.change) for one in seen if one.lever == "offload" and not one.implied]
+    worked = any(outcome == "worked" and change != "off" for outcome, change in told)
+    return "gpu" if worked else "host" if ("failed", "on") in told else "unknown"
 
 
 def trigger(seen: Sequence[Observation]) -> Observation | None:
@@ -458,7 +443,7 @@ def updated_in(seen: Sequence[Observation]) -> Observation | None:
 
 def resumes_only(seen: Sequence[Observation]) -> str:
     """The words that it fails only where it takes up a checkpoint; "" where nobody says so."""
-    fresh = any(one.name == "fresh" and one.outcome == "worked" for one in seen)
+    fresh = any(one.name == FRESH and one.outcome == "worked" for one in seen)
     for one in seen:
         shown = (fresh or one.only) if one.outcome == "failed" else one.outcome == "worked" and one.change == "off"
         if one.name == "resume" and shown:

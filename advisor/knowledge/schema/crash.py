@@ -210,60 +210,25 @@ class AccountWords(Strict, frozen=True):
 
 
 class ObservationWords(Strict, frozen=True):
-    """How people write what they observed: regexes over a sentence (`breaks`, `asked`, `tried`) or a clause."""
+    """How people write what they observed: regexes over a clause."""
 
     breaks: Worded
     """Where a new clause begins."""
-    asked: Worded
-    hedged: Worded
-    """One who guesses or proposes."""
     worked: Worded
     failed: Worded
     no_help: Worded
-    even: Worded
-    """Where it failed all the same: it was no help."""
-    tried: Worded
-    """It was tried: in vain, where the sentence tells nothing that worked."""
-    only: Worded
     denied: Worded
     """At the end of what stands before an outcome: it is the contrary."""
     ruled_out: Worded
     """There is no more of it."""
-    contrary: Worded
-    """The contrary of what the clause before tells."""
     blamed: Worded
     """It is the cause."""
-    later: Worded
-    """Until then the same run worked."""
-    otherwise: Worded
-    """The same without what the clause before it names."""
-    left_out: Worded
-    """It was left out or switched off."""
-    put_on: Worded
-    """It was switched on."""
-    linked: Worded
-    """A sentence that speaks of what the one before it names."""
-    or_so: Worded
-    """A clause that goes on with what the one before it names."""
-    heads: Worded
-    """A line that speaks of the settings below it."""
-    own: Worded
-    """A sentence that does not."""
-    formerly: Worded
-    """So it was with another run, before."""
-    raised: Worded
-    began: Worded
-    """It failed once it was set so."""
-    parts: dict[str, Worded]
-    """Part of a run → its names."""
-    resources: dict[str, Worded]
-    """Resource → its names."""
-    spelled: dict[str, Worded] = {}
-    """Setting → its short names, before a number."""
-    files: dict[str, Worded] = {}
-    """Setting → the names of files that are its value."""
-    runs: dict[str, Worded] = {}
-    """By what one run is another → its names: the model, the method, the command."""
+    changes: dict[Literal["off", "on", "up"], Worded]
+    """In which way something was moved."""
+    cues: dict[str, Worded]
+    """What else a clause says, or a sentence; each by its name in crash/observations.py."""
+    names: dict[Literal["part", "resource", "run", "spelled", "files"], dict[str, Worded]]
+    """Kind → what of that kind is named → its names; settings by short names and by files that are their value."""
 
 
 class StatementWords(Strict, frozen=True):
