@@ -131,7 +131,7 @@ def observations_in(text: str, words: StatementWords | None) -> tuple[Observatio
     page, heads = _Page(words, words.observed), _NOTHING
     for number, line in enumerate(text.split("\n"), 1):
         told: list[Observation] = []
-        page.open = page.open if line.strip() else []
+        page.open = page.open if line.strip() else ""
         if (setting := _SETTING_LINE.fullmatch(line)) is not None and heads[0]:
             one = Observation("setting", setting[1], setting[2].strip("'\""), named=f"{setting[1]} {setting[2]}")
             told = [replace(one, outcome=heads[0], said=heads[1])]
@@ -151,8 +151,8 @@ class _Page:
 
     def __init__(self, words: StatementWords, told: ObservationWords) -> None:
         self.words, self.told = words, told
-        self.open: list[tuple[Observation, bool]] = []
-        """What the sentence before names and tells no outcome of, and whether it only proposes it."""
+        self.open = ""
+        """The sentence before, where it tells no outcome of what it names."""
         self.failing = ""
         """The words of the sentence before, where it tells of a failure."""
         self.solved = 0
@@ -160,19 +160,34 @@ class _Page:
 
     def read(self, line: str, heads: tuple[Went, str]) -> tuple[list[Observation], tuple[Went, str]]:
         """What a line tells, and the outcome that it tells of a list below it; `heads`: that of the line above."""
-        told: list[Observation] = []
+        found: list[Observation] = []
         last = _NOTHING
-        for sentence in SENTENCE.finditer(line):
-            if len(sentence[0]) <= _LONGEST and sentence[0].strip():
-                parts = (one for one in compiled(self.told.breaks).split(sentence[0]) if one and one.strip())
-                clauses = [_clause(one, _outcome(one, self.told), self.words, self.told) for one in parts]
-                outcomes = {one.outcome for one in clauses} - {""}
-                tried = _says(self.told, "tried", sentence[0])
-                told += self._observed(sentence[0], _joined(clauses), heads[0] or ("no_help" if tried else ""))
-                outcome: Went = "no_help" if tried else outcomes.pop() if len(outcomes) == 1 else ""
-                heading = _says(self.told, "heads", sentence[0])
-                last = (outcome if heading else ""), clean_line(sentence[0].strip(), _QUOTED)
-        return told, last
+        for sentence in (one[0] for one in SENTENCE.finditer(line) if len(one[0]) <= _LONGEST and one[0].strip()):
+            parts = [(one, _outcome(one, self.told)) for one in compiled(self.told.breaks).split(sentence) if one]
+            outcomes = {outcome for _, outcome in parts} - {""}
+            tried: Went = heads[0] or ("no_help" if _says(self.told, "tried", sentence) else "")
+            if outcomes or tried or self.failing or self.solved:
+                found += self._observed(sentence, self._clauses(parts), tried)
+            elif len(sentence) >= _SHORT or self._clauses(parts, named=True):
+                self.open = sentence
+            outcome: Went = tried if tried and not heads[0] else outcomes.pop() if len(outcomes) == 1 else ""
+            last = (outcome if _says(self.told, "heads", sentence) else ""), clean_line(sentence.strip(), _QUOTED)
+        return found, last
+
+    def _clauses(self, parts: Sequence[tuple[str, Went]], *, named: bool = False) -> list[_Clause]:
+        """`named`: those alone that name something."""
+        found = [_clause(one, outcome, self.words, self.told) for one, outcome in parts if one.strip()]
+        return [one for one in _joined(found) if one.named or not named]
+
+    def _linked(self, outcome: Went, said: str) -> Iterator[Observation]:
+        """What the sentence before names, with the outcome that this one tells alone."""
+        parts: list[tuple[str, Went]] = [(one, "") for one in compiled(self.told.breaks).split(self.open) if one]
+        said = clean_line(f"{self.open.strip()} {said}", _QUOTED)
+        for clause in self._clauses(parts):
+            for one in clause.named if "asked" not in clause.cues else []:
+                held = "hedged" not in clause.cues and (outcome == "worked" or self._holds(one))
+                if outcome == "no_help" or held:
+                    yield replace(one, outcome=outcome, change=clause.change, said=said)
 
     def _observed(self, sentence: str, clauses: list[_Clause], tried: Went) -> Iterator[Observation]:
         """`tried`: the outcome of the list of which it is an item, or of what it says was tried."""
@@ -187,11 +202,7 @@ class _Page:
         own, linked = (_says(told, cue, sentence) for cue in ("own", "linked"))
         alone -= {"worked", "no_help"} if own else set() if linked else {"no_help"}
         if len(alone) == 1 and not any("hedged" in one.cues for one in clauses):
-            (outcome,) = alone
-            for one, proposed in self.open:
-                if outcome == "no_help" or (not proposed and (outcome == "worked" or self._holds(one))):
-                    yield replace(one, outcome=outcome, said=clean_line(f"{one.said} {said}", _QUOTED))
-        left: list[tuple[Observation, bool]] = []
+            yield from self._linked(next(iter(alone)), said)
         before: Observation | None = None
         for clause in clauses:
             for one in clause.named or _numbers(clause, before):
@@ -211,12 +222,11 @@ class _Page:
                 if outcome in ("no_help", "ruled_out") or (outcome and open_ and (cured or not hedged)):
                     yield seen
                     yield from _contrary(seen, words)
-                elif not outcome and open_:
-                    left.append((seen, hedged))
-                    if self.failing and not hedged and self._holds(one) and _IN_FORCE.search(clause.text):
+                elif not outcome and open_ and self.failing and not hedged and self._holds(one):
+                    if _IN_FORCE.search(clause.text):
                         yield replace(seen, outcome="failed", change="", began=False, said=self.failing)
-        goes_on = not (named or outcomes - {""}) and len(sentence) < _SHORT
-        self.open = left or (self.open if goes_on else [])
+        if outcomes - {""} or named or len(sentence) >= _SHORT:
+            self.open = "" if outcomes - {""} else sentence
         self.failing = said if "failed" in outcomes and not asked else ""
         self.solved = _SOLVED if alone == {"worked"} else max(0, self.solved - 1)
 
@@ -353,8 +363,8 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
     kinds: tuple[Literal["part", "resource", "run"], ...] = ("part", "resource", "run")
     for kind in kinds:
         table = ((name, compiled(pattern).finditer(text)) for name, pattern in told.names[kind].items())
-        each = {(name, one[0] if kind == "run" else ""): one[0] for name, every in table for one in every}
-        found += [Observation(kind, name, value, named=named) for (name, value), named in each.items()]
+        said = {(name, one[0] if kind == "run" else ""): one[0] for name, every in table for one in every}
+        found += [Observation(kind, name, value, named=as_said) for (name, value), as_said in said.items()]
     return found
 
 
