@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from advisor.crash.account import A_PAGE, TITLE_LINES
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
 from advisor.crash.logged_runs import RunLines
 from advisor.crash.scan import Scanned
+from advisor.crash.statements import A_PAGE, TITLE_LINES
 
 SAID_IN = "--model"
 """Where people write what is no log of theirs."""

@@ -18,7 +18,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.crash.account import A_PAGE, SENTENCE, is_prose, plain
+from advisor.crash.statements import A_PAGE, SENTENCE, is_prose, plain
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import ObservationWords, StatementWords
 from advisor.regex import compiled, regex
@@ -222,9 +222,9 @@ class _Page:
                 if outcome in ("no_help", "ruled_out") or (outcome and open_ and (cured or not hedged)):
                     yield seen
                     yield from _contrary(seen, words)
-                elif not outcome and open_ and self.failing and not hedged and self._holds(one):
-                    if _IN_FORCE.search(clause.text):
-                        yield replace(seen, outcome="failed", change="", began=False, said=self.failing)
+                held = self.failing and not outcome and open_ and not hedged and self._holds(one)
+                if held and _IN_FORCE.search(clause.text):
+                    yield replace(seen, outcome="failed", change="", began=False, said=self.failing)
         if outcomes - {""} or named or len(sentence) >= _SHORT:
             self.open = "" if outcomes - {""} else sentence
         self.failing = said if "failed" in outcomes and not asked else ""
@@ -360,8 +360,8 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
             add("library", library, *met.span(), met[2] or met[1] or "", (met[1] or "") if met[2] else "")
     if moved is not None and not found and _BARE_VERSION.fullmatch(moved[2]):  # the framework's own
         add("library", "", *moved.span(), moved[2], moved[1])
-    kinds: tuple[Literal["part", "resource", "run"], ...] = ("part", "resource", "run")
-    for kind in kinds:
+    kind: Literal["part", "resource", "run"]
+    for kind in ("part", "resource", "run"):
         table = ((name, compiled(pattern).finditer(text)) for name, pattern in told.names[kind].items())
         said = {(name, one[0] if kind == "run" else ""): one[0] for name, every in table for one in every}
         found += [Observation(kind, name, value, named=as_said) for (name, value), as_said in said.items()]
@@ -440,6 +440,17 @@ def fitted_in(seen: Sequence[Observation]) -> dict[str, tuple[str, str]]:
     failed = {one.name: one for one in told if one.outcome == "failed"}
     now = {name: one.value for name, one in failed.items()}
     return {name: (old, now.get(name, "")) for name, old in ran.items() if old != now.get(name)}
+
+
+def libraries_now(found: Mapping[str, str], seen: Sequence[Observation]) -> dict[str, str]:
+    """The versions met in a text, without those with which it ran before; the newer ones as the sentences tell them."""
+    now = dict(found)
+    for library, (old, newer) in fitted_in(seen).items():
+        if now.get(library) == old:
+            del now[library]
+        if newer and library:
+            now.setdefault(library, newer)
+    return now
 
 
 def updated_in(seen: Sequence[Observation]) -> Observation | None:

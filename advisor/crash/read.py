@@ -12,7 +12,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from advisor.crash import log_facts
-from advisor.crash.account import A_PAGE, memory_near, plain
 from advisor.crash.command_lines import commands_in
 from advisor.crash.config_dump import (
     described_in,
@@ -29,7 +28,7 @@ from advisor.crash.kept import SAID_IN, KeptLines, LinesOfRun
 from advisor.crash.lines import LogLine
 from advisor.crash.log_reader import unwrapped
 from advisor.crash.logged_runs import StepCount, newest_crash, runs_in, training_bar
-from advisor.crash.observations import memory_moved, observations_in, of_the_run
+from advisor.crash.observations import libraries_now, memory_moved, observations_in, of_the_run
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
     PhaseProof,
@@ -49,7 +48,7 @@ from advisor.crash.phase import (
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEWS, LogSource, open_sources, tail_source, text_source
-from advisor.crash.statements import A_NOTE, holder_said, libraries_now, phase_said, runs_told, statements_in
+from advisor.crash.statements import A_PAGE, holder_said, memory_near, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, traced_versions, waiter_of
 from advisor.crash.verdict import (
     KILLS,
@@ -204,7 +203,7 @@ class _CrashReader:
         self.lines = LinesOfRun(self.kept, self.run.lines)
         self.written = self._of_the_run_first(self.kept.page)
         # what a program printed under a time or a process is nobody's account; the numbers of lines stay
-        self.told = "\n".join("" if line.stamp or line.process else plain(line.printed) for line in self.written)
+        self.told = "\n".join("" if line.stamp or line.process else line.printed for line in self.written)
         self.observed = observations_in(self.told, signatures.statements)
 
     def _of_the_run_first(self, lines: Iterable[tuple[int, LogLine]]) -> list[LogLine]:
@@ -309,8 +308,7 @@ class _CrashReader:
             model_config=model_config_in(printed),
             engine_figures=log_facts.engine_figures_in(self.text, marks.engine_figures),
             counts={**log_facts.ranks_by_batch(self.text, settings), **log_facts.counts_in(self.text, marks.counts)},
-            statements=statements_in(self.told, words)
-            | holder_said(self.told if len(self.told) <= A_NOTE else in_person, words),
+            statements=statements_in(self.told, words) | holder_said(self.told, in_person, words),
             observations=self.observed,
             libraries=libraries_now({**met, **log_facts.libraries_in(self.text, marks.versions)}, self.observed),
             runs_told=runs_told(self.kept.plain(), words) if written else {},

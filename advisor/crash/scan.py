@@ -17,7 +17,6 @@ import ahocorasick_rs
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.crash.account import told_in
 from advisor.crash.finds import AFTER, BEFORE, FAILURES, ContextStore, Find, FindStore, LogFind
 from advisor.crash.lines import SEGMENT_LIMIT, TEXT_LIMIT, ByteWindow, LogLine, glued_bar, without_codes
 from advisor.crash.log_reader import LogReader
@@ -33,6 +32,7 @@ from advisor.crash.match import (
 )
 from advisor.crash.patterns import Catalogue, FieldValue, Ready, Searcher, fields_of
 from advisor.crash.sources import LogSource
+from advisor.crash.statements import told_in
 from advisor.crash.tracebacks import frame_in
 from advisor.crash.verdict import ENDS
 from advisor.knowledge.schema import Signature

@@ -88,11 +88,8 @@ def _bare(key: str) -> str:
 
 def _stands(cure: Observation, situation: Situation) -> bool:
     """Whether the run that died has it so itself: then it is no cure."""
-    meant, crash = _meant(cure, situation), situation.predictor.crash
-    described = {last_part(key): value for key, value in crash.described.items()}.get(last_part(cure.name))
-    return described == cure.value != "" or (
-        meant is not None and meant[0].source in _SHOWN and meant[0].value == meant[2]
-    )
+    meant = _meant(cure, situation)
+    return meant is not None and meant[0].source in _SHOWN and meant[0].value == meant[2]
 
 
 def _proved_change(cure: Observation, situation: Situation) -> Change | None:
@@ -104,10 +101,9 @@ def _proved_change(cure: Observation, situation: Situation) -> Change | None:
 
 def _as_said(cure: Observation) -> Change | None:
     """The setting by the name that the post gives it; None where that is no key, or no value is told."""
-    if cure.kind != "setting" or not (cure.value or cure.change in ("off", "on")):
-        return None
-    new = cure.value or ("true" if cure.change == "on" else None)
-    return Change(cure.name, cure.old or None, new, how=not_written())
+    new = cure.value or {"on": "true", "off": None}.get(cure.change, "")
+    known = cure.kind == "setting" and new != ""
+    return Change(cure.name, cure.old or None, new, how=not_written()) if known else None
 
 
 def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:

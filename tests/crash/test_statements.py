@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from advisor.crash.account import A_PAGE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.crash.account import A_PAGE
 from advisor.crash.observations import (
     cures,
     fitted_in,
