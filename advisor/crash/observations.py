@@ -347,6 +347,10 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
     for option in _OPTION.finditer(text):
         if option[3] is None or bare or _SET.match(text, option.end()):
             add("setting", next(filter(None, option.groups())), *option.span())
+    libraries = [(name, met) for name, one in _libraries(tuple(words.libraries.items())) if (met := one.search(text))]
+    for library, met in libraries:
+        if met[1]:
+            add("library", library, *met.span(), met[2] or met[1], met[1] if met[2] else "")
     for lever, (start, end) in levers.items():
         while start and re.match(r"[A-Za-z0-9_.-]", text[start - 1]):
             start -= 1
@@ -355,9 +359,8 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
         found.append(Observation("lever", "length", rows[0], "", "length", rows[0]))
     if len(cards := list(compiled(words.cards).finditer(text))) == 1:
         add("cards", "cards", *cards[0].span(), next(filter(None, cards[0].groups()), ""))
-    for library, spelled in _libraries(tuple(words.libraries.items())):
-        if (met := spelled.search(text)) is not None:
-            add("library", library, *met.span(), met[2] or met[1] or "", (met[1] or "") if met[2] else "")
+    for library, met in libraries:
+        add("library", library, *met.span())
     if moved is not None and not found and _BARE_VERSION.fullmatch(moved[2]):  # the framework's own
         add("library", "", *moved.span(), moved[2], moved[1])
     kind: Literal["part", "resource", "run"]

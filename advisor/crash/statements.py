@@ -117,8 +117,8 @@ FACT = "fact."
 BEHIND = "behind."
 HOLDER, HOST_HOLDER = "holder.", "host_holder."
 _DOUBTS = regex(
-    r"(?ai)\b(?:maybe|perhaps|might|could|wonder\w*|suspect\w*|guess\w*|probably|should|try|is it|why)\b"
-    r"|\?|？|可能|也许|是不是|难道"
+    r"(?ai)\b(?:maybe|perhaps|might|could|wonder\w*|suspect\w*|guess\w*|probably|should(?! (?:sleep|be)))\b"
+    r"|\b(?:try|is it|why)\b|\?|？|可能|也许|是不是|难道"
 )
 """Words of one who asks or guesses."""
 _RISEN = 1.15

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from advisor.crash.account import A_PAGE
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +15,7 @@ from advisor.crash.observations import (
     trigger,
     updated_in,
 )
-from advisor.crash.statements import FACT, statements_in
+from advisor.crash.statements import A_PAGE, FACT, statements_in
 from advisor.knowledge import load_knowledge
 
 WORDS = load_knowledge().signatures.statements
