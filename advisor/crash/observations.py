@@ -242,10 +242,11 @@ def _counts(clause: _Clause) -> bool:
 
 def _contrary(one: Observation, words: StatementWords) -> Iterator[Observation]:
     """What an outcome without something, or of a value in another's place, tells of the thing, or of the other."""
-    switched_off = one.change == "off" and not one.value and one.lever not in words.sizes and one.kind in _MOVED
-    if one.outcome in _CONTRARY and (one.old or switched_off):
-        moved = replace(one, value=one.old, old="", named=one.named.replace(one.value, one.old)) if one.old else one
-        yield replace(moved, outcome=_CONTRARY[one.outcome], change="", began=False, implied=True)
+    switched = one.change in ("off", "on") and not one.value and one.lever not in words.sizes and one.kind in _MOVED
+    if one.outcome in _CONTRARY and (one.old or switched):
+        moved = replace(one, value=one.old, old="", named=one.named.replace(one.value, one.old), change="")
+        moved = moved if one.old else replace(one, change="" if one.change == "off" else "off")
+        yield replace(moved, outcome=_CONTRARY[one.outcome], began=False, implied=True)
 
 
 def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict[str, str]:
@@ -405,7 +406,7 @@ def cures(seen: Sequence[Observation]) -> list[Observation]:
     """The settings and levers with which it worked. Where the sentence tells of something that failed, too, or another
     setting is blamed, these may be other runs, but for what was left out, and for another value of the same (of shorter
     rows everybody knows)."""
-    seen = [one for one in seen if not one.implied]
+    seen = [one for one in seen if not one.implied or one.change == "off"]
     failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help")}
     blamed = (began := trigger(seen)) is not None and began.kind != "cards"
     worked = (one for one in seen if one.outcome == "worked" and one.kind in ("setting", "lever"))

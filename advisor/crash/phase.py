@@ -288,7 +288,9 @@ def _by_texts(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> PhasePr
             phase, _ = phase_of_frames([Frame("", 0, call.rpartition(".")[2], 0)], rules.frames)
         if phase != "unknown":
             return phase, say("the log names the call {name}", name=clean_line(call, _QUOTED))
-    phase, found = phase_of_texts([text for text in (*own, *trace.texts) if text], rules.frames, "text")
+    told = cause.find.text if cause is not None and cause.id in TOLD else ""
+    texts = [*own, *(text for text in trace.texts if not told or (text.strip() not in told and told not in text))]
+    phase, found = phase_of_texts([text for text in texts if text], rules.frames, "text")
     return (phase, say("the log's text {quoted}", quoted=found)) if phase != "unknown" else _UNKNOWN
 
 

@@ -69,11 +69,13 @@ def proved_steps(situation: Situation) -> list[PlanStep]:
 
 def _meant(cure: Observation, situation: Situation) -> tuple[Native, SettingFact, KnobValue] | None:
     """The setting as the launch's dialect has it, and the value; None where it has none, or several."""
-    natives, name = situation.now.built.natives, _bare(cure.name)
-    alike = [one for key, one in natives.values.items() if _bare(key) == name and one.fact is not None]
+    natives, name = situation.now.built.natives, _bare(cure.named if cure.kind == "lever" else cure.name)
+    every = [(_bare(key), one) for key, one in natives.values.items() if one.fact is not None]
+    alike = [one for key, one in every if key == name] or [one for key, one in every if key.endswith(f"_{name}")]
     own = [one for one in alike if one.fact is not None and (one.fact.knob or "").startswith("actor.")]
-    alike = own if len(alike) > 1 else alike
-    if len(alike) != 1 or (fact := alike[0].fact) is None or not natives.reads(fact):
+    alike = [one for one in (own if len(alike) > 1 else alike) if one.fact is not None and natives.reads(one.fact)]
+    knobs = {one.fact.knob for one in alike if one.fact is not None}  # of the trainer that runs, or of any
+    if not alike or (len(alike) > 1 and len(knobs) > 1) or (fact := alike[0].fact) is None:
         return None
     switch = fact.type in ("bool", "flag") and not cure.value
     text = str(cure.change != "off").lower() if switch else cure.value
@@ -83,7 +85,7 @@ def _meant(cure: Observation, situation: Situation) -> tuple[Native, SettingFact
 
 def _bare(key: str) -> str:
     """What of a key's last part people always say."""
-    return re.sub(r"_(?:model|size)(?=_|$)", "", last_part(key).replace("-", "_"))
+    return re.sub(r"_(?:model|size)(?=_|$)", "", re.sub(r"[- ]", "_", last_part(key)))
 
 
 def _stands(cure: Observation, situation: Situation) -> bool:
@@ -93,10 +95,13 @@ def _stands(cure: Observation, situation: Situation) -> bool:
 
 
 def _proved_change(cure: Observation, situation: Situation) -> Change | None:
-    if (meant := _meant(cure, situation)) is None or meant[0].value == meant[2]:
+    if (meant := _meant(cure, situation)) is None or (meant[0].value == meant[2] and not cure.implied):
         return None
     stands, fact, wanted = meant
-    return change_of(present(stands, situation.now.run), spell(wanted, fact, stands.text), situation)
+    change = change_of(present(stands, situation.now.run), spell(wanted, fact, stands.text), situation)
+    told = cure.old or ("true" if cure.implied and cure.change == "off" else "")
+    unseen = told and stands.source not in _SHOWN  # how it stood the report itself says
+    return replace(change, old=told, old_source="log") if unseen else change
 
 
 def _as_said(cure: Observation) -> Change | None:
