@@ -214,7 +214,7 @@ class _Page:
                 outcome = clause.outcome or tried or ("worked" if cured else "")
                 seen = replace(
                     one, outcome=outcome, change=clause.change, began="began" in clause.cues, said=said,
-                    only="only" in clause.cues, contrast=contrast or "formerly" in clause.cues,
+                    only="only" in clause.cues, contrast=(contrast and "contrary" not in clause.cues) or "formerly" in clause.cues,
                 )  # fmt: skip
                 if outcome == "worked" and one.kind == "part" and not (contrast or clause.change or one.name == FRESH):
                     continue  # it was done, and nothing is told of it

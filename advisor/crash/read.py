@@ -338,7 +338,7 @@ class _CrashReader:
     def _told_phase(self, cause: LogFind | None, trace: Trace) -> PhaseProof:
         """The phase by the lines around it, where it has no traceback or that is cut; else by what a person writes."""
         until, page = self.lines.until(cause, whole=False), len(self.text) <= A_PAGE
-        near = until[-_LINES_OF_A_CUT:] if cause is None else until[-_LINES_ABOVE:-1]
+        near = until[-_LINES_OF_A_CUT:] if cause is None else until[-_LINES_ABOVE:-1] if cause.id not in TOLD else []
         if (cause is None) == bool(trace.frames):
             phase, quoted = phase_of_texts([line.text for line in near], self.rules.frames, "text")
             if quoted:
