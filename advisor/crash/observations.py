@@ -207,14 +207,17 @@ class _Page:
         for clause in clauses:
             for one in clause.named or _numbers(clause, before):
                 before, hedged = one if one.value else before, "hedged" in clause.cues
-                advised = one.kind == "library" and one.value and "advised" in clause.cues
+                turned, advised = (
+                    "contrary" in clause.cues,
+                    one.kind == "library" and one.value and "advised" in clause.cues,
+                )
                 cured = hedged and bool(
                     (advised and (self.failing or "failed" in outcomes)) or (self.solved and clause.change)
                 )
                 outcome = clause.outcome or tried or ("worked" if cured else "")
                 seen = replace(
                     one, outcome=outcome, change=clause.change, began="began" in clause.cues, said=said,
-                    only="only" in clause.cues, contrast=(contrast and "contrary" not in clause.cues) or "formerly" in clause.cues,
+                    only="only" in clause.cues, contrast="formerly" in clause.cues or (contrast and not turned),
                 )  # fmt: skip
                 if outcome == "worked" and one.kind == "part" and not (contrast or clause.change or one.name == FRESH):
                     continue  # it was done, and nothing is told of it
@@ -406,8 +409,8 @@ def cures(seen: Sequence[Observation]) -> list[Observation]:
     """The settings and levers with which it worked. Where the sentence tells of something that failed, too, or another
     setting is blamed, these may be other runs, but for what was left out, and for another value of the same (of shorter
     rows everybody knows)."""
-    seen = [one for one in seen if not one.implied or one.change == "off"]
-    failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help")}
+    seen = [one for one in seen if not one.implied or (one.change == "off" and one.outcome == "worked")]
+    failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help") and one.change != "on"}
     blamed = (began := trigger(seen)) is not None and began.kind != "cards"
     worked = (one for one in seen if one.outcome == "worked" and one.kind in ("setting", "lever"))
     worked = (one for one in worked if one.kind == "setting" or one.change or not one.value)
