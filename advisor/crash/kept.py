@@ -33,10 +33,6 @@ class KeptLines:
         """Each line with the place of its log."""
         return ((log, line) for log, lines in enumerate(self.lines) for line in lines)
 
-    def plain(self) -> str:
-        """The lines of the page that bear neither a time nor a process: what a person may have written."""
-        return "\n".join(line.printed for _, line in self.page if not (line.stamp or line.process))
-
 
 class LinesOfRun:
     """Those of the run that is judged."""

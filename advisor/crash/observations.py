@@ -70,7 +70,7 @@ _ITEM = regex(r"\s*(?:[-*+•]|\d{1,2}[.)、])\s*\S")
 """An item of a list."""
 _SETTING_LINE = regex(
     r"\s*(?:(?:[-*+•]|\d{1,2}[.)])\s+)?`?(?:export\s+)?[+-]{0,2}(?=\w*[._-]\w|\w+:\s)([A-Za-z][\w.@-]*)(?:\s*[=:]\s*|\s+)"
-    r"[`\"']?([\w.,:/@-]+)[`\"']?\s*[,\\]?\s*(?:#.*)?"
+    r"[`\"']?([\w.,:/@-]*\w)[`\"']?\s*[,\\]?\s*(?:#.*)?"
 )
 """A line that is one setting and its value."""
 _HEAD = regex(r"\s*[\w-]+:\s*|\s*```\w*\s*")
@@ -132,14 +132,13 @@ def observations_in(text: str, words: StatementWords | None) -> tuple[Observatio
     for number, line in enumerate(text.split("\n"), 1):
         told: list[Observation] = []
         page.open = page.open if line.strip() else ""
-        if (setting := _SETTING_LINE.fullmatch(line)) is not None and heads[0]:
-            one = Observation("setting", setting[1], setting[2].strip("'\""), named=f"{setting[1]} {setting[2]}")
-            told = [replace(one, outcome=heads[0], said=heads[1])]
+        if (one := _SETTING_LINE.fullmatch(line)) is not None and heads[0]:
+            told = [Observation("setting", one[1], one[2], named=f"{one[1]} {one[2]}", outcome=heads[0], said=heads[1])]
         elif line.strip() and not _HEAD.fullmatch(line) and is_prose(line) and not _PRINTED.match(line):
             item = _ITEM.match(line) is not None
             told, last = page.read(plain(line), heads if item else _NOTHING)
             heads = heads if item else last  # it may head a list
-        found |= dict.fromkeys(replace(one, line=number) for one in told)
+        found |= dict.fromkeys(replace(each, line=number) for each in told)
     return tuple(found)
 
 
@@ -168,16 +167,14 @@ class _Page:
             tried: Went = heads[0] or ("no_help" if _says(self.told, "tried", sentence) else "")
             if outcomes or tried or self.failing or self.solved:
                 found += self._observed(sentence, self._clauses(parts), tried)
-            elif len(sentence) >= _SHORT or self._clauses(parts, named=True):
+            elif len(sentence) >= _SHORT or any(one.named for one in self._clauses(parts)):
                 self.open = sentence
             outcome: Went = tried if tried and not heads[0] else outcomes.pop() if len(outcomes) == 1 else ""
             last = (outcome if _says(self.told, "heads", sentence) else ""), clean_line(sentence.strip(), _QUOTED)
         return found, last
 
-    def _clauses(self, parts: Sequence[tuple[str, Went]], *, named: bool = False) -> list[_Clause]:
-        """`named`: those alone that name something."""
-        found = [_clause(one, outcome, self.words, self.told) for one, outcome in parts if one.strip()]
-        return [one for one in _joined(found) if one.named or not named]
+    def _clauses(self, parts: Sequence[tuple[str, Went]]) -> list[_Clause]:
+        return _joined([_clause(one, outcome, self.words, self.told) for one, outcome in parts if one.strip()])
 
     def _linked(self, outcome: Went, said: str) -> Iterator[Observation]:
         """What the sentence before names, with the outcome that this one tells alone."""
@@ -211,9 +208,8 @@ class _Page:
                     "contrary" in clause.cues,
                     one.kind == "library" and one.value and "advised" in clause.cues,
                 )
-                cured = hedged and bool(
-                    (advised and (self.failing or "failed" in outcomes)) or (self.solved and clause.change)
-                )
+                fails = self.failing or "failed" in outcomes
+                cured = bool(hedged and ((advised and fails) or (self.solved and clause.change)))
                 outcome = clause.outcome or tried or ("worked" if cured else "")
                 seen = replace(
                     one, outcome=outcome, change=clause.change, began="began" in clause.cues, said=said,

@@ -243,7 +243,7 @@ class _CrashReader:
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
             if memory == "unknown" and cause.id in TOLD and (words := self.signatures.statements):
-                memory = memory_near(cause.find.text, self.kept.plain(), words.account)
+                memory = memory_near(cause.find.text, self.told, words.account)
                 memory = moved if (moved := memory_moved(self.observed)) != "unknown" else memory
             fields = {**log_facts.fields_beside(judgement, trace, self.run.placed), **evidence[0].fields}
             fields |= {**self._engines(cause), **self._on_card(cause, memory)}
@@ -311,7 +311,7 @@ class _CrashReader:
             statements=statements_in(self.told, words) | holder_said(self.told, in_person, words),
             observations=self.observed,
             libraries=libraries_now({**met, **log_facts.libraries_in(self.text, marks.versions)}, self.observed),
-            runs_told=runs_told(self.kept.plain(), words) if written else {},
+            runs_told=runs_told(self.told, words) if written else {},
             described={**blocks, **of_the_run(described_in(person), self.observed)},
             prose=words_in(in_person.encode()),
             speaks_of=parts_in(self.text),
@@ -344,7 +344,7 @@ class _CrashReader:
             if quoted:
                 return phase, say("the log's text {quoted}", quoted=quoted)
         texts = [(cause.find.text, False)] if cause is not None and cause.id in SAID else []
-        texts += [(self.kept.plain(), cause is not None and cause.id in (*TOLD, KILL_TOLD))] if page else []
+        texts += [(self.told, cause is not None and cause.id in (*TOLD, KILL_TOLD))] if page else []
         words, function = self.signatures.statements, partial(phase_of_function, rules=self.rules.frames)
         told = (phase_said(text, words, function, note=note) for text, note in texts)
         return next((one for one in told if one[0] != "unknown"), ("unknown", ""))
