@@ -128,7 +128,7 @@ def observations_in(text: str, words: StatementWords | None) -> tuple[Observatio
     found: dict[Observation, None] = {}
     if words is None or words.observed is None or len(text) > A_PAGE:
         return ()
-    page, heads = _Page(words, words.observed), _NOTHING
+    page, heads = _Sentences(words, words.observed), _NOTHING
     for number, line in enumerate(text.split("\n"), 1):
         told: list[Observation] = []
         page.open = page.open if line.strip() else ""
@@ -145,7 +145,7 @@ def observations_in(text: str, words: StatementWords | None) -> tuple[Observatio
 _NOTHING: tuple[Went, str] = ("", "")
 
 
-class _Page:
+class _Sentences:
     """The sentences of a page, one after the other, with what the last of them leaves for the next."""
 
     def __init__(self, words: StatementWords, told: ObservationWords) -> None:

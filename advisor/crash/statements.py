@@ -72,10 +72,11 @@ def memory_near(told: str, page: str, words: AccountWords) -> Memory:
 
 
 def _accounts_in(sentence: str, words: AccountWords) -> Iterator[tuple[Memory, int]]:
-    for found in compiled(words.short).finditer(sentence):
+    told = [*compiled(words.short).finditer(sentence)]
+    breaks = [one.end() for one in compiled(words.breaks).finditer(sentence)] if told else []
+    for found in told:
         start, end = found.span()
-        breaks = [one.end() for one in compiled(words.breaks).finditer(sentence) if one.end() <= start]
-        before, behind = sentence[breaks[-1] if breaks else 0 : start], sentence[end:]
+        before, behind = sentence[max((at for at in breaks if at <= start), default=0) : start], sentence[end:]
         asked = re.match(r"[^,;，。.!]*[?？]", behind) is not None and not compiled(words.factive).search(sentence)
         if asked or compiled(words.unsaid).search(before) or compiled(words.unsaid_behind).match(behind):
             continue
