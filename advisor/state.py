@@ -383,7 +383,9 @@ def _ran_with(
         if name not in known and name not in here:
             told = {"library": clean_line(name, 40), "known": listed(sorted(known)[:8])}
             raise ValueError(say("--was: {library} is no library that is known here; known are {known}, …", **told))
-    told = {library: old for library, (old, _) in fitted_in(crash.observations).items()}
+    package = recognised.framework.package if recognised.framework is not None else ""
+    told = {library or package: old for library, (old, _) in fitted_in(crash.observations).items()}
+    told.pop("", None)
     every = {**told, **named, **answered_was(recognised, answers)}
     return {name: version for name, version in every.items() if here.get(name) != version}
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
 from advisor.crash.logged_runs import RunLines
-from advisor.crash.observations import A_PAGE, TITLE_LINES
 from advisor.crash.scan import Scanned
+from advisor.crash.statements import A_PAGE, TITLE_LINES
 
 SAID_IN = "--model"
 """Where people write what is no log of theirs."""
@@ -32,10 +32,6 @@ class KeptLines:
     def every(self) -> Iterator[tuple[int, LogLine]]:
         """Each line with the place of its log."""
         return ((log, line) for log, lines in enumerate(self.lines) for line in lines)
-
-    def plain(self) -> str:
-        """The lines of the page that bear neither a time nor a process: what a person may have written."""
-        return "\n".join(line.printed for _, line in self.page if not (line.stamp or line.process))
 
 
 class LinesOfRun:

@@ -12,9 +12,9 @@ from advisor.crash.command_lines import commands_in
 from advisor.crash.evidence import Crash, Reading, ReadingKind, TopUser
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine, read_line
-from advisor.crash.observations import A_PAGE
 from advisor.crash.patterns import FieldValue, first_match, lines_with
 from advisor.crash.phase import phase_of_texts
+from advisor.crash.statements import A_PAGE
 from advisor.crash.tracebacks import Trace
 from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, host_percent, is_pinning
 from advisor.knowledge.schema import (

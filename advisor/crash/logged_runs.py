@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.crash.config_dump import is_launch
+from advisor.crash.evidence import TOLD
 from advisor.crash.finds import FAILURES, LogFind
 from advisor.crash.lines import LogLine, glued_bar
 from advisor.crash.verdict import SAID, Judgement, judge
@@ -275,7 +276,8 @@ def _ends_in_words(placed: Sequence[LogFind], health: Health) -> bool:
 
 def _judged(placed: Sequence[LogFind], marks: Sequence[LogFind], run: RunLines) -> LoggedRun:
     mine, own_marks = run.among(placed), run.among(marks)
-    health = health_of(own_marks)
+    told = {one.place[:2] for one in mine if one.id in TOLD}  # "after the training finished" in somebody's sentence
+    health = health_of(one for one in own_marks if one.place[:2] not in told)
     outlived = [one for one in mine if one.role in FAILURES and (health.outlived(one) or is_quoted(one))]
     caught = {id(one) for one in outlived}
     lasting = [one for one in mine if id(one) not in caught]

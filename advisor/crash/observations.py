@@ -1,16 +1,16 @@
-"""Reads what a person tells: that memory ran out, and which; what worked, failed or was no help (a setting, lever,
+"""Reads what a person tells: what worked, failed or was no help (a setting, lever,
 version, number of cards, part of a run), and what there is no more of.
 
 A clause that tells one outcome tells it of what it names; one that tells an outcome alone tells it of what the clauses
-before it name, and of a number alone where one of these gives a setting another. Where it is not clear which outcome
-belongs to what, nothing is observed.
+or the sentence before it name, and of a number alone where one of these gives a setting another; a line that heads a
+list tells it of the list. Where it is not clear which outcome belongs to what, nothing is observed.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Literal
@@ -18,23 +18,29 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.crash.statements import A_PAGE, SENTENCE, is_prose, plain
 from advisor.hostile import clean_line
-from advisor.knowledge.schema import AccountWords, ObservationWords, StatementWords
+from advisor.knowledge.schema import ObservationWords, StatementWords
 from advisor.regex import compiled, regex
 from advisor.script.pasted import settings_named
 from advisor.words import Memory
 
 Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
-Kind = Literal["setting", "lever", "library", "cards", "part", "resource"]
-Moved = Literal["", "up", "down", "off"]
+Kind = Literal["setting", "lever", "library", "cards", "part", "resource", "run"]
+Moved = Literal["", "up", "down", "off", "on"]
 _LONGEST, _QUOTED = 600, 140
 """Characters of a sentence that somebody writes by hand, and of what is kept of it (judgement)."""
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
-_OPTION = regex(r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`([a-z]\w*_\w+)`|(?<![\w./$-])([a-z]\w*_\w+)(?![\w./(\[])")
+_OPTION = regex(
+    r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`((?:\w+\.)*[A-Za-z]\w*_\w+)(?:\(\))?`"
+    r"|(?<![\w./$-])((?:[a-z]\w*\.)*[a-z]\w*_\w+)(?![\w./\[(])",
+    re.ASCII,
+)
 _WORD = regex(r"[\w.-]+")
 _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 _SET = regex(
-    r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降]低?[成为到置]为?) ?)"
+    r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降]低?整?[成为到置]为?) ?"
+    r"|(?: (?:is|was|are|stays?|kept|already|set))+ (?:to |at )?(?=[`\"']?(?:\d|[Tt]rue|[Ff]alse|[Nn]one|on\b|off\b)))"
     r"[`\"']?([\w./-]*\w)",
     re.ASCII,
 )
@@ -42,6 +48,11 @@ _SET = regex(
 _BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? )?\Z", re.ASCII)
 _THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
 """Tokens of a row, as people write them."""
+_FROM_TO = regex(
+    r"(?:\bfrom|从)\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)(?!\.\d)`? ?(?:to|->|→|[升降调改]*[到至为成])"
+    r"\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)"
+)
+"""A value that was set in the place of another."""
 _VERSION = r"v?(\d{1,4}(?:\.\d{1,5}){1,3}(?:\.?(?:post|rc|dev)\d{1,4})?)(?!\w|\.\d)"
 _BARE_VERSION = regex(rf"(?<![\w.]){_VERSION}", re.ASCII)
 _BARE = regex(
@@ -50,14 +61,28 @@ _BARE = regex(
 )
 _PLACED = regex(
     r"^[\s`*\"']*(?:(?:but|and|with|at|for|on|using|a|an|the|of|only|even|if|when) )*\Z"
-    r"|(?:\b(?:with|at|for|on|to|w)\b|[到用])[\s`]*\Z"
+    r"|(?:\b(?:with|at|for|on|to|w)\b|[到用成为回])[\s`]*\Z"
 )
 """What stands before a number that is a setting's by itself."""
 _PRINTED = regex(r"\s*(?:\d+ {3,}|-*> ?\d|File \"|(?:raise|return|assert|self)\b|[\w.]*(?:Error|Exception|Warning)\b)")
 """What programs print: a line of code or of an error."""
 _ITEM = regex(r"\s*(?:[-*+•]|\d{1,2}[.)、])\s*\S")
 """An item of a list."""
-_GOES_ON = regex(r"\s*(?:if|when|once|with)\b")
+_SETTING_LINE = regex(
+    r"\s*(?:(?:[-*+•]|\d{1,2}[.)])\s+)?`?(?:export\s+)?[+-]{0,2}(?=\w*[._-]\w|\w+:\s)([A-Za-z][\w.@-]*)(?:\s*[=:]\s*|\s+)"
+    r"[`\"']?([\w.,:/@-]*\w)[`\"']?\s*[,\\]?\s*(?:#.*)?"
+)
+"""A line that is one setting and its value."""
+_HEAD = regex(r"\s*[\w-]+:\s*|\s*```\w*\s*")
+_MOVED: tuple[Kind, ...] = ("setting", "lever", "part")
+_NUMBER = regex(r" ?(\d+)")
+_CONTRARY: Mapping[Went, Went] = {"worked": "failed", "failed": "worked"}
+FRESH = "fresh"
+"""The part of a run that begins from nothing."""
+_SHORT, _SOLVED = 60, 3
+"""Characters of a sentence between what is named and its outcome; sentences after "it is solved" (judgement)."""
+_GOES_ON = regex(r"\s*(?:even )?(?:if|when|once|with|while|after|at|under|using)\b")
+_IN_FORCE = regex(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur|with|using|currently)\b|我|用|已|目前|为")
 
 
 class Observation(Struct, frozen=True):
@@ -82,6 +107,8 @@ class Observation(Struct, frozen=True):
     """With this alone."""
     contrast: bool = False
     """The sentence tells of something that worked and of something that failed."""
+    implied: bool = False
+    """Told by its contrary alone: without it, or from it to another value."""
     said: str = ""
     line: int = 0
 
@@ -93,23 +120,132 @@ class _Clause(Struct):
     named: list[Observation]
     outcome: Went
     change: Moved
-    began: bool
-    only: bool
-    hedged: bool
+    cues: set[str]
 
 
 def observations_in(text: str, words: StatementWords | None) -> tuple[Observation, ...]:
     """What the sentences of a page tell, in order, each once."""
     found: dict[Observation, None] = {}
-    tried = False
-    for number, line in enumerate(text.split("\n"), 1) if len(text) <= A_PAGE else ():
-        item = _ITEM.match(line) is not None
-        found |= dict.fromkeys(replace(one, line=number) for one in _of_line(line, words, tried=tried and item))
-        if line.strip() and not item and words is not None and words.observed is not None:  # it may head a list
-            tried = (
-                line.rstrip("*_ \t\r").endswith((":", "：")) and compiled(words.observed.tried).search(line) is not None
-            )
+    if words is None or words.observed is None or len(text) > A_PAGE:
+        return ()
+    page, heads = _Sentences(words, words.observed), _NOTHING
+    for number, line in enumerate(text.split("\n"), 1):
+        told: list[Observation] = []
+        page.open = page.open if line.strip() else ""
+        if (one := _SETTING_LINE.fullmatch(line)) is not None and heads[0]:
+            told = [Observation("setting", one[1], one[2], named=f"{one[1]} {one[2]}", outcome=heads[0], said=heads[1])]
+        elif line.strip() and not _HEAD.fullmatch(line) and is_prose(line) and not _PRINTED.match(line):
+            item = _ITEM.match(line) is not None
+            told, last = page.read(plain(line), heads if item else _NOTHING)
+            heads = heads if item else last  # it may head a list
+        found |= dict.fromkeys(replace(each, line=number) for each in told)
     return tuple(found)
+
+
+_NOTHING: tuple[Went, str] = ("", "")
+
+
+class _Sentences:
+    """The sentences of a page, one after the other, with what the last of them leaves for the next."""
+
+    def __init__(self, words: StatementWords, told: ObservationWords) -> None:
+        self.words, self.told = words, told
+        self.open = ""
+        """The sentence before, where it tells no outcome of what it names."""
+        self.failing = ""
+        """The words of the sentence before, where it tells of a failure."""
+        self.solved = 0
+        """For how many sentences more one goes on in which all was solved."""
+
+    def read(self, line: str, heads: tuple[Went, str]) -> tuple[list[Observation], tuple[Went, str]]:
+        """What a line tells, and the outcome that it tells of a list below it; `heads`: that of the line above."""
+        found: list[Observation] = []
+        last = _NOTHING
+        for sentence in (one[0] for one in SENTENCE.finditer(line) if len(one[0]) <= _LONGEST and one[0].strip()):
+            parts = [(one, _outcome(one, self.told)) for one in compiled(self.told.breaks).split(sentence) if one]
+            outcomes = {outcome for _, outcome in parts} - {""}
+            tried: Went = heads[0] or ("no_help" if _says(self.told, "tried", sentence) else "")
+            if outcomes or tried or self.failing or self.solved:
+                found += self._observed(sentence, self._clauses(parts), tried)
+            elif len(sentence) >= _SHORT or any(one.named for one in self._clauses(parts)):
+                self.open = sentence
+            outcome: Went = tried if tried and not heads[0] else outcomes.pop() if len(outcomes) == 1 else ""
+            last = (outcome if _says(self.told, "heads", sentence) else ""), clean_line(sentence.strip(), _QUOTED)
+        return found, last
+
+    def _clauses(self, parts: Sequence[tuple[str, Went]]) -> list[_Clause]:
+        return _joined([_clause(one, outcome, self.words, self.told) for one, outcome in parts if one.strip()])
+
+    def _linked(self, outcome: Went, said: str) -> Iterator[Observation]:
+        """What the sentence before names, with the outcome that this one tells alone."""
+        parts: list[tuple[str, Went]] = [(one, "") for one in compiled(self.told.breaks).split(self.open) if one]
+        said = clean_line(f"{self.open.strip()} {said}", _QUOTED)
+        for clause in self._clauses(parts):
+            for one in clause.named if "asked" not in clause.cues else []:
+                held = "hedged" not in clause.cues and (outcome == "worked" or self._holds(one))
+                if outcome == "no_help" or held:
+                    yield replace(one, outcome=outcome, change=clause.change, said=said)
+
+    def _observed(self, sentence: str, clauses: list[_Clause], tried: Went) -> Iterator[Observation]:
+        """`tried`: the outcome of the list of which it is an item, or of what it says was tried."""
+        words, told, said = self.words, self.told, clean_line(sentence.strip(), _QUOTED)
+        outcomes = {one.outcome for one in clauses}
+        contrast = {"worked", "failed"} <= {one.outcome for one in clauses if one.named or "otherwise" not in one.cues}
+        tried = "" if "worked" in outcomes else tried
+        asked = bool(clauses) and "asked" in clauses[0].cues
+        named = any(_counts(one) for one in clauses)
+        alone = outcomes - {"", "ruled_out"} if not named and not asked else set()
+        # what it speaks of it may name itself, in words that are not known
+        own, linked = (_says(told, cue, sentence) for cue in ("own", "linked"))
+        alone -= {"worked", "no_help"} if own else set() if linked else {"no_help"}
+        if len(alone) == 1 and not any("hedged" in one.cues for one in clauses):
+            yield from self._linked(next(iter(alone)), said)
+        before: Observation | None = None
+        for clause in clauses:
+            for one in clause.named or _numbers(clause, before):
+                before, hedged = one if one.value else before, "hedged" in clause.cues
+                turned, advised = (
+                    "contrary" in clause.cues,
+                    one.kind == "library" and one.value and "advised" in clause.cues,
+                )
+                fails = self.failing or "failed" in outcomes
+                cured = bool(hedged and ((advised and fails) or (self.solved and clause.change)))
+                outcome = clause.outcome or tried or ("worked" if cured else "")
+                seen = replace(
+                    one, outcome=outcome, change=clause.change, began="began" in clause.cues, said=said,
+                    only="only" in clause.cues, contrast="formerly" in clause.cues or (contrast and not turned),
+                )  # fmt: skip
+                if outcome == "worked" and one.kind == "part" and not (contrast or clause.change or one.name == FRESH):
+                    continue  # it was done, and nothing is told of it
+                open_ = not asked and "asked" not in clause.cues
+                if outcome in ("no_help", "ruled_out") or (outcome and open_ and (cured or not hedged)):
+                    yield seen
+                    yield from _contrary(seen, words)
+                held = self.failing and not outcome and open_ and not hedged and self._holds(one)
+                if held and _IN_FORCE.search(clause.text):
+                    yield replace(seen, outcome="failed", change="", began=False, said=self.failing)
+        if outcomes - {""} or named or len(sentence) >= _SHORT:
+            self.open = "" if outcomes - {""} else sentence
+        self.failing = said if "failed" in outcomes and not asked else ""
+        self.solved = _SOLVED if alone == {"worked"} else max(0, self.solved - 1)
+
+    def _holds(self, one: Observation) -> bool:
+        """Whether it is what a run may have been set to."""
+        return (bool(one.value) and one.kind in _MOVED) or one.lever in self.words.switches
+
+
+def _counts(clause: _Clause) -> bool:
+    """Whether a clause names what an outcome may be of: not a machine, or which run it is, alone."""
+    return any(one.kind not in ("resource", "run") for one in clause.named)
+
+
+def _contrary(one: Observation, words: StatementWords) -> Iterator[Observation]:
+    """What an outcome without something, or of a value in another's place, tells of the thing, or of the other."""
+    switched = one.change in ("off", "on") and not one.value and one.lever not in words.sizes and one.kind in _MOVED
+    if one.outcome in _CONTRARY and (one.old or switched):
+        moved = replace(one, value=one.old, old="", named=one.named.replace(one.value, one.old), change="")
+        moved = moved if one.old else replace(one, change="" if one.change == "off" else "off")
+        yield replace(moved, outcome=_CONTRARY[one.outcome], began=False, implied=True)
 
 
 def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict[str, str]:
@@ -120,71 +256,48 @@ def of_the_run(settings: Mapping[str, str], seen: Sequence[Observation]) -> dict
     return kept | {name: value for name, value in failed.items() if name in settings and value}
 
 
-def _of_line(line: str, words: StatementWords | None, *, tried: bool) -> Iterator[Observation]:
-    if words is not None and words.observed is not None and is_prose(line) and not _PRINTED.match(line):
-        for sentence in SENTENCE.finditer(line):
-            if len(sentence[0]) <= _LONGEST:
-                yield from _observed(sentence[0], words, words.observed, tried=tried)
-
-
-def _observed(sentence: str, words: StatementWords, told: ObservationWords, *, tried: bool) -> Iterator[Observation]:
-    """`tried`: an item of a list of what was tried."""
-    parts = [(one, _outcome(one, told)) for one in compiled(told.breaks).split(sentence) if one and one.strip()]
-    tried = tried or compiled(told.tried).search(sentence) is not None
-    if not tried and not any(outcome for _, outcome in parts):
-        return
-    clauses = _joined([_clause(one, outcome, words, told) for one, outcome in parts])
-    asked = compiled(told.asked).search(sentence) is not None
-    outcomes = {one.outcome for one in clauses}
-    others = {one.outcome for one in clauses if one.named or not compiled(told.otherwise).search(one.text)}
-    tried = tried and "worked" not in outcomes
-    said = clean_line(sentence.strip(), _QUOTED)
-    before: Observation | None = None
-    for clause in clauses:
-        outcome: Went = clause.outcome or ("no_help" if tried else "")
-        for one in clause.named or _numbers(clause, before):
-            before = one if one.value else before
-            if outcome in ("no_help", "ruled_out") or (outcome and not asked and not clause.hedged):
-                yield replace(
-                    one, outcome=outcome, change=clause.change, began=clause.began, only=clause.only,
-                    contrast={"worked", "failed"} <= others, said=said,
-                )  # fmt: skip
-
-
 def _joined(clauses: list[_Clause]) -> list[_Clause]:
     """The clauses, each with its outcome: that of the one behind it which names nothing, that of the one before it
-    which names nothing ("it works, if I set X") or announces it ("it works so: `X`")."""
+    which names nothing ("it works, if I set X") or announces it ("it works so: `X`"), or its contrary ("unless")."""
     for place, clause in enumerate(clauses):
-        for before in reversed(clauses[:place] if not clause.named and not _placed(clause.text, _BARE) else []):
-            if before.outcome or not (before.named or clause.outcome == "no_help"):
-                break  # what was no help may stand before more words
+        for before in reversed(clauses[:place] if not _counts(clause) and not _placed(clause.text, _BARE) else []):
+            if before.outcome or not clause.outcome:
+                break
             if before.named:
-                before.outcome, before.began = clause.outcome, before.began or clause.began
-                before.hedged = before.hedged or clause.hedged
-    for before, after in pairwise(clauses):
-        if not after.outcome and (
-            after.text.lstrip().startswith("`") or (not before.named and _GOES_ON.match(after.text))
-        ):
+                before.outcome = clause.outcome
+                before.cues |= clause.cues & {"began", "hedged"}
+    for place, (before, after) in enumerate(pairwise(clauses), 1):
+        goes_on = "or_so" in after.cues or (not _counts(before) and _GOES_ON.match(after.text))
+        if "contrary" in after.cues:
+            after.outcome = _CONTRARY.get(before.outcome, after.outcome)
+        elif not after.outcome and (after.text.lstrip().startswith("`") or goes_on):
             after.outcome = before.outcome
+        if after.outcome == "failed" and not _counts(after) and "later" in before.cues | after.cues:
+            for one in clauses[:place]:  # it ran until then
+                one.outcome = "failed" if one.outcome == "worked" else one.outcome
     return clauses
 
 
 def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWords) -> _Clause:
-    moved: tuple[tuple[Moved, str], ...] = (
-        ("off", told.left_out), ("down", words.lowered), ("up", told.raised), ("", ""),
-    )  # fmt: skip
-    change = next(name for name, pattern in moved if compiled(pattern).search(text))
-    began, only, hedged = (compiled(one).search(text) is not None for one in (told.began, told.only, told.hedged))
-    named = _named(text, words, told, bare=bool(change))
-    return _Clause(text, named, outcome, change, began, only, hedged)
+    ways: dict[Moved, str] = {"off": told.changes["off"], "on": told.changes["on"], "down": words.lowered}
+    ways["up"] = told.changes["up"]
+    change: Moved = next((name for name, pattern in ways.items() if compiled(pattern).search(text)), "")
+    named = _named(text, words, told, bare=bool(change or outcome))
+    return _Clause(text, named, outcome, change, {name for name in told.cues if _says(told, name, text)})
+
+
+def _says(told: ObservationWords, cue: str, text: str) -> bool:
+    return compiled(told.cues[cue]).search(text) is not None
 
 
 def _outcome(text: str, told: ObservationWords) -> Went:
     """The one outcome that a clause tells; "" where it tells none or several."""
-    if compiled(told.ruled_out).search(text):
-        return "ruled_out"
-    if compiled(told.no_help).search(text):
-        return "no_help"
+    ways_out: tuple[tuple[str, Went], ...] = (
+        (told.ruled_out, "ruled_out"), (told.no_help, "no_help"), (told.blamed, "failed"),
+    )  # fmt: skip
+    for pattern, outcome in ways_out:
+        if compiled(pattern).search(text):
+            return outcome
     ways: tuple[tuple[str, Went, Went], ...] = (
         (told.worked, "worked", "failed"), (told.failed, "failed", "worked"),
     )  # fmt: skip
@@ -195,7 +308,7 @@ def _outcome(text: str, told: ObservationWords) -> Went:
     }
     if len(found) != 1:
         return ""
-    return "no_help" if found == {"failed"} and compiled(told.even).search(text) else found.pop()
+    return "no_help" if found == {"failed"} and _says(told, "even", text) else found.pop()
 
 
 def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool) -> list[Observation]:
@@ -205,15 +318,18 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
     taken: list[tuple[int, int]] = []
     tables = {**words.sizes, **words.switches}
     levers = {lever: one.span() for lever, pattern in tables.items() if (one := compiled(pattern).search(text))}
+    moved = _FROM_TO.search(text)
 
     def add(kind: Kind, name: str, start: int, end: int, value: str = "", old: str = "") -> None:
         if any(start < last and first < end for first, last in taken):
             return
         lever = next((each for each, (first, _) in levers.items() if start <= first < end), "")
-        if not value and kind == "setting":
+        if not value and kind in ("setting", "lever"):
             value = (_SET.match(text, end) or ("", ""))[1]
         if not value and lever in words.sizes:
             value = (_AT.match(text, end) or _BEFORE.search(text[:start]) or ("", ""))[1].rstrip(".,")
+        if not old and kind in ("setting", "lever") and moved is not None and value in ("", moved[1], moved[2]):
+            old, value = moved[1].rstrip("."), moved[2].rstrip(".")
         spelt = name if kind == "setting" else text[start:end]
         spelt = f"{spelt} {value}".rstrip() if kind in ("setting", "lever") else spelt
         taken.append((start, end))
@@ -224,9 +340,17 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
         start, end = (len(data[:place].decode("utf-8", "replace")) for place in each.whole)
         key = next((word for word in _WORD.findall(text[start:end]) if word.lower() == each.key), each.key)
         add("setting", key, start, end, data[each.start : each.end].decode("utf-8", "replace").strip('"'))
+    for key, names in (*told.names["spelled"].items(), *told.names["files"].items()):
+        for short in compiled(names).finditer(text):
+            number = _SET.match(text, short.end()) or _NUMBER.match(text, short.end())
+            add("setting", key, *short.span(), number[1] if number and key in told.names["spelled"] else short[0])
     for option in _OPTION.finditer(text):
         if option[3] is None or bare or _SET.match(text, option.end()):
             add("setting", next(filter(None, option.groups())), *option.span())
+    libraries = [(name, met) for name, one in _libraries(tuple(words.libraries.items())) if (met := one.search(text))]
+    for library, met in libraries:
+        if met[1]:
+            add("library", library, *met.span(), met[2] or met[1], met[1] if met[2] else "")
     for lever, (start, end) in levers.items():
         while start and re.match(r"[A-Za-z0-9_.-]", text[start - 1]):
             start -= 1
@@ -234,19 +358,22 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
     if not found and len(rows := _THOUSANDS.findall(text)) == 1:  # nothing else is counted so
         found.append(Observation("lever", "length", rows[0], "", "length", rows[0]))
     if len(cards := list(compiled(words.cards).finditer(text))) == 1:
-        add("cards", "cards", *cards[0].span(), cards[0][0].strip())
-    for library, spelled in _libraries(tuple(words.libraries.items())):
-        if (met := spelled.search(text)) is not None:
-            add("library", library, *met.span(), met[2] or met[1] or "", (met[1] or "") if met[2] else "")
-    others: tuple[tuple[Kind, Mapping[str, str]], ...] = (("part", told.parts), ("resource", told.resources))
-    for kind, table in others:
-        found += [Observation(kind, name) for name, pattern in table.items() if compiled(pattern).search(text)]
+        add("cards", "cards", *cards[0].span(), next(filter(None, cards[0].groups()), ""))
+    for library, met in libraries:
+        add("library", library, *met.span())
+    if moved is not None and not found and _BARE_VERSION.fullmatch(moved[2]):  # the framework's own
+        add("library", "", *moved.span(), moved[2], moved[1])
+    kind: Literal["part", "resource", "run"]
+    for kind in ("part", "resource", "run"):
+        table = ((name, compiled(pattern).finditer(text)) for name, pattern in told.names[kind].items())
+        said = {(name, one[0] if kind == "run" else ""): one[0] for name, every in table for one in every}
+        found += [Observation(kind, name, value, named=as_said) for (name, value), as_said in said.items()]
     return found
 
 
 def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
     """A number by itself is of the setting, the library or the cards that a clause before names with another."""
-    if before is None or not clause.outcome:
+    if before is None or not (clause.outcome or ("hedged" in clause.cues and before.kind == "library")):
         return []
     bare = _BARE_VERSION if before.kind == "library" else _BARE
     found = _placed(clause.text, bare)
@@ -263,7 +390,7 @@ def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
 @cache
 def _libraries(spelled: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Library → its name, with the version behind it, or with two of which it went from one to the other."""
-    behind = r"(?:[ =@:`\"'-]{0,4}(?:version |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?"
+    behind = r"(?:[ =@:`\"'(<>~-]{0,4}(?:version |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?"
     behind += rf"{_VERSION}(?: ?(?:to|->|→|=>|升级到|升到|更新到|到|至) ?{_VERSION})?)?"
     return tuple((name, re.compile(rf"(?ai)(?<![\w./-])(?:{one})(?![\w-]*[a-z_]){behind}")) for name, one in spelled)
 
@@ -278,7 +405,8 @@ def cures(seen: Sequence[Observation]) -> list[Observation]:
     """The settings and levers with which it worked. Where the sentence tells of something that failed, too, or another
     setting is blamed, these may be other runs, but for what was left out, and for another value of the same (of shorter
     rows everybody knows)."""
-    failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help")}
+    seen = [one for one in seen if not one.implied or (one.change == "off" and one.outcome == "worked")]
+    failed = {one.name: one.value for one in seen if one.outcome in ("failed", "no_help") and one.change != "on"}
     blamed = (began := trigger(seen)) is not None and began.kind != "cards"
     worked = (one for one in seen if one.outcome == "worked" and one.kind in ("setting", "lever"))
     worked = (one for one in worked if one.kind == "setting" or one.change or not one.value)
@@ -289,11 +417,19 @@ def cures(seen: Sequence[Observation]) -> list[Observation]:
     ]  # fmt: skip
 
 
+def memory_moved(seen: Sequence[Observation]) -> Memory:
+    """The memory that ran out by what offloading did to it: it moves states from the card to the host."""
+    told = [(one.outcome, one.change) for one in seen if one.lever == "offload" and not one.implied]
+    worked = any(outcome == "worked" and change != "off" for outcome, change in told)
+    return "gpu" if worked else "host" if ("failed", "on") in told else "unknown"
+
+
 def trigger(seen: Sequence[Observation]) -> Observation | None:
     """The size with which it began to fail: it was set so or raised, or it worked with another."""
+    seen = [one for one in seen if not one.implied]
     worked = {(one.kind, one.name): one.value for one in seen if one.outcome == "worked" and one.value}
     for one in seen:
-        raised = one.began and one.lever and (one.change == "up" or (one.value and not one.change))
+        raised = one.began and one.lever and (one.change in ("up", "on") or (one.value and not one.change))
         other = one.value != worked.get((one.kind, one.name), one.value) and (one.lever or one.kind == "cards")
         if one.outcome == "failed" and (raised or other):
             return one
@@ -305,9 +441,19 @@ def fitted_in(seen: Sequence[Observation]) -> dict[str, tuple[str, str]]:
     told = [one for one in seen if one.kind == "library" and one.value]
     ran = {one.name: one.value for one in reversed(told) if one.outcome == "worked"}
     failed = {one.name: one for one in told if one.outcome == "failed"}
-    ran = {**{name: one.old for name, one in failed.items() if one.old}, **ran}
     now = {name: one.value for name, one in failed.items()}
     return {name: (old, now.get(name, "")) for name, old in ran.items() if old != now.get(name)}
+
+
+def libraries_now(found: Mapping[str, str], seen: Sequence[Observation]) -> dict[str, str]:
+    """The versions met in a text, without those with which it ran before; the newer ones as the sentences tell them."""
+    now = dict(found)
+    for library, (old, newer) in fitted_in(seen).items():
+        if now.get(library) == old:
+            del now[library]
+        if newer and library:
+            now.setdefault(library, newer)
+    return now
 
 
 def updated_in(seen: Sequence[Observation]) -> Observation | None:
@@ -321,87 +467,9 @@ def updated_in(seen: Sequence[Observation]) -> Observation | None:
 
 def resumes_only(seen: Sequence[Observation]) -> str:
     """The words that it fails only where it takes up a checkpoint; "" where nobody says so."""
-    fresh = any(one.name == "fresh" and one.outcome == "worked" for one in seen)
+    fresh = any(one.name == FRESH and one.outcome == "worked" for one in seen)
     for one in seen:
         shown = (fresh or one.only) if one.outcome == "failed" else one.outcome == "worked" and one.change == "off"
         if one.name == "resume" and shown:
             return one.said
     return ""
-
-
-SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
-A_PAGE = 32_000
-"""Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
-_NEAR = 3
-"""Sentences before and behind an account that may name the memory it speaks of (judgement)."""
-TITLE_LINES = 3
-"""Lines of a text among which its title stands."""
-_NOT_PROSE = regex(
-    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:[a-z]+ ){2})"
-    r"|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
-    r"|[EWIF]\d{4} )"
-)
-"""A comment, somebody else's words, a row of a table, an assignment, a logger's line."""
-_LONGEST_PAGE = 4_000
-"""Characters of a line beyond which nobody wrote it by hand (judgement)."""
-
-
-def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int] | None:
-    """The memory that a line says ran out, "unknown" where it names none, and where that stands in it; None where it
-    tells of no shortage. `line`: its number, by which a title is known."""
-    if not is_prose(text):
-        return None
-    told = [
-        (memory, found.start() + at)
-        for found in SENTENCE.finditer(text)
-        for memory, at in _accounts_in(found[0], words)
-    ]
-    titled = compiled(words.headline).search(text) if not told and 0 < line <= TITLE_LINES else None
-    if titled is not None and not compiled(words.unsaid).search(text):
-        told = [(_memory_of(text, titled.span(), words), titled.start())]
-    return next((one for one in told if one[0] != "unknown"), told[0] if told else None)
-
-
-def is_prose(line: str) -> bool:
-    """Whether a person may have written the line."""
-    return len(line) <= _LONGEST_PAGE and _NOT_PROSE.match(line) is None
-
-
-def memory_near(told: str, page: str, words: AccountWords) -> Memory:
-    """The memory that the sentences around an account name, else those of the whole page; "unknown" where they name
-    none or several."""
-    sentences = [found[0] for found in SENTENCE.finditer(page)]
-    at = [number for number, one in enumerate(sentences) if one.strip() and one.strip() in told]
-    near = sentences[max(0, at[0] - _NEAR) : at[-1] + 1 + _NEAR] if at else []
-    for among in (near, sentences):
-        named = set(_memories_named(among, words))
-        if len(named) == 1:
-            return named.pop()
-    return "unknown"
-
-
-def _accounts_in(sentence: str, words: AccountWords) -> Iterator[tuple[Memory, int]]:
-    for found in compiled(words.short).finditer(sentence):
-        start, end = found.span()
-        breaks = [one.end() for one in compiled(words.breaks).finditer(sentence) if one.end() <= start]
-        before, behind = sentence[breaks[-1] if breaks else 0 : start], sentence[end:]
-        asked = re.match(r"[^,;，。.!]*[?？]", behind) is not None and not compiled(words.factive).search(sentence)
-        if asked or compiled(words.unsaid).search(before) or compiled(words.unsaid_behind).match(behind):
-            continue
-        if compiled(words.by_itself).search(found[0]) or compiled(words.happened).search(sentence):
-            yield _memory_of(sentence, (start, end), words), start
-
-
-def _memory_of(sentence: str, span: tuple[int, int], words: AccountWords) -> Memory:
-    """The memory whose name stands nearest to the words of a shortage."""
-    begin, end = span
-    near: list[tuple[int, Memory]] = [
-        (max(begin - one.end(), one.start() - end, 0), memory)
-        for memory, named in words.memories.items()
-        for one in compiled(named).finditer(sentence)
-    ]
-    return min(near)[1] if near else "unknown"
-
-
-def _memories_named(sentences: Iterable[str], words: AccountWords) -> Iterator[Memory]:
-    return (memory for one in sentences for memory, named in words.memories.items() if compiled(named).search(one))

@@ -14,7 +14,7 @@ from typing import get_args
 import ahocorasick_rs
 from msgspec import Struct
 
-from advisor.crash.evidence import Frame, TopUser
+from advisor.crash.evidence import TOLD, Frame, TopUser
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine
 from advisor.crash.tracebacks import NO_TRACE, Trace
@@ -278,7 +278,7 @@ def _by_frames(cause: LogFind | None, trace: Trace, rules: Iterable[FrameRule]) 
 
 def _by_texts(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> PhaseProof:
     task = str(cause.find.fields.get("task", "")) if cause is not None else ""
-    own = cause.find.text.split("\n") if cause is not None else []
+    own = cause.find.text.split("\n") if cause is not None and cause.id not in TOLD else []  # no log's own words
     phase, found = phase_of_texts([name for name in (task, *trace.tasks) if name], rules.frames, "task")
     if phase != "unknown":
         return phase, say("Ray task {name}", name=found)
@@ -288,7 +288,9 @@ def _by_texts(cause: LogFind | None, trace: Trace, rules: PhaseRules) -> PhasePr
             phase, _ = phase_of_frames([Frame("", 0, call.rpartition(".")[2], 0)], rules.frames)
         if phase != "unknown":
             return phase, say("the log names the call {name}", name=clean_line(call, _QUOTED))
-    phase, found = phase_of_texts([text for text in (*own, *trace.texts) if text], rules.frames, "text")
+    told = cause.find.text if cause is not None and cause.id in TOLD else ""
+    texts = [*own, *(text for text in trace.texts if not told or (text.strip() not in told and told not in text))]
+    phase, found = phase_of_texts([text for text in texts if text], rules.frames, "text")
     return (phase, say("the log's text {quoted}", quoted=found)) if phase != "unknown" else _UNKNOWN
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -28,7 +28,7 @@ from advisor.crash.kept import SAID_IN, KeptLines, LinesOfRun
 from advisor.crash.lines import LogLine
 from advisor.crash.log_reader import unwrapped
 from advisor.crash.logged_runs import StepCount, newest_crash, runs_in, training_bar
-from advisor.crash.observations import A_PAGE, memory_near, observations_in, of_the_run
+from advisor.crash.observations import libraries_now, memory_moved, observations_in, of_the_run
 from advisor.crash.patterns import FieldValue, catalogue_of
 from advisor.crash.phase import (
     PhaseProof,
@@ -48,7 +48,7 @@ from advisor.crash.phase import (
 from advisor.crash.scan import cut_finds, scan, unanchored_finds
 from advisor.crash.snapshot import readable
 from advisor.crash.sources import PREVIEWS, LogSource, open_sources, tail_source, text_source
-from advisor.crash.statements import holder_said, libraries_now, phase_said, runs_told, statements_in
+from advisor.crash.statements import A_PAGE, holder_said, memory_near, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, traced_versions, waiter_of
 from advisor.crash.verdict import (
     KILLS,
@@ -201,6 +201,13 @@ class _CrashReader:
         runs = runs_in(self.kept.lines, [source.changed for source in sources], self.kept.said_in)
         self.run, self.earlier = newest_crash(self.placed, marks, runs)
         self.lines = LinesOfRun(self.kept, self.run.lines)
+        self.written = self._of_the_run_first(self.kept.page)
+        # what a program printed under a time or a process is nobody's account; the numbers of lines stay
+        self.told = "\n".join("" if line.stamp or line.process else line.printed for line in self.written)
+        self.observed = observations_in(self.told, signatures.statements)
+
+    def _of_the_run_first(self, lines: Iterable[tuple[int, LogLine]]) -> list[LogLine]:
+        return [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
 
     def _ordered(self, marks: Sequence[LogFind]) -> list[LogFind]:
         finds = [LogFind(i, with_holders(with_worded(find))) for i, log in enumerate(self.logs) for find in log.finds]
@@ -236,7 +243,8 @@ class _CrashReader:
         if cause is not None:
             memory = memory_by_frames(memory, cause.id, trace)
             if memory == "unknown" and cause.id in TOLD and (words := self.signatures.statements):
-                memory = memory_near(cause.find.text, self.kept.plain(), words.account)
+                memory = memory_near(cause.find.text, self.told, words.account)
+                memory = moved if (moved := memory_moved(self.observed)) != "unknown" else memory
             fields = {**log_facts.fields_beside(judgement, trace, self.run.placed), **evidence[0].fields}
             fields |= {**self._engines(cause), **self._on_card(cause, memory)}
             evidence = (replace(evidence[0], memory=memory, phase=phase, fields=fields), *evidence[1:])
@@ -282,10 +290,7 @@ class _CrashReader:
     def _of_the_launch(self, crash: Crash) -> Crash:
         """How it was set, by what programs print of that, and what a person says of the run."""
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
-        printed, written = (
-            [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
-            for lines in (self.kept.every(), self.kept.page)
-        )
+        printed, written = self._of_the_run_first(self.kept.every()), self.written
         settings, blocks = settings_in(printed), settings_in_blocks(written)
         # a list of the same names is a person's, in parts of names
         theirs = not settings or (
@@ -294,9 +299,6 @@ class _CrashReader:
         settings = {} if theirs else {**blocks, **settings}
         person, marks = list(dict.fromkeys((*self.kept.said, *lines_in_person(written)))), self.signatures
         in_person, words = "\n".join(person), marks.statements
-        # what a program printed under a time or a process is nobody's account; the numbers of lines stay
-        plain = "\n".join("" if line.stamp or line.process else line.printed for line in written)
-        observed = observations_in(plain, words)
         every = [line for _, line in self.kept.every()]
         met = log_facts.listed_versions(every, words.libraries if words else {})
         return replace(
@@ -306,11 +308,11 @@ class _CrashReader:
             model_config=model_config_in(printed),
             engine_figures=log_facts.engine_figures_in(self.text, marks.engine_figures),
             counts={**log_facts.ranks_by_batch(self.text, settings), **log_facts.counts_in(self.text, marks.counts)},
-            statements=statements_in(plain, words) | holder_said(in_person, words),
-            observations=observed,
-            libraries=libraries_now({**met, **log_facts.libraries_in(self.text, marks.versions)}, observed),
-            runs_told=runs_told(self.kept.plain(), words) if written else {},
-            described={**blocks, **of_the_run(described_in(person), observed)},
+            statements=statements_in(self.told, words) | holder_said(self.told, in_person, words),
+            observations=self.observed,
+            libraries=libraries_now({**met, **log_facts.libraries_in(self.text, marks.versions)}, self.observed),
+            runs_told=runs_told(self.told, words) if written else {},
+            described={**blocks, **of_the_run(described_in(person), self.observed)},
             prose=words_in(in_person.encode()),
             speaks_of=parts_in(self.text),
         )
@@ -336,13 +338,13 @@ class _CrashReader:
     def _told_phase(self, cause: LogFind | None, trace: Trace) -> PhaseProof:
         """The phase by the lines around it, where it has no traceback or that is cut; else by what a person writes."""
         until, page = self.lines.until(cause, whole=False), len(self.text) <= A_PAGE
-        near = until[-_LINES_OF_A_CUT:] if cause is None else until[-_LINES_ABOVE:-1]
+        near = until[-_LINES_OF_A_CUT:] if cause is None else until[-_LINES_ABOVE:-1] if cause.id not in TOLD else []
         if (cause is None) == bool(trace.frames):
             phase, quoted = phase_of_texts([line.text for line in near], self.rules.frames, "text")
             if quoted:
                 return phase, say("the log's text {quoted}", quoted=quoted)
         texts = [(cause.find.text, False)] if cause is not None and cause.id in SAID else []
-        texts += [(self.kept.plain(), cause is not None and cause.id in (*TOLD, KILL_TOLD))] if page else []
+        texts += [(self.told, cause is not None and cause.id in (*TOLD, KILL_TOLD))] if page else []
         words, function = self.signatures.statements, partial(phase_of_function, rules=self.rules.frames)
         told = (phase_said(text, words, function, note=note) for text, note in texts)
         return next((one for one in told if one[0] != "unknown"), ("unknown", ""))

@@ -30,9 +30,9 @@ from advisor.crash.match import (
     match_around,
     tries_in_vain,
 )
-from advisor.crash.observations import told_in
 from advisor.crash.patterns import Catalogue, FieldValue, Ready, Searcher, fields_of
 from advisor.crash.sources import LogSource
+from advisor.crash.statements import told_in
 from advisor.crash.tracebacks import frame_in
 from advisor.crash.verdict import ENDS
 from advisor.knowledge.schema import Signature

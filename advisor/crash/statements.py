@@ -1,16 +1,103 @@
-"""Reads what a person states of a run in sentences: that memory grew, steps were done, and when it died."""
+"""Reads what a person states of a run in sentences: which memory ran out, that it grew, that steps were done, when."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from advisor.crash.observations import A_PAGE, SENTENCE, Observation, fitted_in, told_in
 from advisor.hostile import clean_line
-from advisor.knowledge.schema import StatementWords
+from advisor.knowledge.schema import AccountWords, StatementWords
 from advisor.language import say
 from advisor.regex import compiled, regex
-from advisor.words import Phase
+from advisor.words import Memory, Phase
+
+SENTENCE = regex(r"[^\n]+?(?:[.!?;](?=\s)|[。；！？]|\n|\Z)")
+A_PAGE = 32_000
+"""Characters up to which a text may be what somebody wrote or pasted: beyond that it is a log (judgement)."""
+_NEAR = 3
+"""Sentences before and behind an account that may name the memory it speaks of (judgement)."""
+TITLE_LINES = 3
+"""Lines of a text among which its title stands."""
+_NOT_PROSE = regex(
+    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:(?:[a-z]+ ){2}|[a-z]+,|→|->))(?![^\n#]*[\u4e00-\u9fff])"
+    r"|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
+    r"|[EWIF]\d{4} )"
+)
+"""A comment, somebody else's words, a row of a table, an assignment, a logger's line."""
+_LONGEST_PAGE = 4_000
+"""Characters of a line beyond which nobody wrote it by hand (judgement)."""
+
+
+def told_in(text: str, words: AccountWords, line: int = 0) -> tuple[Memory, int] | None:
+    """The memory that a line says ran out, "unknown" where it names none, and where that stands in it; None where it
+    tells of no shortage. `line`: its number, by which a title is known."""
+    if not is_prose(text):
+        return None
+    text = plain(text)
+    told = [
+        (memory, found.start() + at)
+        for found in SENTENCE.finditer(text)
+        for memory, at in _accounts_in(found[0], words)
+    ]
+    titled = compiled(words.headline).search(text) if not told and 0 < line <= TITLE_LINES else None
+    if titled is not None and not compiled(words.unsaid).search(text):
+        told = [(_memory_of(text, titled.span(), words), titled.start())]
+    return next((one for one in told if one[0] != "unknown"), told[0] if told else None)
+
+
+_EMPHASIS = regex(r"(?<![\w*])(\*{1,3}|__)(?=[^\s*])([^*\n]{1,160}?)(?<=[^\s*])\1(?![\w*])")
+
+
+def plain(text: str) -> str:
+    """A text without the marks of Markdown that stress a part of it."""
+    return _EMPHASIS.sub(r"\2", text)
+
+
+def is_prose(line: str) -> bool:
+    """Whether a person may have written the line."""
+    return len(line) <= _LONGEST_PAGE and _NOT_PROSE.match(line) is None
+
+
+def memory_near(told: str, page: str, words: AccountWords) -> Memory:
+    """The memory that the sentences around an account name, else those of the whole page; "unknown" where they name
+    none or several."""
+    sentences = [found[0] for found in SENTENCE.finditer(page)]
+    at = [number for number, one in enumerate(sentences) if one.strip() and one.strip() in told]
+    near = sentences[max(0, at[0] - _NEAR) : at[-1] + 1 + _NEAR] if at else []
+    for among in (near, sentences):
+        named = set(_memories_named(among, words))
+        if len(named) == 1:
+            return named.pop()
+    return "unknown"
+
+
+def _accounts_in(sentence: str, words: AccountWords) -> Iterator[tuple[Memory, int]]:
+    told = [*compiled(words.short).finditer(sentence)]
+    breaks = [one.end() for one in compiled(words.breaks).finditer(sentence)] if told else []
+    for found in told:
+        start, end = found.span()
+        before, behind = sentence[max((at for at in breaks if at <= start), default=0) : start], sentence[end:]
+        asked = re.match(r"[^,;，。.!]*[?？]", behind) is not None and not compiled(words.factive).search(sentence)
+        if asked or compiled(words.unsaid).search(before) or compiled(words.unsaid_behind).match(behind):
+            continue
+        if compiled(words.by_itself).search(found[0]) or compiled(words.happened).search(sentence):
+            yield _memory_of(sentence, (start, end), words), start
+
+
+def _memory_of(sentence: str, span: tuple[int, int], words: AccountWords) -> Memory:
+    """The memory whose name stands nearest to the words of a shortage."""
+    begin, end = span
+    near: list[tuple[int, Memory]] = [
+        (max(begin - one.end(), one.start() - end, 0), memory)
+        for memory, named in words.memories.items()
+        for one in compiled(named).finditer(sentence)
+    ]
+    return min(near)[1] if near else "unknown"
+
+
+def _memories_named(sentences: Iterable[str], words: AccountWords) -> Iterator[Memory]:
+    return (memory for one in sentences for memory, named in words.memories.items() if compiled(named).search(one))
+
 
 A_NOTE = 400
 """Characters up to which every sentence is about the failure (judgement)."""
@@ -31,8 +118,8 @@ FACT = "fact."
 BEHIND = "behind."
 HOLDER, HOST_HOLDER = "holder.", "host_holder."
 _DOUBTS = regex(
-    r"(?ai)\b(?:maybe|perhaps|might|could|wonder\w*|suspect\w*|guess\w*|probably|should|try|is it|why)\b"
-    r"|\?|？|可能|也许|是不是|难道"
+    r"(?ai)\b(?:maybe|perhaps|might|could|wonder\w*|suspect\w*|guess\w*|probably|should(?! (?:sleep|be)))\b"
+    r"|\b(?:try|is it|why)\b|\?|？|可能|也许|是不是|难道"
 )
 """Words of one who asks or guesses."""
 _RISEN = 1.15
@@ -46,11 +133,12 @@ def statements_in(text: str, words: StatementWords | None) -> frozenset[str]:
     and "fact.NAME WORDS" for each fact that a sentence tells."""
     if not words or len(text) > A_PAGE:
         return frozenset()
-    return frozenset(_told(text, words))
+    return frozenset(_told(plain(text), words))
 
 
-def holder_said(text: str, words: StatementWords | None) -> frozenset[str]:
+def holder_said(page: str, in_person: str, words: StatementWords | None) -> frozenset[str]:
     """ "holder.NAME WORDS" for what the sentences of a person say holds the card; none where they name several."""
+    text = plain(page if len(page) <= A_NOTE else in_person)
     if words is None or len(text) > A_PAGE:
         return frozenset()
     told: dict[str, str] = {}
@@ -103,17 +191,6 @@ def _told(text: str, words: StatementWords) -> Iterator[str]:
         yield from (f"{FACT}{name} {clean_line(one[0], _QUOTED)}" for name, one in told if one)
 
 
-def libraries_now(found: Mapping[str, str], seen: Sequence[Observation]) -> dict[str, str]:
-    """The versions met in a text, without those with which it ran before; the newer ones as the sentences tell them."""
-    now = dict(found)
-    for library, (old, newer) in fitted_in(seen).items():
-        if now.get(library) == old:
-            del now[library]
-        if newer:
-            now.setdefault(library, newer)
-    return now
-
-
 def _rose(sentence: str, words: StatementWords) -> bool:
     """Whether memory went from one size to a clearly larger one."""
     found = compiled(words.rose).search(sentence)
@@ -133,7 +210,7 @@ def phase_said(
     if words is None or len(text) > A_PAGE:
         return "unknown", ""
     every = note and len(text) <= A_NOTE
-    prose = (found[0] for found in SENTENCE.finditer(_WRAPPED.sub(" ", text)))
+    prose = (found[0] for found in SENTENCE.finditer(_WRAPPED.sub(" ", plain(text))))
     sentences = [one for one in prose if every or _FAILS.search(one)]
     moments = {
         phase: words.moment.replace("{what}", names.removeprefix("(?ai)")) for phase, names in words.moments.items()

@@ -89,7 +89,8 @@ def _observed(crash: Crash) -> dict[str, Fact]:
     quote = mark("so the post says: “{quoted}”")
     facts = {name: Fact(value, "log", say(quote, quoted=said)) for name, (value, said) in found.items()}
     if (began := trigger(seen)) is not None:
-        facts["trigger"] = Fact(began.lever or began.kind, "log", began.named)
+        on = "-off" if began.change == "on" and began.kind == "lever" else ""  # back is without it
+        facts["trigger"] = Fact(f"{began.lever or began.kind}{on}", "log", began.named)
     return facts
 
 

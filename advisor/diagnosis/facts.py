@@ -178,7 +178,7 @@ def gather_facts(known: DiagnosisInputs) -> dict[str, Fact]:
         facts["ran"] = Fact(True, "log", say("steps were done before"))
     if known.ran_with:
         told = listed(f"{library} {version}" for library, version in known.ran_with.items())
-        by_words = known.ran_with.keys() <= fitted_in(known.crash.observations).keys()
+        by_words = "" in (fitted := fitted_in(known.crash.observations)) or known.ran_with.keys() <= fitted.keys()
         facts["ran_with"] = (
             Fact(True, "log", say("by the words of the report it ran with {versions}", versions=told))
             if by_words

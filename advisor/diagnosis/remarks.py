@@ -269,7 +269,8 @@ def _resumes(facts: Facts, cause: str) -> Iterator[str]:
 def _pictures(known: DiagnosisInputs, facts: Facts) -> Iterator[str]:
     """What the sums count for a picture, where nothing limits its pixels and the card ran out."""
     memory = value_of(facts, "memory")
-    if known.run.unlimited_pictures and memory == "gpu":
+    named = any("pixels" in key for key in known.crash.described)  # whoever reads it
+    if known.run.unlimited_pictures and memory == "gpu" and not named:
         yield pixels_unlimited()
 
 

@@ -35,6 +35,7 @@ LOOK = "look-what-differs"
 """The remedy that looks for what is not the run's: who else is on the card, before what changed in it."""
 AS_REPORTED = "as-reported"
 """What the report says made it run."""
+_SHOWN = ("script", "log", "environment")
 MOST_DEFAULTS = 4
 """Defaults that changed, each a step of its own: the largest savings first."""
 
@@ -62,31 +63,53 @@ def back_steps(situation: Situation) -> list[PlanStep]:
 
 def proved_steps(situation: Situation) -> list[PlanStep]:
     """What made the run go on by the report: with the launch's own setting where its dialect has it, else in words."""
-    told = cures(situation.predictor.crash.observations)
+    told = [one for one in cures(situation.predictor.crash.observations) if not _stands(one, situation)]
     first = {one.lever or last_part(one.name): one for one in reversed(told) if one.said == told[0].said}
     return [_proved([one for one in told if one in first.values()], situation)] if told else []
 
 
-def _proved_change(cure: Observation, situation: Situation) -> Change | None:
-    """The setting as the launch's dialect has it; None where it has none, or several, or it stands so."""
-    natives, name = situation.now.built.natives, last_part(cure.name)
-    alike = [one for key, one in natives.values.items() if last_part(key) == name and one.fact is not None]
+def _meant(cure: Observation, situation: Situation) -> tuple[Native, SettingFact, KnobValue] | None:
+    """The setting as the launch's dialect has it, and the value; None where it has none, or several."""
+    natives, name = situation.now.built.natives, _bare(cure.named if cure.kind == "lever" else cure.name)
+    every = [(_bare(key), one) for key, one in natives.values.items() if one.fact is not None]
+    alike = [one for key, one in every if key == name] or [one for key, one in every if key.endswith(f"_{name}")]
     own = [one for one in alike if one.fact is not None and (one.fact.knob or "").startswith("actor.")]
-    alike = own if len(alike) > 1 else alike
-    if len(alike) != 1 or (fact := alike[0].fact) is None or not natives.reads(fact):
+    alike = [one for one in (own if len(alike) > 1 else alike) if one.fact is not None and natives.reads(one.fact)]
+    knobs = {one.fact.knob for one in alike if one.fact is not None}  # of the trainer that runs, or of any
+    if not alike or (len(alike) > 1 and len(knobs) > 1) or (fact := alike[0].fact) is None:
         return None
-    text = "false" if cure.change == "off" and fact.type in ("bool", "flag") else cure.value
+    switch = fact.type in ("bool", "flag") and not cure.value
+    text = str(cure.change != "off").lower() if switch else cure.value
     wanted = parse_value(text, fact.type) if text else None
-    if wanted is None or wanted == alike[0].value:
+    return None if wanted is None else (alike[0], fact, wanted)
+
+
+def _bare(key: str) -> str:
+    """What of a key's last part people always say."""
+    return re.sub(r"_(?:model|size)(?=_|$)", "", re.sub(r"[- ]", "_", last_part(key)))
+
+
+def _stands(cure: Observation, situation: Situation) -> bool:
+    """Whether the run that died has it so itself: then it is no cure."""
+    meant = _meant(cure, situation)
+    return meant is not None and meant[0].source in _SHOWN and meant[0].value == meant[2]
+
+
+def _proved_change(cure: Observation, situation: Situation) -> Change | None:
+    if (meant := _meant(cure, situation)) is None or (meant[0].value == meant[2] and not cure.implied):
         return None
-    return change_of(present(alike[0], situation.now.run), spell(wanted, fact, alike[0].text), situation)
+    stands, fact, wanted = meant
+    change = change_of(present(stands, situation.now.run), spell(wanted, fact, stands.text), situation)
+    told = cure.old or ("true" if cure.implied and cure.change == "off" else "")
+    unseen = told and stands.source not in _SHOWN  # how it stood the report itself says
+    return replace(change, old=told, old_source="log") if unseen else change
 
 
 def _as_said(cure: Observation) -> Change | None:
     """The setting by the name that the post gives it; None where that is no key, or no value is told."""
-    if cure.kind != "setting" or (cure.change != "off" and not cure.value):
-        return None
-    return Change(cure.name, cure.old or None, cure.value or None, how=not_written())
+    new = cure.value or {"on": "true", "off": None}.get(cure.change, "")
+    known = cure.kind == "setting" and new != ""
+    return Change(cure.name, cure.old or None, new, how=not_written()) if known else None
 
 
 def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.crash.observations import (
-    A_PAGE,
     cures,
     fitted_in,
     in_vain,
@@ -16,7 +15,7 @@ from advisor.crash.observations import (
     trigger,
     updated_in,
 )
-from advisor.crash.statements import FACT, statements_in
+from advisor.crash.statements import A_PAGE, FACT, statements_in
 from advisor.knowledge import load_knowledge
 
 WORDS = load_knowledge().signatures.statements
@@ -84,6 +83,25 @@ STATED = {
     "Removing --use-rollout-routing-replay makes it work.": {"cure.offuse-rollout-routing-replay"},
     "3B works fine with batch size 8, but 7B OOMs.": set(),
     "Full finetuning OOMs, LoRA works.": {"shared.full", "shared.adapters"},
+    "These settings made my run fit:\n\nrollout.free_cache=True\nmax_seqs: 64": {
+        "cure.rollout.free_cache True", "cure.max_seqs 64",
+    },
+    "I set num_generations to 4. That fixed it for me.": {"cure.num_generations 4"},
+    "We resized the images. The problem is solved if I use fewer of them.": set(),
+    "Lowered the sequence length. None of it helped, still CUDA OOM.": {"in_vain.length"},
+    "It OOMs unless I turn on gradient checkpointing.": {"cure.ongradient checkpointing"},
+    "After turning on optimizer offload it dies of RAM OOM": {
+        "began.offload optimizer offload", "cure.offoptimizer offload", "shared.offload",
+    },
+    "Going from TP=2 to TP=4 got rid of the OOM.": {"cure.tensor_parallel_size 4"},
+    "I set max_pixels=12800 and get OOM": set(),
+    "qwen-14b with cutoff_len 8000 was fine; llama3-8b with cutoff_len 8000 OOMs": set(),
+    "**Without** `flash_attn` it OOMs": set(),
+    "The moment I go from 0.7.1 to 0.7.2 it runs out of memory": {"fitted. 0.7.1 0.7.2"},
+    "ds_z3_config.json会OOM，换成ds_z3_offload_config.json就能跑": {
+        "cure.deepspeed ds_z3_offload_config.json", "shared.offload",
+    },
+    "原来是忘了开flash_attn，开了之后就不爆显存了": set(),
     "关闭 --use_liger_kernel 后就正常了": {"cure.offuse_liger_kernel"},
     "试过 gradient checkpointing 和 offload，都没用": {"in_vain.recompute", "in_vain.offload"},
     "Does it work with batch size 1?": set(),

@@ -8,7 +8,7 @@ from advisor.session import SessionRequest, open_session
 
 SAID = {
     "notebook": "I always run out of CUDA memory when running compute_grpo_loss in the notebook of the book.\n",
-    "home-made": "My own rloo_step runs out of memory on my 12 GB card after a while.\n",
+    "home-made": "My own rloo_step runs out of memory on my 12 GB card.\n",
 }
 GIVEN = "My own dpo_loss runs out of CUDA memory on my 12 GB card.\n"
 

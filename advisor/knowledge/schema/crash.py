@@ -210,36 +210,25 @@ class AccountWords(Strict, frozen=True):
 
 
 class ObservationWords(Strict, frozen=True):
-    """How people write what they observed: regexes over a sentence (`breaks`, `asked`, `tried`) or a clause."""
+    """How people write what they observed: regexes over a clause."""
 
     breaks: Worded
     """Where a new clause begins."""
-    asked: Worded
-    hedged: Worded
-    """One who guesses or proposes."""
     worked: Worded
     failed: Worded
     no_help: Worded
-    even: Worded
-    """Where it failed all the same: it was no help."""
-    tried: Worded
-    """It was tried: in vain, where the sentence tells nothing that worked."""
-    only: Worded
     denied: Worded
     """At the end of what stands before an outcome: it is the contrary."""
     ruled_out: Worded
     """There is no more of it."""
-    otherwise: Worded
-    """The same without what the clause before it names."""
-    left_out: Worded
-    """It was left out or switched off."""
-    raised: Worded
-    began: Worded
-    """It failed once it was set so."""
-    parts: dict[str, Worded]
-    """Part of a run → its names."""
-    resources: dict[str, Worded]
-    """Resource → its names."""
+    blamed: Worded
+    """It is the cause."""
+    changes: dict[Literal["off", "on", "up"], Worded]
+    """In which way something was moved."""
+    cues: dict[str, Worded]
+    """What else a clause says, or a sentence; each by its name in crash/observations.py."""
+    names: dict[Literal["part", "resource", "run", "spelled", "files"], dict[str, Worded]]
+    """Kind → what of that kind is named → its names; settings by short names and by files that are their value."""
 
 
 class StatementWords(Strict, frozen=True):
