@@ -64,7 +64,8 @@ def run(parsed: argparse.Namespace) -> int:
             made = usable(partial(new_files, started, script, index or 0, rewrites, launches=own))
         document = script.documents[0] if made.launch else document
         linked = usable(partial(write_new, made, parsed.force))
-        notes = [*(say("written {file}", file=clean_line(str(copy))) for copy in made.files), *linked]
+        written = sorted(made.files, key=lambda one: one == made.launch)
+        notes = [*(say("written {file}", file=clean_line(str(copy))) for copy in written), *linked]
         notes += [made.by_hand] if made.by_hand and len(rewrites) > 1 else []
     if all(new == one.data for one, new in changed):
         notes += [say("nothing is other in it: the launch has it already")]

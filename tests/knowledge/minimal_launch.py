@@ -73,7 +73,7 @@ OWN: dict[str, dict[str, object]] = {
     "trl": {"use_vllm": "true"},
     "ms-swift": {"use_vllm": "true", "deepspeed": "zero2"},
     "torchtune": {"model._component_": "torchtune.models.qwen2_5.qwen2_5_7b_base"},
-    "deepspeed-chat": {"actor_zero_stage": 2, "enable_hybrid_engine": ""},
+    "deepspeed-chat": {"actor_zero_stage": 3, "enable_hybrid_engine": ""},
     "open-reasoner-zero": {
         "colocate_all": "True",
         "total_num_nodes": 8,
