@@ -80,7 +80,7 @@ class Files(Struct):
                 number = self.add(candidate, kind)
             except ScriptError:  # an unreadable file is passed over
                 continue
-            if os.path.isabs(name) and os.path.abspath(candidate) != os.path.normpath(name):
+            if name.startswith(("/", "~/")) and os.path.abspath(candidate) != os.path.normpath(name):
                 told = {"file": clean_line(str(candidate)), "name": clean_line(name)}
                 self.notes[say("{name} is not here: {file} is taken for it.", **told)] = None
             return number
@@ -90,15 +90,19 @@ class Files(Struct):
         """Where a named file may stand; a home folder is never searched."""
         path = Path(name)
         around = [base, *list(base.resolve().parents)[:_ANCESTORS], Path()]
-        if path.is_absolute() and not self.exists(path):  # of a container, or a cluster: its end, a folder at least
-            ends = [Path(*path.parts[at:]) for at in range(2, len(path.parts) - 1)]
-            found = next((here / end for end in ends for here in around if self.exists(here / end)), None)
-            return [found] if found is not None else []
-        if path.is_absolute():
+        if path.is_absolute() and self.exists(path):
             return [path]
         gone = [Path(folder), *(here / folder for here in around)] if folder and "\0" not in folder else []
         folders = [*gone, *around] if strays else gone
-        return [candidate for here in folders if self.exists(candidate := here / path)]
+        elsewhere = path.is_absolute() or name.startswith("~/")
+        near = [] if elsewhere else [candidate for here in folders if self.exists(candidate := here / path)]
+        far = path if elsewhere else Path(folder, path) if strays and folder.startswith(("/", "~/")) else None
+        if near or far is None:
+            return near
+        # of a container, or a cluster: its end, a folder at least
+        ends = [Path(*far.parts[at:]) for at in range(1 + far.is_absolute(), len(far.parts) - 1)]
+        found = next((here / end for end in ends for here in around if self.exists(here / end)), None)
+        return [found] if found is not None else []
 
     def is_folder(self, folder: str, base: Path) -> bool:
         """Whether a folder that a script went to stands beside it, so that what it names there can be nowhere else."""

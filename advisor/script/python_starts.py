@@ -391,8 +391,8 @@ class _Writer(Words):
             if self.handed:
                 self.hand(call.args[0])
         elif name == "exit" or spelled == "os._exit":
-            for one in [each for each in call.args if isinstance(each, ast.Call)]:
-                self.call(one)
+            for inner in [each for each in call.args if isinstance(each, ast.Call)]:
+                self.call(inner)
             self.write("exit\n")
         elif (
             name in ("setdefault", "putenv")

@@ -65,3 +65,17 @@ def test_a_file_that_a_log_alone_names_was_not_given_also_where_it_is_there(
     launch = printed_launch("accelerate launch --config_file acc.yaml train.py")
     assert [one.absent for one in launch.not_found] == ["was not given"]
     assert launch.notes == ("--config_file names acc.yaml, which was not given.",)
+
+
+def test_what_a_script_runs_on_another_machine_is_known_by_the_end_of_its_path(tmp_path: Path) -> None:
+    inner = tmp_path / "proj" / "scripts" / "run.sh"
+    inner.parent.mkdir(parents=True)
+    inner.write_text("python3 -m verl.trainer.main_ppo trainer.nnodes=2 data.train_batch_size=8\n")
+    for text in (
+        "cd /n/lab/proj\nbash scripts/run.sh\n",
+        "bash ~/work/proj/scripts/run.sh\n",
+        "/n/x/proj/scripts/run.sh\n",
+    ):
+        (tmp_path / "job.sh").write_text(text)
+        (launch,) = read_script(tmp_path / "job.sh").launches
+        assert launch.effective()["trainer.nnodes"].text == "2"
