@@ -73,7 +73,7 @@ def sharing_of(run: Run, unread: Unread | None) -> Shared | None:
 def trains_all(run: Run, shared: Shared | None) -> bool:
     """Whether all weights are trained as far as anybody can see. A program without a dialect may make adapters or pack
     its weights by itself: something has to say that it is full training, as a word, a launcher that shards nothing
-    though it starts a process a card, a sharding of its states, or a method that rolls out do."""
+    though it starts a process a card, or a sharding of its states do."""
     if run.trains_adapters or evaluates_only(run):
         return False
     if run.framework != "unknown":
@@ -82,11 +82,7 @@ def trains_all(run: Run, shared: Shared | None) -> bool:
         return False
     words = (*(one.text for one in run.settings if one.text.lower() not in _OFF), *run.missing_files)
     told = any(_FULL.search(word.replace("_shard", "")) for word in words)
-    return told or bool(run.unsharded) or (shared is not None and shared.stage > 0) or _rolls_out(run)
-
-
-def _rolls_out(run: Run) -> bool:
-    return run.algorithm != "unknown" and run.recipe.answers == "generated"
+    return told or bool(run.unsharded) or (shared is not None and shared.stage > 0)
 
 
 def state_facts(
