@@ -270,7 +270,7 @@ class _CrashReader:
         return replace(
             crash,
             gpu_names=log_facts.gpu_names_in(self.text),
-            gpu_total_bytes=log_facts.gpu_total(placed),
+            gpu_total_bytes=log_facts.gpu_total(placed) or log_facts.gpu_total(self.placed),
             host_total_bytes=log_facts.host_total(self.placed) or ram_of_page(page),
             host_filled=log_facts.host_filled(placed),
             platform=log_facts.platform_in(self.text, self.signatures.platforms),
@@ -281,12 +281,15 @@ class _CrashReader:
 
     def _of_the_launch(self, crash: Crash) -> Crash:
         """How it was set, by what programs print of that, and what a person says of the run."""
-        # of a setting printed twice the first one counts: the lines of the run that is judged come first
+        covers = self.run.lines.covers
         printed, written = (
-            [line for _, line in sorted(lines, key=lambda at: not self.run.lines.covers(at[0], at[1].number))]
+            [line for _, line in sorted(lines, key=lambda at: not covers(at[0], at[1].number))]
             for lines in (self.kept.every(), self.kept.page)
         )
-        settings, blocks = settings_in(printed), settings_in_blocks(written)
+        # however the run that is judged prints a setting, it counts before what another one printed
+        own = sum(covers(log, line.number) for log, line in self.kept.every())
+        settings = {**settings_in(printed[own:]), **settings_in(printed[:own])}
+        blocks = settings_in_blocks(written)
         # a list of the same names is a person's, in parts of names
         theirs = not settings or (
             settings.keys() <= blocks.keys() and settings.keys() <= {key for key, _ in listed_settings(printed)}

@@ -217,7 +217,8 @@ def _fuller(one: LogFind, first: LogFind) -> bool:
         return WRAPPER not in one.find.fields
     mine, its = one.find.signature, first.find.signature
     alike = mine.memory == its.memory and mine.phase == its.phase == "unknown"
-    return alike and any(name in one.find.fields for name in _DETAILS)
+    details = (*_DETAILS, "task_bytes") if one.id in KERNEL else _DETAILS  # who was killed, behind who asked
+    return alike and any(name in one.find.fields for name in details)
 
 
 def _pool_trouble(placed: Sequence[LogFind], short: LogFind) -> LogFind | None:

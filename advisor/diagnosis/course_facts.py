@@ -22,6 +22,8 @@ COURSE_ENOUGH = 4
 RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
 """A course grows that rises by RISEN in all, at RISING of its readings and to its end; one within LEVEL does not
 (judgement)."""
+ONE_JUMP = 0.75
+"""Part of a rise that one reading may bring: where it brings more, something happened once and nothing grew (judgement)."""
 FILLS, LITTLE = 0.5, 0.35
 """Parts of a card: what a step adds above the first, to less than the second, is its pass (judgement)."""
 SLEEPS = 3
@@ -127,9 +129,10 @@ def left_facts(crash: Crash) -> dict[str, Fact]:
 
 
 def _to_the_end(course: Sequence[Reading]) -> bool:
-    """Whether the later half rises, too: what is full after the first step and stays so does not grow."""
+    """Whether the later half rises, too, and not at once: what is full after a step and stays so does not grow."""
     first, middle, last = (course[at].bytes for at in (0, len(course) // 2, -1))
-    return last - middle > RISEN * (last - first)
+    largest = max(later.bytes - earlier.bytes for earlier, later in pairwise(course))
+    return last - middle > RISEN * (last - first) and largest <= ONE_JUMP * (last - first)
 
 
 def rising_course(readings: Sequence[Reading], kind: ReadingKind) -> list[Reading] | None:
