@@ -51,11 +51,13 @@ from advisor.crash.sources import PREVIEWS, LogSource, open_sources, tail_source
 from advisor.crash.statements import holder_said, libraries_now, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, traced_versions, waiter_of
 from advisor.crash.verdict import (
+    KERNEL,
     KILLS,
     SAID,
     Judgement,
     chosen,
     in_phase,
+    judge,
     memory_by_frames,
     why_unclear,
 )
@@ -217,11 +219,12 @@ class _CrashReader:
         if not any(log.bytes_read for log in self.logs):
             because = say("the log is empty ({names})", names=listed(self.names))
             return Crash("unclear", "unknown", "unknown", unclear_because=because, settle_by=(say(_EMPTY),))
-        trace = self._trace(cause)
+        seen = self._seen_by_run(cause)
+        trace = self._trace(seen)
         users, rows, cut = self._users(cause)
-        last = last_progress(self.lines.until(cause), self.rules)
-        driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self.lines.near(cause))
-        phase, because = phase_of(cause, trace, last, users, self.rules, driver)
+        last = last_progress(self.lines.until(seen), self.rules)
+        driver = NO_TRACE if trace.frames or seen is None else waiter_of(seen, self.lines.near(seen))
+        phase, because = phase_of(seen, trace, last, users, self.rules, driver)
         by_mark = last is not None and because == mark_words(last)
         if phase == "unknown":
             phase, because = self._told_phase(cause, trace)
@@ -361,6 +364,12 @@ class _CrashReader:
         because = clauses(filter(None, (because, told)))
         return (left[0], (), because) if len(left) == 1 else ("unknown", left, because)
 
+    def _seen_by_run(self, cause: LogFind | None) -> LogFind | None:
+        """Where the run itself met with the failure that the system's own log proves: there it shows what it did."""
+        if cause is None or cause.id not in KERNEL or len(self.logs) < 2:
+            return cause
+        return judge([one for one in self.run.placed if one.log != cause.log], finished=False, going=False).cause or cause
+
     def _trace(self, cause: LogFind | None) -> Trace:
         """The traceback of the cause; if its message was printed before it was raised, the one it was raised with."""
         trace = trace_of(cause, self.lines.near(cause))
@@ -369,8 +378,10 @@ class _CrashReader:
         if cause is None or trace.frames:
             return trace
         again = (one for one in self.run.placed if one.id == cause.id and one.place > cause.place)
-        raised = (trace_of(one, self.lines.near(one)).frames for one in islice(again, _RAISED_WITHIN))
-        return replace(trace, frames=next(filter(None, raised), ()) or self._cut_below(cause))
+        raised = (trace_of(one, self.lines.near(one)) for one in islice(again, _RAISED_WITHIN))
+        if (shown := next((one for one in raised if one.frames), None)) is not None:
+            return replace(trace, frames=shown.frames, texts=(*trace.texts, *shown.texts))
+        return replace(trace, frames=self._cut_below(cause))
 
     def _cut_below(self, cause: LogFind) -> tuple[Frame, ...]:
         """The frames of the only traceback of a page, below its message: somebody pasted that first, and a traceback
