@@ -329,7 +329,7 @@ class _CrashReader:
             steps_done=self._steps_done(trace),
             steps_seen=any(one.count > 0 for one in health.counts),
             stepped=health.stepped,
-            finished=health.finished,
+            finished=health.end is not None,
             preceded=self._preceded(cause, crash.phase),
             resumed=self._resumed(cause),
             trained_before=trained_before(until, last),
@@ -477,6 +477,8 @@ class _CrashReader:
         others = [one for one in self.run.placed if one.place not in known]
         rest = deduplicated(others, cause, self.names, first)
         rest += [replace(one, role="warning") for one in deduplicated(self.run.outlived, None, self.names, [])]
+        if cause is None and (end := self.run.health.end) is not None:
+            rest.append(as_evidence(end, self.names, "progress"))
         if last is not None and all(one.line != last[0].number for one in (*first, *rest)):
             (line, phase), file = last, self.names[cause.log if cause is not None else 0]
             text = redact(line.printed)[-_PROGRESS_CHARACTERS:]  # how far the run had come

@@ -31,6 +31,7 @@ ENDS = frozenset(
         OTHER_EXCEPTION,
         "arguments-disagree",
         "hang-told",
+        "interrupted",
         "launch-refused",
         "outside-unreachable",
         "peer-lost",
@@ -38,7 +39,7 @@ ENDS = frozenset(
     )
 )
 """Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
-ENDED_BY_SCHEDULER = "time-limit"
+ENDED_BY_SCHEDULER = frozenset(("time-limit", "job-preempted"))
 ALLOCATOR_WARNING = "torch-oom-warned"
 KILLS = frozenset(
     ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare", KILL_TOLD)
@@ -144,7 +145,7 @@ def host_percent(one: LogFind) -> float | None:
 def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) -> Judgement:
     if finished:  # what fails while a program ends, fails in its leftovers
         placed = [one for one in placed if one.id not in ENDS]
-    hard = [one for one in placed if one.id == ENDED_BY_SCHEDULER]
+    hard = [one for one in placed if one.id in ENDED_BY_SCHEDULER]
     telling = hard or [
         one for one in placed
         if (one.verdict == "not_oom" and one.role in FAILURES)

@@ -31,13 +31,15 @@ SLEEPS = 3
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:
-    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain, trigger and what sentences tell; each only
+    """steps_done, finished, first_step, second_step, host.grows, gpu.grows, in_vain, trigger and what sentences tell; each only
     where something tells."""
     facts: dict[str, Fact] = {}
     if crash.steps_done is not None:
         because = say("the log counts {count} done steps", count=crash.steps_done)
         facts["steps_done"] = Fact(crash.steps_done, "log", because)
         facts["first_step"] = Fact(crash.steps_done == 0, "log", because)
+    if crash.finished:
+        facts["finished"] = Fact(True, "log", say("the log shows the end of the run"))
     kinds: tuple[tuple[str, ReadingKind], ...] = (("host.grows", "host_used"), ("gpu.grows", "allocated"))
     for name, kind in kinds:
         fact = _grows(crash.readings, kind)

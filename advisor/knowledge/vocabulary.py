@@ -24,7 +24,7 @@ FACTS = frozenset({
     "batch.binds", "colocated", "cpu_adam", "dated", "disk.holds", "ended", "engine.apart", "engine.free_share",
     "engine.pool_counted", "engine.pool_sleeps", "engine.share",
     "earlier.model", "engine.weights_share", "era", "eval.due", "eval.first", "eval.metrics", "events", "experts",
-    "failed",
+    "failed", "finished",
     "first_step", "flash_attn", "frame.attention", "frame.bucket", "frame.cause", "frame.collects",
     "frame.data_parallel", "frame.engine", "frame.engine_weights", "frame.gather", "frame.gathers_all", "frame.loads",
     "frame.logits", "frame.logits_cast", "frame.makes_states", "frame.matmul", "frame.packs", "frame.pass",

@@ -128,7 +128,8 @@ def verdict(state: State) -> str:
     if state.diagnosis.memory == "none" and _told(state) and (crash.verdict != "not_oom" or crash.is_well):
         return sentences((say("No memory was short."), _by_you(state)))
     if crash.is_well and crash.finished:
-        return say("Nothing in the log failed.")
+        ended = mark("The run came to its end after {number} steps; nothing in the log failed.")
+        return say(ended, number=crash.steps_done) if crash.steps_done else say("Nothing in the log failed.")
     if crash.is_well:
         return say("Nothing in the log failed as far as it goes; if the run is dead, it was stopped without a word.")
     if crash.is_hearsay and crash.verdict == "not_oom":
@@ -150,6 +151,16 @@ def verdict(state: State) -> str:
     if not crash.evidence:
         return say("Nothing in the log proves a crash for want of memory.")
     return say("The log does not prove whether memory ran out.")
+
+
+def launch_before(state: State) -> str:
+    """How the launch before this one ended in the same log, where that was a shortage and this one had none."""
+    failed = (one for one in state.crash.evidence if one.runs_ago and one.memory not in ("none", "unknown"))
+    before = next(failed, None) if state.crash.verdict == "not_oom" else None
+    if before is None:
+        return ""
+    told = {"memory": MEMORY_TITLES[before.memory], "place": quote_place(before)}
+    return say("The launch before this one in the log ran out of memory: {memory} ({place}).", **told)
 
 
 def _written(crash: Crash) -> str:

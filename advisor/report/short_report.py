@@ -110,8 +110,9 @@ def _head(state: State) -> list[str]:
     lines = wrap(phrases.verdict(state))
     if crash.verdict == "unclear" and state.asked.logs:
         lines += wrap(phrases.why_unclear(state))
-    proving = [one for one in crash.evidence if one.role in _PROVES]
-    proof = min(proving, key=lambda one: (one.runs_ago, _PROVES.index(one.role)), default=None)
+    roles = (*_PROVES[:-1], "progress") if crash.is_well else _PROVES  # what a run outlived proves nothing
+    proving = [one for one in crash.evidence if one.role in roles and not (crash.is_well and one.runs_ago)]
+    proof = min(proving, key=lambda one: (one.runs_ago, roles.index(one.role)), default=None)
     if proof is not None:
         sizes = phrases.printed(proof, SIZES)
         signatures = state.knowledge.signatures.signatures
@@ -127,6 +128,7 @@ def _head(state: State) -> list[str]:
         lines += wrap(_tensor(state), 4) if crash.phase == "unknown" else []
     held = phrases.holders(crash, 3, _NAMED)
     lines += wrap(say("Held: {held}", held=clauses(held)), 2, 4) if held else []
+    lines += wrap(phrases.launch_before(state), 2, 4)
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
     run = f"{phrases.subject(state.run)} · {machine_line(state.machine, state.run.topology, state.crash.platform)}"
@@ -326,6 +328,7 @@ def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     """What to record, what would settle a log that may deceive (unless the question told it), and a case like this."""
     diagnosis, crash = state.diagnosis, state.crash
     known = crash.verdict == "not_oom" and state.plan.steps  # what to do is known already
+    known = known or (state.crash.is_well and state.crash.finished)  # it did not die
     lines = [] if known else wrap(brief(diagnosis.record_next_time, 1), 2)
     told = asked is not None and asked.tells_memory
     told = told or any(step.id in WITNESSES for step in state.plan.steps)  # it is the plan's first step
