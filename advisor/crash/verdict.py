@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -95,7 +95,20 @@ def chosen(finds: Sequence[LogFind], marks: Iterable[LogFind]) -> list[LogFind]:
     known = {one.place[:2]: one for one in kept if one.id not in SAID}
     own = {one.place[:2] for one in kept if one.id not in (*SAID, *KILLS, ADVICE)}
     kept += [one for one in marks if one.id not in SAID or one.place[:2] not in (own if one.id in TOLD else known)]
+    places = {(one.id, one.log, one.number) for one in kept}
+    kept = [one for one in kept if not _is_quoted_source(one, places)]
     return [replace(one, find=with_worded(one.find)) for one in kept]
+
+
+_RAISES = regex(r"^\s*raise [\w.]{1,80}\(")
+_BELOW = 6
+"""Lines of a statement that raises, as a traceback quotes it."""
+
+
+def _is_quoted_source(one: LogFind, places: Set[tuple[str, int, int]]) -> bool:
+    """Whether it is the statement that raises, quoted above the message itself."""
+    below = range(one.number + 1, one.number + 1 + _BELOW)
+    return bool(_RAISES.match(one.find.first.text)) and any((one.id, one.log, line) in places for line in below)
 
 
 def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequence[LogFind] = ()) -> Judgement:

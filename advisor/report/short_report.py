@@ -300,6 +300,8 @@ def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str
     lines = wrap_each((sentence(one) for one in taken), 2, 4)
     lines += wrap_each(notes[: most.notes], 2, 4) + and_more(len(notes) - most.notes)
     assumed = [one for one in ledger.assumed if not told_files & _files([one])]
+    if state.diagnosis.memory == "shm":  # no sum is told of it
+        return lines
     if assumed and not ledger.missing:
         left = len(assumed) - most.assumed
         told = [*assumed[: most.assumed], *([say("{count} more", count=left)] if left > 0 else [])]
