@@ -368,7 +368,9 @@ class _CrashReader:
         """Where the run itself met with the failure that the system's own log proves: there it shows what it did."""
         if cause is None or cause.id not in KERNEL or len(self.logs) < 2:
             return cause
-        return judge([one for one in self.run.placed if one.log != cause.log], finished=False, going=False).cause or cause
+        return (
+            judge([one for one in self.run.placed if one.log != cause.log], finished=False, going=False).cause or cause
+        )
 
     def _trace(self, cause: LogFind | None) -> Trace:
         """The traceback of the cause; if its message was printed before it was raised, the one it was raised with."""

@@ -122,7 +122,7 @@ def left_facts(crash: Crash) -> dict[str, Fact]:
     left = [one for one in crash.readings if one.kind == "still_used"]
     if not left or crash.memory == "host":  # it lay on a card
         return {}
-    sizes = listed(show_bytes(one.bytes) for one in (left[0], *left[1:][1 - SLEEPS :]))
+    sizes = listed(dict.fromkeys(show_bytes(one.bytes) for one in (left[0], *left[1:][1 - SLEEPS :])))
     because = say("after the engine slept {sizes} stayed in use (line {line})", sizes=sizes, line=left[-1].line)
     facts = {"sleep.left": Fact(left[-1].bytes, "log", because)}
     rises = all(later.bytes >= earlier.bytes for earlier, later in pairwise(left))

@@ -245,7 +245,8 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
             grown = [now for now in ledger.sums(place) if not _lived(now, walls)]
             if grown:
                 most = max(grown, key=lambda now: now.expected)
-                need = int(most.expected / (1 - walls.margin))
+                ran = len(grown) < len(ledger.sums(place))  # how much it is, the cards of the log had for some steps
+                need = 0 if ran else int(most.expected / (1 - walls.margin))
                 unknown.append(FitFinding("capacity", place, most.phase, most.expected, most.high, short=need))
             continue
         for now in ledger.sums(place):

@@ -10,7 +10,7 @@ from advisor.diagnosis.cases import open_words
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
 from advisor.memory.cells import Place
-from advisor.memory.fit import FitVerdict
+from advisor.memory.fit import FitVerdict, capacity_of
 from advisor.memory.ledger import peak_rises
 from advisor.plan.order import most_saved
 from advisor.plan.plan import Change, PlanStep
@@ -180,7 +180,8 @@ def _promise(state: State) -> str:
     if state.run.quoted:
         return say("Whether these suffice cannot be said from a part of the launch.")
     beside = plan.fit.fits_beside
-    if beside is None or plan.before is None or plan.after is None:
+    other: Place = "host" if beside == "gpu" else "gpu"
+    if beside is None or plan.before is None or plan.after is None or capacity_of(plan.after, other) is None:
         return _PROMISES[plan.fit.verdict]
     if plan.fit.doubted:
         return _MAY_DO[beside]
