@@ -23,8 +23,8 @@ _DRIVER = regex(r"^(?P<name>TaskRunner|main_task|Runner) pid=(?P<pid>\d+)")
 _STEP = regex(r"(?:^|\s)step:(?P<step>\d{1,9}) - ")
 _APART = 20
 """Lines that lie at least between two runs: a loop that starts several processes at once starts one run."""
-_OVER = regex(r"^(?:[\w.]{0,80}\.)?\w{0,40}(?:Error|Exception|Interrupt)\b")
-"""What the process that starts the others prints last, under no label of theirs."""
+_OVER = regex(r"^(?:[\w.]{0,80}\.)?(?:CalledProcessError|ChildFailedError|SignalException)\b")
+"""What a launcher of other processes prints last (subprocess, torch's elastic agent)."""
 _DIGITS, _TOLD = regex(r"[\d.:,/-]+"), 20
 """What differs where the same line is printed again, and the characters that tell one line from others."""
 _OPENS = regex(r"^\[(?:prompt|response|completion)\]")
@@ -64,7 +64,7 @@ class _Beginnings(Struct):
     def _opens_again(self, line: LogLine) -> bool:
         """Whether the log's first line is printed again behind the end of what it began."""
         if self.opening and not self.over:
-            self.over = not line.process and _OVER.match(line.text) is not None
+            self.over = _OVER.match(line.text) is not None
             return False
         told = _DIGITS.sub("", line.text)
         if not self.opening:

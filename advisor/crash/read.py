@@ -273,7 +273,7 @@ class _CrashReader:
         return replace(
             crash,
             gpu_names=log_facts.gpu_names_in(self.text),
-            gpu_total_bytes=log_facts.gpu_total(placed) or log_facts.gpu_total(self.placed),
+            gpu_total_bytes=log_facts.gpu_total(placed),
             host_total_bytes=log_facts.host_total(self.placed) or ram_of_page(page),
             host_filled=log_facts.host_filled(placed),
             platform=log_facts.platform_in(self.text, self.signatures.platforms),

@@ -61,7 +61,7 @@ _WRITES_FILES = regex(
 """Files of libraries that write to a disk, never to /dev/shm."""
 NEARLY_FULL = 95.0
 """Percent of host memory in use; above it the kernel or Ray kills next (Ray's own threshold is 95)."""
-_ASIDE = frozenset(("gpu-lost", "sigterm-from-outside", "job-ended-by-scheduler"))
+_ASIDE = frozenset(("gpu-lost", "sigterm-from-outside", "job-ended-by-scheduler", "job-preempted-by-accounting"))
 """Lines of the system's log, perhaps old, and of an end from outside that another node's failure may have brought: they
 do not outrank a shortage that the run printed itself."""
 _DETAILS = ("tried_bytes", "node_used_bytes")

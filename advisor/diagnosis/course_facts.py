@@ -23,7 +23,7 @@ RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
 """A course grows that rises by RISEN in all, at RISING of its readings and to its end; one within LEVEL does not
 (judgement)."""
 ONE_JUMP = 0.75
-"""Part of a rise that one reading may bring: where it brings more, something happened once and nothing grew (judgement)."""
+"""Part of a rise that one reading may bring: more of it happened once and is no growth (judgement)."""
 FILLS, LITTLE = 0.5, 0.35
 """Parts of a card: what a step adds above the first, to less than the second, is its pass (judgement)."""
 SLEEPS = 3
@@ -31,8 +31,8 @@ SLEEPS = 3
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:
-    """steps_done, finished, first_step, second_step, host.grows, gpu.grows, in_vain, trigger and what sentences tell; each only
-    where something tells."""
+    """steps_done, finished, first_step, second_step, host.grows, gpu.grows, in_vain, trigger and what sentences tell;
+    each only where something tells."""
     facts: dict[str, Fact] = {}
     if crash.steps_done is not None:
         because = say("the log counts {count} done steps", count=crash.steps_done)

@@ -329,8 +329,7 @@ def _files(texts: Iterable[str]) -> set[str]:
 def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     """What to record, what would settle a log that may deceive (unless the question told it), and a case like this."""
     diagnosis, crash = state.diagnosis, state.crash
-    known = crash.verdict == "not_oom" and state.plan.steps  # what to do is known already
-    known = known or (state.crash.is_well and state.crash.finished)  # it did not die
+    known = crash.verdict == "not_oom" and (state.plan.steps or crash.finished)  # what to do, or that it did not die
     lines = [] if known else wrap(brief(diagnosis.record_next_time, 1), 2)
     told = asked is not None and asked.tells_memory
     told = told or any(step.id in WITNESSES for step in state.plan.steps)  # it is the plan's first step

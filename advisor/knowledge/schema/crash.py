@@ -130,7 +130,8 @@ class EngineFigure(Strict, frozen=True):
 
 
 CountName = Literal["parameters", "trainable", "gpus", "ranks", "cards", "nodes", "job_ram"]
-"""`job_ram`: bytes of RAM that a container or a job may hold. `ranks` and `cards` (of a node) are at least so many: the highest index that a log names, plus one."""
+"""`job_ram`: bytes that a container or a job may hold. `ranks` and `cards` (of a node) are at least so many: the
+highest index that a log names, plus one."""
 """Parameters of the whole model · those that are trained · cards (ranks) of the run."""
 
 
