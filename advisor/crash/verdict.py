@@ -61,7 +61,8 @@ _WRITES_FILES = regex(
 """Files of libraries that write to a disk, never to /dev/shm."""
 NEARLY_FULL = 95.0
 """Percent of host memory in use; above it the kernel or Ray kills next (Ray's own threshold is 95)."""
-_ASIDE = frozenset(("gpu-lost", "sigterm-from-outside", "job-ended-by-scheduler", "job-preempted-by-accounting"))
+_BY_SCHEDULER = frozenset(("job-ended-by-scheduler", "job-preempted-by-accounting"))
+_ASIDE = frozenset(("gpu-lost", "sigterm-from-outside")) | _BY_SCHEDULER
 """Lines of the system's log, perhaps old, and of an end from outside that another node's failure may have brought: they
 do not outrank a shortage that the run printed itself."""
 _DETAILS = ("tried_bytes", "node_used_bytes")
@@ -173,6 +174,8 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
         if first.id in GUESSES:  # it lists what may have been; a fault that a process printed itself is one of them
             faults = (one for one in telling if one.role == "cause" and one.verdict == "not_oom" and one.id not in ENDS)
             first = next(faults, first)
+        if first.id == "sigterm-from-outside":  # who sent it, another line may say
+            first = next((one for one in telling if one.id in _BY_SCHEDULER), first)
         return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
     if told and not finished and (not going or told[-1] is placed[-1]):
         first = min(told, key=lambda one: TOLD.index(one.id))

@@ -9,6 +9,7 @@ from advisor.crash.evidence import HEARD_OTHERWISE, TOLD, Crash, Evidence, stopp
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, mark, say, sentences
+from advisor.machine.describe import NAMELESS
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.memory.fit import (
@@ -474,10 +475,11 @@ def machine_line(machine: Machine, topology: Topology, platform: Platform = "cud
 def cards(machine: Machine, asked: int | None, kind: str = "", each: str = "") -> str:
     """How many GPUs of which kind; `asked`: as many as the launch asks for, told where nobody counted more. `kind`
     names a card with its size, like "A100 (79.15 GiB)", and `each` its size alone; by default as reports do."""
-    if not machine.gpus:
+    names = " / ".join(sorted({gpu.name for gpu in machine.usable}))
+    if not machine.gpus or (machine.gpu_bytes is None and names == say(NAMELESS)):
+        asked = asked or len(machine.usable)
         return say("{count} GPUs of unknown size", count=asked) if asked else say("no GPU known")
     count, each = len(machine.usable), each or show_bytes(machine.gpu_bytes)
-    names = " / ".join(sorted({gpu.name for gpu in machine.usable}))
     kind = kind or say("{names} ({size})", names=names, size=each)
     if machine.more_gpus and (asked or 0) > count:
         return say("{count} GPUs by the script, one of {size} by the log", count=asked, size=each)
