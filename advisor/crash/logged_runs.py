@@ -63,15 +63,12 @@ class _Beginnings(Struct):
 
     def _opens_again(self, line: LogLine) -> bool:
         """Whether the log's first line is printed again behind the end of what it began."""
+        self.over = self.over or _OVER.match(line.text) is not None
         if self.opening and not self.over:
-            self.over = _OVER.match(line.text) is not None
             return False
         told = _DIGITS.sub("", line.text)
-        if not self.opening:
-            self.opening = told if len(told) >= _TOLD else ""
-            return False
-        again = told == self.opening
-        self.over = not again
+        again = self.over and told == self.opening
+        self.opening, self.over = self.opening or told * (len(told) >= _TOLD), self.over and not again
         return again
 
     def _repeats(self, key: tuple[str, ...], number: int) -> bool:

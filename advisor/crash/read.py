@@ -51,14 +51,13 @@ from advisor.crash.sources import PREVIEWS, LogSource, open_sources, tail_source
 from advisor.crash.statements import holder_said, libraries_now, phase_said, runs_told, statements_in
 from advisor.crash.tracebacks import BEGIN, NO_TRACE, Trace, trace_of, traced_versions, waiter_of
 from advisor.crash.verdict import (
-    KERNEL,
     KILLS,
     SAID,
     Judgement,
     chosen,
     in_phase,
-    judge,
     memory_by_frames,
+    met_by_run,
     why_unclear,
 )
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
@@ -209,7 +208,7 @@ class _CrashReader:
         covered = {(one.log, line) for one in finds if one.role == "cause"
                    for line in range(one.number, one.find.last_number + 1)}  # fmt: skip
         finds = chosen(finds, [one for one in marks if one.role in _JUDGED and not (
-            _is_shortage(one) and one.place[:2] in covered)])  # fmt: skip
+            one.is_shortage and one.place[:2] in covered)])  # fmt: skip
         # several logs tell their order only by time, one by position
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
         return sorted(finds, key=lambda one: (one.find.first.stamp or "~" if stamped else "", one.place))
@@ -219,7 +218,7 @@ class _CrashReader:
         if not any(log.bytes_read for log in self.logs):
             because = say("the log is empty ({names})", names=listed(self.names))
             return Crash("unclear", "unknown", "unknown", unclear_because=because, settle_by=(say(_EMPTY),))
-        seen = self._seen_by_run(cause)
+        seen = met_by_run(cause, self.run.placed)
         trace = self._trace(seen)
         users, rows, cut = self._users(cause)
         last = last_progress(self.lines.until(seen), self.rules)
@@ -303,8 +302,7 @@ class _CrashReader:
         # what a program printed under a time or a process is nobody's account; the numbers of lines stay
         plain = "\n".join("" if line.stamp or line.process else line.printed for line in written)
         observed = observations_in(plain, words)
-        every = [line for _, line in self.kept.every()]
-        met = log_facts.listed_versions(every, words.libraries if words else {})
+        met = log_facts.listed_versions((line for _, line in self.kept.every()), words.libraries if words else {})
         return replace(
             crash,
             settings=settings,
@@ -364,14 +362,6 @@ class _CrashReader:
         because = clauses(filter(None, (because, told)))
         return (left[0], (), because) if len(left) == 1 else ("unknown", left, because)
 
-    def _seen_by_run(self, cause: LogFind | None) -> LogFind | None:
-        """Where the run itself met with the failure that the system's own log proves: there it shows what it did."""
-        if cause is None or cause.id not in KERNEL or len(self.logs) < 2:
-            return cause
-        return (
-            judge([one for one in self.run.placed if one.log != cause.log], finished=False, going=False).cause or cause
-        )
-
     def _trace(self, cause: LogFind | None) -> Trace:
         """The traceback of the cause; if its message was printed before it was raised, the one it was raised with."""
         trace = trace_of(cause, self.lines.near(cause))
@@ -418,7 +408,7 @@ class _CrashReader:
         """That another log shows another shortage, and no times say which came first."""
         others = [
             one for one in self.run.placed
-            if cause is not None and _is_shortage(one) and _is_shortage(cause) and one.log != cause.log
+            if cause is not None and one.is_shortage and cause.is_shortage and one.log != cause.log
             and one.memory != cause.memory and not (one.find.first.stamp and cause.find.first.stamp)
         ]  # fmt: skip
         if cause is not None and others:
@@ -504,10 +494,6 @@ class _CrashReader:
         """What the run's own engine held, where torch lists its process beside the one that failed."""
         labels = [line.process for line in self.lines.all()] + [one.find.first.process for one in self.run.placed]
         return log_facts.engine_processes(cause.find.text, labels)
-
-
-def _is_shortage(one: LogFind) -> bool:
-    return one.role == "cause" and one.verdict == "oom"
 
 
 def _tell(on_progress: ProgressCallback, source: LogSource, read: int) -> None:

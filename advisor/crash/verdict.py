@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,16 +27,8 @@ _ONE_MESSAGE = 80
 """Characters from the name of an exception to what it says (judgement)."""
 OTHER_EXCEPTION = "other-exception"
 ENDS = frozenset(
-    (
-        OTHER_EXCEPTION,
-        "arguments-disagree",
-        "hang-told",
-        "interrupted",
-        "launch-refused",
-        "outside-unreachable",
-        "peer-lost",
-        "prompt-too-long",
-    )
+    f"{OTHER_EXCEPTION} arguments-disagree hang-told interrupted launch-refused outside-unreachable peer-lost "
+    "prompt-too-long".split()
 )
 """Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
 ENDED_BY_SCHEDULER = frozenset(("time-limit", "job-preempted"))
@@ -66,6 +58,8 @@ _ASIDE = frozenset(("gpu-lost", "sigterm-from-outside")) | _BY_SCHEDULER
 """Lines of the system's log, perhaps old, and of an end from outside that another node's failure may have brought: they
 do not outrank a shortage that the run printed itself."""
 _DETAILS = ("tried_bytes", "node_used_bytes")
+_STATEMENT = 6
+"""Lines of a statement that raises, as a traceback quotes it."""
 _NEARBY = 400
 """Lines within which a fuller message about the same shortage replaces one without sizes."""
 _PINNED = ("pin_memory", "cudaHostAlloc", "host_alloc", "_pin_memory_loop")
@@ -96,20 +90,7 @@ def chosen(finds: Sequence[LogFind], marks: Iterable[LogFind]) -> list[LogFind]:
     known = {one.place[:2]: one for one in kept if one.id not in SAID}
     own = {one.place[:2] for one in kept if one.id not in (*SAID, *KILLS, ADVICE)}
     kept += [one for one in marks if one.id not in SAID or one.place[:2] not in (own if one.id in TOLD else known)]
-    places = {(one.id, one.log, one.number) for one in kept}
-    kept = [one for one in kept if not _is_quoted_source(one, places)]
     return [replace(one, find=with_worded(one.find)) for one in kept]
-
-
-_RAISES = regex(r"^\s*raise [\w.]{1,80}\(")
-_BELOW = 6
-"""Lines of a statement that raises, as a traceback quotes it."""
-
-
-def _is_quoted_source(one: LogFind, places: Set[tuple[str, int, int]]) -> bool:
-    """Whether it is the statement that raises, quoted above the message itself."""
-    below = range(one.number + 1, one.number + 1 + _BELOW)
-    return bool(_RAISES.match(one.find.first.text)) and any((one.id, one.log, line) in places for line in below)
 
 
 def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequence[LogFind] = ()) -> Judgement:
@@ -123,6 +104,13 @@ def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequ
     if other is None or other.place >= short.place:
         other = _pool_trouble(placed, short)
     return Judgement("not_oom", "none", other) if other else Judgement("oom", _memory_of(short, placed), short)
+
+
+def met_by_run(cause: LogFind | None, placed: Sequence[LogFind]) -> LogFind | None:
+    """Where the run itself met with what the system's own log proves: there it shows what it was doing."""
+    if cause is None or cause.id not in KERNEL:
+        return cause
+    return judge([one for one in placed if one.log != cause.log], finished=False, going=False).cause or cause
 
 
 def _memory_of(short: LogFind, placed: Sequence[LogFind]) -> Memory:
@@ -204,11 +192,14 @@ def _unclear(one: LogFind) -> Judgement:
 
 def _first_shortage(placed: Sequence[LogFind]) -> LogFind | None:
     """The first line that proves a shortage; a fuller message about the same one, close by, in its place."""
-    causes = [one for one in placed if one.role == "cause" and one.verdict == "oom"]
+    causes = [one for one in placed if one.is_shortage]
     causes = [one for one in causes if one.id not in KERNEL] or causes
     if not causes:
         return None
     first = _closest(causes)
+    if first.find.first.text.lstrip().startswith("raise "):  # the statement, quoted above what it raises
+        below = (one for one in causes if (one.log, one.id) == (first.log, first.id) and one.number > first.number)
+        first = next((one for one in below if one.number - first.number <= _STATEMENT), first)
     for _ in range(2):  # a wrapper's exception, and the message of that
         if any(name in first.find.fields for name in _DETAILS):
             return first

@@ -122,12 +122,6 @@ def _told(concern: Concern) -> dict[str, str | None]:
     return {"library": advisory.library, "version": concern.version, "versions": advisory.versions}
 
 
-def speaks_of_line(concern: Concern) -> bool:
-    """Whether it is of the line that failed, and not of memory alone."""
-    names = [name for rule in (*concern.advisory.when, *concern.advisory.signs) for name in rule.names()]
-    return any(name == "signature" or name.startswith("line.") for name in names)
-
-
 def advice_of(found: Iterable[Concern]) -> tuple[Advice, ...]:
     """The advisories that apply, for the faces."""
     return tuple(

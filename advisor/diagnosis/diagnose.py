@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.crash.evidence import Crash
-from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, speaks_of_line, suspects, suspicion
+from advisor.diagnosis.advise import Concern, advice_of, concern_facts, concerns, suspects, suspicion
 from advisor.diagnosis.allocation import allocation_facts, allocation_of, heads, in_order, led, narrower
 from advisor.diagnosis.cases import MatchedCase, match_cases
 from advisor.diagnosis.deciding import narrowed, walk_likeliest
@@ -113,7 +113,7 @@ def diagnose(
         ruled_out=ruled_out(knowledge.tree, cause.id, facts),
         less_likely=less_likely(knowledge.tree, walked, facts),
         cases=tuple(m.match for m in matched[:3]),
-        advisories=advice_of(worries if memory != "none" else filter(speaks_of_line, worries)),
+        advisories=advice_of(worries) if memory != "none" else (),  # each is of memory
         remarks=remarks(known, facts, found, cause.id, made),
         is_verdict=cause.is_verdict,
         record_next_time=spoken_here(" ".join(cause.record_next_time.split()), facts),

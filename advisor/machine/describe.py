@@ -126,7 +126,7 @@ def from_log(
     machine = Machine(
         nodes,
         cards,
-        Host(total_bytes=host_bytes, limit_bytes=host_limit),
+        Host(host_bytes, limit_bytes=host_limit, limit_source=say("a limit that the log prints") if host_limit else ""),
         versions,
         more_gpus=bool(cards) and gpu_count is None,
         worded=bool(cards),

@@ -84,10 +84,8 @@ def _came_later(advisory: Advisory, situation: Situation) -> bool:
         return True
     if advisory.since and "" < known.dated < advisory.since:
         return True
-    if not advisory.since or known.framework is None or known.era_told_by == "nothing":
-        return False
-    newer = next((new for new, old in pairwise(known.framework.eras) if old.id == known.era), None)
-    return newer is not None and "" < newer.released <= advisory.since
+    newer = next((new for new, old in pairwise(eras) if old.id == known.era), None)
+    return bool(advisory.since) and newer is not None and "" < newer.released <= advisory.since
 
 
 def _borne(advisory: Advisory, situation: Situation) -> bool:

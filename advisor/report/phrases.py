@@ -458,8 +458,7 @@ def machine_line(machine: Machine, topology: Topology, platform: Platform = "cud
         else:
             parts.append(say("{size} RAM, limited to {limit}", **sizes))
     elif host.limit_bytes is not None:
-        by_log = machine.sources.get("host.limit") == "log"
-        source = host.limit_source or (say("a limit that the log prints") if by_log else say("a limit"))
+        source = host.limit_source or say("a limit")
         parts.append(say("RAM limited to {limit} by {source}", limit=show_bytes(host.limit_bytes), source=source))
     elif host.total_bytes is not None:
         parts.append(say("{size} RAM", size=show_bytes(host.total_bytes)))
