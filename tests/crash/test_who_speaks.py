@@ -53,7 +53,7 @@ def test_a_launch_begins_again_behind_its_launcher_s_end() -> None:
     )
     oom = "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.62 GiB.\n"
     over = "subprocess.CalledProcessError: Command '['torchrun']' returned non-zero exit status 1.\n"
-    stop = '[rank0]: Traceback (most recent call last):\n[rank0]:   File "a.py", line 1, in f\n[rank0]: KeyboardInterrupt'
+    stop = '[rank0]: Traceback (most recent call last):\n[rank0]:   File "a", line 1, in f\n[rank0]: KeyboardInterrupt'
     crash = judge(f"{begin.format(1, 1)}{oom}{over}{begin.format(9, 2)}{STEPS}{stop}")
     assert (crash.verdict, crash.signature) == ("not_oom", "interrupted")
     assert [one.signature for one in crash.evidence if one.runs_ago] == ["torch-oom"]
