@@ -310,7 +310,7 @@ def machine_for(
             gpus_seen=seen,
             nodes=crash.counts.get("nodes"),
             host_bytes=host if host is not None and not of_job else crash.host_total_bytes,
-            host_limit=host if of_job else None,
+            host_limit=(host or crash.counts.get("job_ram")) if of_job else None,
             libraries={**crash.traced, **crash.libraries},
         ),
         knowledge.gpus,

@@ -80,6 +80,10 @@ class LogFind(Struct, frozen=True):
         return self.find.signature.memory
 
     @property
+    def is_shortage(self) -> bool:
+        return self.role == "cause" and self.verdict == "oom"
+
+    @property
     def number(self) -> int:
         """The line on which it begins."""
         return self.find.first.number

@@ -13,7 +13,7 @@ from advisor.crash.evidence import Crash, Reading, ReadingKind, TopUser
 from advisor.crash.finds import LogFind
 from advisor.crash.lines import LogLine, read_line
 from advisor.crash.patterns import FieldValue, first_match, lines_with
-from advisor.crash.phase import phase_of_texts
+from advisor.crash.phase import ENGINE, phase_of_texts
 from advisor.crash.statements import A_PAGE
 from advisor.crash.tracebacks import Trace
 from advisor.crash.verdict import ALLOCATOR_WARNING, Judgement, host_percent, is_pinning
@@ -88,8 +88,6 @@ _ROWS = 12
 _LISTED = regex(r"Process(\d{1,10})has(\d[\d.]*(?:bytes|[KMGTPE]iB))memoryinuse")
 _NAMED = regex(r"(\S.*?) ?pid=(\d{1,10})")
 """A label is a chain: "RolloutRayActor pid=7 EngineCore_DP0 pid=12"."""
-_ENGINE = regex(r"LLM(?:Ray)?Actor|RolloutRayActor|vllm|sglang|EngineCore", re.IGNORECASE)
-"""Ray classes of OpenRLHF and Open-Reasoner-Zero; verl's, slime's and NeMo-RL's servers; vLLM's own processes."""
 _KINDS: dict[str, ReadingKind] = {
     "allocated_bytes": "allocated",
     "reserved_bytes": "reserved",
@@ -322,7 +320,7 @@ def engine_processes(message: str, labels: Iterable[str]) -> dict[str, FieldValu
     none of them."""
     listed = _LISTED.findall(re.sub(r"\s+", "", message))  # a message may be wrapped anywhere, also inside a number
     named = (match for label in set(labels) for match in _NAMED.findall(label)) if listed else ()
-    engines = {pid: f"{name} pid={pid}" for name, pid in named if _ENGINE.search(name)}
+    engines = {pid: f"{name} pid={pid}" for name, pid in named if ENGINE.search(name)}
     found = [(engines[pid], read_size(size)) for pid, size in listed if pid in engines]
     sizes = [size for _, size in found if size is not None]
     return {"engine_process_bytes": sum(sizes), "engine_process": found[0][0]} if sizes else {}

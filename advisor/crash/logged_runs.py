@@ -24,6 +24,10 @@ _DRIVER = regex(r"^(?P<name>TaskRunner|main_task|Runner) pid=(?P<pid>\d+)")
 _STEP = regex(r"(?:^|\s)step:(?P<step>\d{1,9}) - ")
 _APART = 20
 """Lines that lie at least between two runs: a loop that starts several processes at once starts one run."""
+_OVER = regex(r"^(?:[\w.]{0,80}\.)?(?:CalledProcessError|ChildFailedError|SignalException)\b")
+"""What a launcher of other processes prints last (subprocess, torch's elastic agent)."""
+_DIGITS, _TOLD = regex(r"[\d.:,/-]+"), 20
+"""What differs where the same line is printed again, and the characters that tell one line from others."""
 _OPENS = regex(r"^\[(?:prompt|response|completion)\]")
 _CLOSES = regex(r"^\[(?:response|completion|ground_truth|score|reward|accuracy)\]")
 _SAMPLE = 300
@@ -37,6 +41,10 @@ class _Beginnings(Struct):
     launched: dict[tuple[str, ...], int] = field(default_factory=dict)
     drivers: dict[str, str] = field(default_factory=dict)
     steps: dict[str, int] = field(default_factory=dict)
+    opening: str = ""
+    """The first line of the log, without its numbers."""
+    over: bool = False
+    """A launcher ended in an exception."""
 
     def take(self, line: LogLine) -> None:
         if self._again(line):
@@ -52,7 +60,17 @@ class _Beginnings(Struct):
             return self._repeats((line.process, *text.lstrip("+ ").split()[:3]), line.number)
         if _SESSION in text:
             return self._repeats((line.process, _SESSION), line.number)
-        return self._other_driver(line.process) or self._falls_back(line)
+        return self._opens_again(line) or self._other_driver(line.process) or self._falls_back(line)
+
+    def _opens_again(self, line: LogLine) -> bool:
+        """Whether the log's first line is printed again behind the end of what it began."""
+        self.over = self.over or _OVER.match(line.text) is not None
+        if self.opening and not self.over:
+            return False
+        told = _DIGITS.sub("", line.text)
+        again = self.over and told == self.opening
+        self.opening, self.over = self.opening or told * (len(told) >= _TOLD), self.over and not again
+        return again
 
     def _repeats(self, key: tuple[str, ...], number: int) -> bool:
         before = self.launched.get(key)
@@ -188,7 +206,8 @@ class StepCount(Struct, frozen=True):
 class Health(Struct, frozen=True):
     """How far a run came."""
 
-    finished: bool = False
+    end: LogFind | None = None
+    """The line that shows its end."""
     counts: tuple[StepCount, ...] = ()
     """Every step mark, in order."""
 
@@ -226,13 +245,13 @@ class Health(Struct, frozen=True):
 def health_of(marks: Iterable[LogFind]) -> Health:
     """From a run's own marks ("training-step", "run-finished"; "best-model-loaded": more is read behind the end)."""
     counts: list[StepCount] = []
-    finished = False
+    end: LogFind | None = None
     for mark in marks:
-        finished = mark.id == "run-finished" or (finished and mark.id != "best-model-loaded")
+        end = mark if mark.id == "run-finished" else None if mark.id == "best-model-loaded" else end
         if mark.id == "training-step":
             fields = mark.find.fields
             counts.extend(StepCount(mark.log, mark.number, name, _number(text)) for name, text in fields.items())
-    return Health(finished, tuple(counts))
+    return Health(end, tuple(counts))
 
 
 def _number(text: object) -> float:
@@ -282,7 +301,7 @@ def _judged(placed: Sequence[LogFind], marks: Sequence[LogFind], run: RunLines) 
     caught = {id(one) for one in outlived}
     lasting = [one for one in mine if id(one) not in caught]
     readings = [one for one in own_marks if one.memory == "host" and one.role in ("telemetry", "warning")]
-    judgement = judge(lasting, health.finished, health.going and not _ends_in_words(lasting, health), readings)
+    judgement = judge(lasting, health.end is not None, health.going and not _ends_in_words(lasting, health), readings)
     return LoggedRun(tuple(lasting), tuple(outlived), health, judgement, run)
 
 

@@ -25,6 +25,10 @@ from advisor.regex import compiled, regex
 from advisor.words import Phase, both
 
 _TIERS = {tier: rank for rank, tier in enumerate(get_args(FrameTier))}
+ENGINE = regex(r"LLM(?:Ray)?Actor|RolloutRayActor|vllm|sglang|EngineCore", re.IGNORECASE)
+"""Ray classes of OpenRLHF and Open-Reasoner-Zero; verl's, slime's and NeMo-RL's servers; vLLM's own processes."""
+_OF_TRAINER: tuple[Phase, ...] = ("log_prob", "actor_update", "critic_update", "optimizer_step")
+"""Phases that no process of an engine is in, whatever the trainer printed last."""
 _CRITIC = regex(r"\bCritic(?:Model|Ray|Worker)\w*")
 _LOOKED_BACK = 4_000
 """Lines before a failure in which its last progress line is looked for."""
@@ -92,6 +96,8 @@ def phase_of(
     among, _ = open_phases(cause, trace, rules)  # a hint may choose among these phases, not overrule them
     hints = [] if among else [_by_frames(cause, trace, rules.frames), _by_driver(driver, rules)]
     hints.append(_by_largest(users, rules))
+    engine = cause is not None and ENGINE.search(cause.find.first.process) is not None
+    last = None if last is not None and engine and last[1] in _OF_TRAINER else last
     looped = any(_LOOP.search(one.function) for one in trace.frames)
     if last is not None and not (last[1] == "model_load" and (looped or _pasted_on(cause, last[0]))):
         hints.append((last[1], mark_words(last)))

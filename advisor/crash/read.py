@@ -57,6 +57,7 @@ from advisor.crash.verdict import (
     chosen,
     in_phase,
     memory_by_frames,
+    met_by_run,
     why_unclear,
 )
 from advisor.knowledge.schema import FrameRule, Progress, Signatures
@@ -214,7 +215,7 @@ class _CrashReader:
         covered = {(one.log, line) for one in finds if one.role == "cause"
                    for line in range(one.number, one.find.last_number + 1)}  # fmt: skip
         finds = chosen(finds, [one for one in marks if one.role in _JUDGED and not (
-            _is_shortage(one) and one.place[:2] in covered)])  # fmt: skip
+            one.is_shortage and one.place[:2] in covered)])  # fmt: skip
         # several logs tell their order only by time, one by position
         stamped = len(self.logs) > 1 and all(one.find.first.stamp for one in finds if one.role == "cause")
         return sorted(finds, key=lambda one: (one.find.first.stamp or "~" if stamped else "", one.place))
@@ -224,11 +225,12 @@ class _CrashReader:
         if not any(log.bytes_read for log in self.logs):
             because = say("the log is empty ({names})", names=listed(self.names))
             return Crash("unclear", "unknown", "unknown", unclear_because=because, settle_by=(say(_EMPTY),))
-        trace = self._trace(cause)
+        seen = met_by_run(cause, self.run.placed)
+        trace = self._trace(seen)
         users, rows, cut = self._users(cause)
-        last = last_progress(self.lines.until(cause), self.rules)
-        driver = NO_TRACE if trace.frames or cause is None else waiter_of(cause, self.lines.near(cause))
-        phase, because = phase_of(cause, trace, last, users, self.rules, driver)
+        last = last_progress(self.lines.until(seen), self.rules)
+        driver = NO_TRACE if trace.frames or seen is None else waiter_of(seen, self.lines.near(seen))
+        phase, because = phase_of(seen, trace, last, users, self.rules, driver)
         by_mark = last is not None and because == mark_words(last)
         if phase == "unknown":
             phase, because = self._told_phase(cause, trace)
@@ -291,7 +293,9 @@ class _CrashReader:
         """How it was set, by what programs print of that, and what a person says of the run."""
         # of a setting printed twice the first one counts: the lines of the run that is judged come first
         printed, written = self._of_the_run_first(self.kept.every()), self.written
-        settings, blocks = settings_in(printed), settings_in_blocks(written)
+        own = sum(self.run.lines.covers(log, line.number) for log, line in self.kept.every())
+        settings = {**settings_in(printed[own:]), **settings_in(printed[:own])}
+        blocks = settings_in_blocks(written)
         # a list of the same names is a person's, in parts of names
         theirs = not settings or (
             settings.keys() <= blocks.keys() and settings.keys() <= {key for key, _ in listed_settings(printed)}
@@ -299,8 +303,7 @@ class _CrashReader:
         settings = {} if theirs else {**blocks, **settings}
         person, marks = list(dict.fromkeys((*self.kept.said, *lines_in_person(written)))), self.signatures
         in_person, words = "\n".join(person), marks.statements
-        every = [line for _, line in self.kept.every()]
-        met = log_facts.listed_versions(every, words.libraries if words else {})
+        met = log_facts.listed_versions((line for _, line in self.kept.every()), words.libraries if words else {})
         return replace(
             crash,
             settings=settings,
@@ -325,7 +328,7 @@ class _CrashReader:
             steps_done=self._steps_done(trace),
             steps_seen=any(one.count > 0 for one in health.counts),
             stepped=health.stepped,
-            finished=health.finished,
+            finished=health.end is not None,
             preceded=self._preceded(cause, crash.phase),
             resumed=self._resumed(cause),
             trained_before=trained_before(until, last),
@@ -368,8 +371,10 @@ class _CrashReader:
         if cause is None or trace.frames:
             return trace
         again = (one for one in self.run.placed if one.id == cause.id and one.place > cause.place)
-        raised = (trace_of(one, self.lines.near(one)).frames for one in islice(again, _RAISED_WITHIN))
-        return replace(trace, frames=next(filter(None, raised), ()) or self._cut_below(cause))
+        raised = (trace_of(one, self.lines.near(one)) for one in islice(again, _RAISED_WITHIN))
+        if (shown := next((one for one in raised if one.frames), None)) is not None:
+            return replace(trace, frames=shown.frames, texts=(*trace.texts, *shown.texts))
+        return replace(trace, frames=self._cut_below(cause))
 
     def _cut_below(self, cause: LogFind) -> tuple[Frame, ...]:
         """The frames of the only traceback of a page, below its message: somebody pasted that first, and a traceback
@@ -404,7 +409,7 @@ class _CrashReader:
         """That another log shows another shortage, and no times say which came first."""
         others = [
             one for one in self.run.placed
-            if cause is not None and _is_shortage(one) and _is_shortage(cause) and one.log != cause.log
+            if cause is not None and one.is_shortage and cause.is_shortage and one.log != cause.log
             and one.memory != cause.memory and not (one.find.first.stamp and cause.find.first.stamp)
         ]  # fmt: skip
         if cause is not None and others:
@@ -465,6 +470,8 @@ class _CrashReader:
         others = [one for one in self.run.placed if one.place not in known]
         rest = deduplicated(others, cause, self.names, first)
         rest += [replace(one, role="warning") for one in deduplicated(self.run.outlived, None, self.names, [])]
+        if cause is None and (end := self.run.health.end) is not None:
+            rest.append(as_evidence(end, self.names, "progress"))
         if last is not None and all(one.line != last[0].number for one in (*first, *rest)):
             (line, phase), file = last, self.names[cause.log if cause is not None else 0]
             text = redact(line.printed)[-_PROGRESS_CHARACTERS:]  # how far the run had come
@@ -488,10 +495,6 @@ class _CrashReader:
         """What the run's own engine held, where torch lists its process beside the one that failed."""
         labels = [line.process for line in self.lines.all()] + [one.find.first.process for one in self.run.placed]
         return log_facts.engine_processes(cause.find.text, labels)
-
-
-def _is_shortage(one: LogFind) -> bool:
-    return one.role == "cause" and one.verdict == "oom"
 
 
 def _tell(on_progress: ProgressCallback, source: LogSource, read: int) -> None:

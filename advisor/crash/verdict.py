@@ -27,18 +27,11 @@ _ONE_MESSAGE = 80
 """Characters from the name of an exception to what it says (judgement)."""
 OTHER_EXCEPTION = "other-exception"
 ENDS = frozenset(
-    (
-        OTHER_EXCEPTION,
-        "arguments-disagree",
-        "hang-told",
-        "launch-refused",
-        "outside-unreachable",
-        "peer-lost",
-        "prompt-too-long",
-    )
+    f"{OTHER_EXCEPTION} arguments-disagree hang-told interrupted launch-refused outside-unreachable peer-lost "
+    "prompt-too-long".split()
 )
 """Lines that tell why a run ended only where they end a traceback or the log: elsewhere the program went on."""
-ENDED_BY_SCHEDULER = "time-limit"
+ENDED_BY_SCHEDULER = frozenset(("time-limit", "job-preempted"))
 ALLOCATOR_WARNING = "torch-oom-warned"
 KILLS = frozenset(
     ("killed-9", "exit-137", "bash-killed", "dataloader-killed", "ray-worker-died", "ray-worker-died-bare", KILL_TOLD)
@@ -60,10 +53,13 @@ _WRITES_FILES = regex(
 """Files of libraries that write to a disk, never to /dev/shm."""
 NEARLY_FULL = 95.0
 """Percent of host memory in use; above it the kernel or Ray kills next (Ray's own threshold is 95)."""
-_ASIDE = frozenset(("gpu-lost", "sigterm-from-outside", "job-ended-by-scheduler"))
+_BY_SCHEDULER = frozenset(("job-ended-by-scheduler", "job-preempted-by-accounting"))
+_ASIDE = frozenset(("gpu-lost", "sigterm-from-outside")) | _BY_SCHEDULER
 """Lines of the system's log, perhaps old, and of an end from outside that another node's failure may have brought: they
 do not outrank a shortage that the run printed itself."""
 _DETAILS = ("tried_bytes", "node_used_bytes")
+_STATEMENT = 6
+"""Lines of a statement that raises, as a traceback quotes it."""
 _NEARBY = 400
 """Lines within which a fuller message about the same shortage replaces one without sizes."""
 _PINNED = ("pin_memory", "cudaHostAlloc", "host_alloc", "_pin_memory_loop")
@@ -110,6 +106,13 @@ def judge(placed: Sequence[LogFind], finished: bool, going: bool, readings: Sequ
     return Judgement("not_oom", "none", other) if other else Judgement("oom", _memory_of(short, placed), short)
 
 
+def met_by_run(cause: LogFind | None, placed: Sequence[LogFind]) -> LogFind | None:
+    """Where the run itself met with what the system's own log proves: there it shows what it was doing."""
+    if cause is None or cause.id not in KERNEL:
+        return cause
+    return judge([one for one in placed if one.log != cause.log], finished=False, going=False).cause or cause
+
+
 def _memory_of(short: LogFind, placed: Sequence[LogFind]) -> Memory:
     """Which memory was short. Ray wraps torch's and its own OutOfMemoryError alike: another line has to say which."""
     if WRAPPER not in short.find.fields:
@@ -144,7 +147,7 @@ def host_percent(one: LogFind) -> float | None:
 def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) -> Judgement:
     if finished:  # what fails while a program ends, fails in its leftovers
         placed = [one for one in placed if one.id not in ENDS]
-    hard = [one for one in placed if one.id == ENDED_BY_SCHEDULER]
+    hard = [one for one in placed if one.id in ENDED_BY_SCHEDULER]
     telling = hard or [
         one for one in placed
         if (one.verdict == "not_oom" and one.role in FAILURES)
@@ -159,6 +162,8 @@ def _without_shortage(placed: Sequence[LogFind], finished: bool, going: bool) ->
         if first.id in GUESSES:  # it lists what may have been; a fault that a process printed itself is one of them
             faults = (one for one in telling if one.role == "cause" and one.verdict == "not_oom" and one.id not in ENDS)
             first = next(faults, first)
+        if first.id == "sigterm-from-outside":  # who sent it, another line may say
+            first = next((one for one in telling if one.id in _BY_SCHEDULER), first)
         return Judgement("not_oom", "none", first) if first.verdict == "not_oom" else _unclear(first)
     if told and not finished and (not going or told[-1] is placed[-1]):
         first = min(told, key=lambda one: TOLD.index(one.id))
@@ -187,11 +192,14 @@ def _unclear(one: LogFind) -> Judgement:
 
 def _first_shortage(placed: Sequence[LogFind]) -> LogFind | None:
     """The first line that proves a shortage; a fuller message about the same one, close by, in its place."""
-    causes = [one for one in placed if one.role == "cause" and one.verdict == "oom"]
+    causes = [one for one in placed if one.is_shortage]
     causes = [one for one in causes if one.id not in KERNEL] or causes
     if not causes:
         return None
     first = _closest(causes)
+    if first.find.first.text.lstrip().startswith("raise "):  # the statement, quoted above what it raises
+        below = (one for one in causes if (one.log, one.id) == (first.log, first.id) and one.number > first.number)
+        first = next((one for one in below if one.number - first.number <= _STATEMENT), first)
     for _ in range(2):  # a wrapper's exception, and the message of that
         if any(name in first.find.fields for name in _DETAILS):
             return first
@@ -217,7 +225,8 @@ def _fuller(one: LogFind, first: LogFind) -> bool:
         return WRAPPER not in one.find.fields
     mine, its = one.find.signature, first.find.signature
     alike = mine.memory == its.memory and mine.phase == its.phase == "unknown"
-    return alike and any(name in one.find.fields for name in _DETAILS)
+    details = (*_DETAILS, "task_bytes") if one.id in KERNEL else _DETAILS  # who was killed, behind who asked
+    return alike and any(name in one.find.fields for name in details)
 
 
 def _pool_trouble(placed: Sequence[LogFind], short: LogFind) -> LogFind | None:

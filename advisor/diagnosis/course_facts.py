@@ -22,6 +22,8 @@ COURSE_ENOUGH = 4
 RISEN, LEVEL, RISING = 0.10, 0.03, 0.9
 """A course grows that rises by RISEN in all, at RISING of its readings and to its end; one within LEVEL does not
 (judgement)."""
+ONE_JUMP = 0.75
+"""Part of a rise that one reading may bring: more of it happened once and is no growth (judgement)."""
 FILLS, LITTLE = 0.5, 0.35
 """Parts of a card: what a step adds above the first, to less than the second, is its pass (judgement)."""
 SLEEPS = 3
@@ -29,13 +31,15 @@ SLEEPS = 3
 
 
 def course_facts(crash: Crash) -> dict[str, Fact]:
-    """steps_done, first_step, second_step, host.grows, gpu.grows, in_vain, trigger and what sentences tell; each only
-    where something tells."""
+    """steps_done, finished, first_step, second_step, host.grows, gpu.grows, in_vain, trigger and what sentences tell;
+    each only where something tells."""
     facts: dict[str, Fact] = {}
     if crash.steps_done is not None:
         because = say("the log counts {count} done steps", count=crash.steps_done)
         facts["steps_done"] = Fact(crash.steps_done, "log", because)
         facts["first_step"] = Fact(crash.steps_done == 0, "log", because)
+    if crash.finished:
+        facts["finished"] = Fact(True, "log", say("the log shows the end of the run"))
     kinds: tuple[tuple[str, ReadingKind], ...] = (("host.grows", "host_used"), ("gpu.grows", "allocated"))
     for name, kind in kinds:
         fact = _grows(crash.readings, kind)
@@ -119,7 +123,7 @@ def left_facts(crash: Crash) -> dict[str, Fact]:
     left = [one for one in crash.readings if one.kind == "still_used"]
     if not left or crash.memory == "host":  # it lay on a card
         return {}
-    sizes = listed(show_bytes(one.bytes) for one in (left[0], *left[1:][1 - SLEEPS :]))
+    sizes = listed(dict.fromkeys(show_bytes(one.bytes) for one in (left[0], *left[1:][1 - SLEEPS :])))
     because = say("after the engine slept {sizes} stayed in use (line {line})", sizes=sizes, line=left[-1].line)
     facts = {"sleep.left": Fact(left[-1].bytes, "log", because)}
     rises = all(later.bytes >= earlier.bytes for earlier, later in pairwise(left))
@@ -128,9 +132,10 @@ def left_facts(crash: Crash) -> dict[str, Fact]:
 
 
 def _to_the_end(course: Sequence[Reading]) -> bool:
-    """Whether the later half rises, too: what is full after the first step and stays so does not grow."""
+    """Whether the later half rises, too, and not at once: what is full after a step and stays so does not grow."""
     first, middle, last = (course[at].bytes for at in (0, len(course) // 2, -1))
-    return last - middle > RISEN * (last - first)
+    largest = max(later.bytes - earlier.bytes for earlier, later in pairwise(course))
+    return last - middle > RISEN * (last - first) and largest <= ONE_JUMP * (last - first)
 
 
 def rising_course(readings: Sequence[Reading], kind: ReadingKind) -> list[Reading] | None:

@@ -113,7 +113,7 @@ def diagnose(
         ruled_out=ruled_out(knowledge.tree, cause.id, facts),
         less_likely=less_likely(knowledge.tree, walked, facts),
         cases=tuple(m.match for m in matched[:3]),
-        advisories=advice_of(worries),
+        advisories=advice_of(worries) if memory != "none" else (),  # each is of memory
         remarks=remarks(known, facts, found, cause.id, made),
         is_verdict=cause.is_verdict,
         record_next_time=spoken_here(cause.record_next_time, facts),

@@ -58,7 +58,7 @@ def remarks(
         *_a_digit_too_many(run, ledger, crash),
         *_alone(run, facts),
         *(host if leads else ()),  # copies in numbers: they are the cause, or decide among causes
-        *ledger.doubts,
+        *(ledger.doubts if value_of(facts, "memory") != "none" else ()),
         *(_made(known, made, facts, cause) if made is not None and made.leads else ()),  # else its cause has said it
         *(_counted(known, facts, cause) if (run.settings or crash.settings) and not run.quoted else ()),
         *_address(crash),

@@ -21,12 +21,8 @@ _FSDP = regex(r"\b_fsdp_wrapped_module\b|\bFlatParameter\b|torch/distributed/(?:
 """Names that only torch's FSDP puts into a line (pytorch/pytorch torch/distributed/fsdp/_common_utils.py)."""
 FSDP = f"{SHARED}fsdp"
 IN_FULL = (
-    "states.least_share",
-    "states.if_full_share",
-    "states.if_unshared_share",
-    "states.unshared",
-    "host.states_share",
-    "host.states_large",
+    *("states.least_share", "states.if_full_share", "states.if_unshared_share", "states.unshared"),
+    *("host.states_share", "host.states_large"),
 )
 OF_16_BITS = ("weights.least_share", "gathered_weights.share", "weights.whole", "weights.fp32")
 OF_WORDS: tuple[tuple[str, str, bool | float, tuple[str, ...]], ...] = (

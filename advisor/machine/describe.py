@@ -121,12 +121,12 @@ def from_log(
     name = clean_line(gpu_names[0], 80) if gpu_names else say(NAMELESS)
     count = gpu_count or max(1, gpus_seen or 1, len(gpu_names))
     card = Gpu(0, name, gpu_bytes, vendor=gpu_spec.vendor_by_name(name))
-    cards = tuple(replace(card, index=index) for index in range(count)) if gpu_bytes or gpu_names else ()
+    cards = tuple(replace(card, index=index) for index in range(count)) if gpu_bytes or gpu_names or gpu_count else ()
     versions = {normalised(name): version for name, version in (libraries or {}).items()}
     machine = Machine(
         nodes,
         cards,
-        Host(total_bytes=host_bytes, limit_bytes=host_limit),
+        Host(host_bytes, limit_bytes=host_limit, limit_source=say("a limit that the log prints") if host_limit else ""),
         versions,
         more_gpus=bool(cards) and gpu_count is None,
         worded=bool(cards),

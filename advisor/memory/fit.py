@@ -245,7 +245,9 @@ def fit_of(ledger: Ledger, walls: Walls, run: Run, gpus: tuple[int, int] | None 
             grown = [now for now in ledger.sums(place) if not _lived(now, walls)]
             if grown:
                 most = max(grown, key=lambda now: now.expected)
-                need = int(most.expected / (1 - walls.margin))
+                # where it died it had passed some phases: what is counted may be too much for what there was
+                ran = walls.died is not None and walls.died.place == place and len(grown) < len(ledger.sums(place))
+                need = 0 if ran else int(most.expected / (1 - walls.margin))
                 unknown.append(FitFinding("capacity", place, most.phase, most.expected, most.high, short=need))
             continue
         for now in ledger.sums(place):

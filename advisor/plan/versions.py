@@ -70,14 +70,18 @@ def confirmed(bad: Iterable[Advisory], situation: Situation) -> list[Advisory]:
 
 
 def _came_later(advisory: Advisory, situation: Situation) -> bool:
-    """Whether the log, or the framework's next versions, were there before the first bad one of the library was."""
+    """Whether the log, or the framework's next versions, were there before the first bad one of the library was, or
+    this version of the framework takes none but later ones."""
     known = situation.predictor.inputs.recognised
+    eras = known.framework.eras if known.framework is not None and known.era_told_by != "nothing" else ()
+    least = next((era.requires.get(advisory.library, "") for era in eras if era.id == known.era), "")
+    bad = _RANGE.fullmatch(advisory.versions)
+    if least and bad is not None and bad[2] and not _is_older(least, bad[2]):
+        return True
     if advisory.since and "" < known.dated < advisory.since:
         return True
-    if not advisory.since or known.framework is None or known.era_told_by == "nothing":
-        return False
-    newer = next((new for new, old in pairwise(known.framework.eras) if old.id == known.era), None)
-    return newer is not None and "" < newer.released <= advisory.since
+    newer = next((new for new, old in pairwise(eras) if old.id == known.era), None)
+    return bool(advisory.since) and newer is not None and "" < newer.released <= advisory.since
 
 
 def _borne(advisory: Advisory, situation: Situation) -> bool:

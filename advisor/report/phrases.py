@@ -9,6 +9,7 @@ from advisor.crash.evidence import HEARD_OTHERWISE, TOLD, Crash, Evidence, stopp
 from advisor.diagnosis.diagnosis import UNKNOWN, CaseMatch, QuestionStep, RuledOut
 from advisor.hostile import clean_line
 from advisor.language import Sayings, clauses, listed, mark, say, sentences
+from advisor.machine.describe import NAMELESS
 from advisor.machine.inventory import Machine
 from advisor.memory.cells import Ledger, PhaseSum, Place
 from advisor.memory.fit import (
@@ -128,7 +129,8 @@ def verdict(state: State) -> str:
     if state.diagnosis.memory == "none" and _told(state) and (crash.verdict != "not_oom" or crash.is_well):
         return sentences((say("No memory was short."), _by_you(state)))
     if crash.is_well and crash.finished:
-        return say("Nothing in the log failed.")
+        ended = mark("The run came to its end after {number} steps; nothing in the log failed.")
+        return say(ended, number=crash.steps_done) if crash.steps_done else say("Nothing in the log failed.")
     if crash.is_well:
         return say("Nothing in the log failed as far as it goes; if the run is dead, it was stopped without a word.")
     if crash.is_hearsay and crash.verdict == "not_oom":
@@ -150,6 +152,16 @@ def verdict(state: State) -> str:
     if not crash.evidence:
         return say("Nothing in the log proves a crash for want of memory.")
     return say("The log does not prove whether memory ran out.")
+
+
+def launch_before(state: State) -> str:
+    """How the launch before this one ended in the same log, where that was a shortage and this one had none."""
+    failed = (one for one in state.crash.evidence if one.runs_ago and one.memory not in ("none", "unknown"))
+    before = next(failed, None) if state.crash.verdict == "not_oom" else None
+    if before is None:
+        return ""
+    told = {"memory": MEMORY_TITLES[before.memory], "place": quote_place(before)}
+    return say("The launch before this one in the log ran out of memory: {memory} ({place}).", **told)
 
 
 def _written(crash: Crash) -> str:
@@ -462,10 +474,11 @@ def machine_line(machine: Machine, topology: Topology, platform: Platform = "cud
 def cards(machine: Machine, asked: int | None, kind: str = "", each: str = "") -> str:
     """How many GPUs of which kind; `asked`: as many as the launch asks for, told where nobody counted more. `kind`
     names a card with its size, like "A100 (79.15 GiB)", and `each` its size alone; by default as reports do."""
-    if not machine.gpus:
+    names = " / ".join(sorted({gpu.name for gpu in machine.usable}))
+    if not machine.gpus or (machine.gpu_bytes is None and names == say(NAMELESS)):
+        asked = asked or len(machine.usable)
         return say("{count} GPUs of unknown size", count=asked) if asked else say("no GPU known")
     count, each = len(machine.usable), each or show_bytes(machine.gpu_bytes)
-    names = " / ".join(sorted({gpu.name for gpu in machine.usable}))
     kind = kind or say("{names} ({size})", names=names, size=each)
     if machine.more_gpus and (asked or 0) > count:
         return say("{count} GPUs by the script, one of {size} by the log", count=asked, size=each)

@@ -10,10 +10,10 @@ from advisor.diagnosis.cases import open_words
 from advisor.hostile import cells
 from advisor.language import Sayings, clauses, listed, say, say_count, sentences
 from advisor.memory.cells import Place
-from advisor.memory.fit import FitVerdict
+from advisor.memory.fit import FitVerdict, capacity_of
 from advisor.memory.ledger import peak_rises
 from advisor.plan.order import most_saved
-from advisor.plan.plan import PlanStep
+from advisor.plan.plan import Change, PlanStep
 from advisor.plan.ran_with import AS_REPORTED
 from advisor.plan.solve import WITNESSES, enough_alone
 from advisor.regex import regex
@@ -180,7 +180,8 @@ def _promise(state: State) -> str:
     if state.run.quoted:
         return say("Whether these suffice cannot be said from a part of the launch.")
     beside = plan.fit.fits_beside
-    if beside is None or plan.before is None or plan.after is None:
+    other: Place = "host" if beside == "gpu" else "gpu"
+    if beside is None or plan.before is None or plan.after is None or capacity_of(plan.after, other) is None:
         return _PROMISES[plan.fit.verdict]
     if plan.fit.doubted:
         return _MAY_DO[beside]
@@ -197,13 +198,17 @@ def _worst(shortfall: str) -> str:
 def _chosen(number: str, step: PlanStep, state: State) -> list[str]:
     lines = wrap(f"{number} {_named(step, state)}", 2, 5)
     for change in step.changes:
-        where = f"{change.file}:{change.line}" if change.line is not None else change.file or change.how
+        where = _place(change)
         told = phrases.change_line(change) + (_further(step) if change is step.changes[0] else "")
         lines += wrap(say("{change} ({place})", change=told, place=where) if where else told, 5, 7)
     lines += wrap(sentence(step.worked_here), 5)
     why = "" if phrases.saves_word(step) else brief(step.why, 1)
     costs = say("Costs: {costs}", costs=step.costs) if step.costs else ""
     return lines + wrap(why, 5) + wrap(costs, 5, 7)
+
+
+def _place(change: Change) -> str:
+    return f"{change.file}:{change.line}" if change.line is not None else change.file or change.how
 
 
 def _further(step: PlanStep) -> str:
@@ -230,6 +235,8 @@ def _offered(mark: str, step: PlanStep, state: State) -> list[str]:
     """The step in a line."""
     words = [phrases.change_line(change) for change in step.changes]
     changes = clauses([f"{words[0]}{_further(step)}", *words[1:]]) if words else ""
+    if words and mark != "-" and step.changes[0].line is not None:  # nothing above it was changed in its place
+        changes = say("{change} ({place})", change=changes, place=_place(step.changes[0]))
     changes = say("for example {example}", example=step.example) if step.example else changes
     named = _named(step, state)
     line = f"{mark} " + (say("{step}: {changes}", step=named, changes=changes) if changes else named)

@@ -110,8 +110,9 @@ def _head(state: State) -> list[str]:
     lines = wrap(sentences((phrases.verdict(state), state.situation.fits_alone if state.situation is not None else "")))
     if crash.verdict == "unclear" and state.asked.logs:
         lines += wrap(phrases.why_unclear(state))
-    proving = [one for one in crash.evidence if one.role in _PROVES]
-    proof = min(proving, key=lambda one: (one.runs_ago, _PROVES.index(one.role)), default=None)
+    roles = (*_PROVES[:-1], "progress") if crash.is_well else _PROVES  # what a run outlived proves nothing
+    proving = [one for one in crash.evidence if one.role in roles and not (crash.is_well and one.runs_ago)]
+    proof = min(proving, key=lambda one: (one.runs_ago, roles.index(one.role)), default=None)
     if proof is not None:
         sizes = phrases.printed(proof, SIZES)
         signatures = state.knowledge.signatures.signatures
@@ -127,6 +128,7 @@ def _head(state: State) -> list[str]:
         lines += wrap(_tensor(state), 4) if crash.phase == "unknown" else []
     held = phrases.holders(crash, 3, _NAMED)
     lines += wrap(say("Held: {held}", held=clauses(held)), 2, 4) if held else []
+    lines += wrap(phrases.launch_before(state), 2, 4)
     if crash.phase_because and crash.phase != "unknown":
         lines += wrap(say("The phase: {because}", because=crash.phase_because), 2, 4)
     run = f"{phrases.subject(state.run)} · {machine_line(state.machine, state.run.topology, state.crash.platform)}"
@@ -298,6 +300,8 @@ def _basis(state: State, asked: DecidingQuestion | None, most: Most) -> list[str
     lines = wrap_each((sentence(one) for one in taken), 2, 4)
     lines += wrap_each(notes[: most.notes], 2, 4) + and_more(len(notes) - most.notes)
     assumed = [one for one in ledger.assumed if not told_files & _files([one])]
+    if state.diagnosis.memory == "shm":  # no sum is told of it
+        return lines
     if assumed and not ledger.missing:
         left = len(assumed) - most.assumed
         told = [*assumed[: most.assumed], *([say("{count} more", count=left)] if left > 0 else [])]
@@ -325,7 +329,7 @@ def _files(texts: Iterable[str]) -> set[str]:
 def _again(state: State, asked: DecidingQuestion | None) -> list[str]:
     """What to record, what would settle a log that may deceive (unless the question told it), and a case like this."""
     diagnosis, crash = state.diagnosis, state.crash
-    known = crash.verdict == "not_oom" and state.plan.steps  # what to do is known already
+    known = crash.verdict == "not_oom" and (state.plan.steps or crash.finished)  # what to do, or that it did not die
     lines = [] if known else wrap(brief(diagnosis.record_next_time, 1), 2)
     told = asked is not None and asked.tells_memory
     told = told or any(step.id in WITNESSES for step in state.plan.steps)  # it is the plan's first step

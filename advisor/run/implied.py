@@ -102,11 +102,8 @@ def stated_topology(topology: Topology, knobs: Mapping[str, Knob]) -> Topology:
 
 
 _COUNTS = (
-    "topology.nodes",
-    "topology.gpus_per_node",
-    "topology.processes",
-    "topology.actor_nodes",
-    "topology.actor_gpus_per_node",
+    *("topology.nodes", "topology.gpus_per_node", "topology.processes"),
+    *("topology.actor_nodes", "topology.actor_gpus_per_node"),
 )
 
 

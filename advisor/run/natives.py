@@ -331,6 +331,8 @@ def any_key(patterns: Iterable[str], keys: Iterable[str]) -> str | None:
 
 LOOSE = regex(r"[\s'\"]")
 """Signs that do not count where two texts are compared."""
+_BETWEEN = regex(r"[\s'\",\[\]()]+")
+"""What stands around the items of a list."""
 
 
 def agreement(launch: Launch, printed: Mapping[str, str]) -> int:
@@ -341,9 +343,10 @@ def agreement(launch: Launch, printed: Mapping[str, str]) -> int:
 
 
 def same_text(left: str, right: str) -> bool:
-    """Equal as the frameworks read them: 1e-6 is 0.000001, True is true, quotes and blanks in lists do not count."""
+    """Equal as the frameworks read them: 1e-6 is 0.000001, True is true, a list is one with commas or without."""
     a, b = (LOOSE.sub("", text).lower() for text in (left, right))
-    if a == b or {a, b} <= {"none", "null", ""}:
+    items, others = (_BETWEEN.sub(" ", text.lower()).split() for text in (left, right))
+    if a == b or items == others or {a, b} <= {"none", "null", ""}:
         return True
     try:
         return float(a) == float(b)

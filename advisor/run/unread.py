@@ -19,13 +19,8 @@ TRAINERS = ("deepspeed", "ddp")
 """Trainers (see Mechanics) whose sharding a launcher's file may choose; the others have settings for it."""
 _LAUNCHERS = ("accelerate", "deepspeed", "fsdp")
 _SAYS_IT = (
-    "--config_file",
-    "--config-file",
-    "--use_deepspeed",
-    "--use_fsdp",
-    "--zero_stage",
-    "--multi_gpu",
-    "--deepspeed_config_file",
+    *("--config_file", "--config-file", "--deepspeed_config_file", "--use_deepspeed", "--use_fsdp"),
+    *("--zero_stage", "--multi_gpu"),
 )
 """Options of accelerate that say how it shards."""
 _WHY: dict[str, str] = {

@@ -129,8 +129,9 @@ class EngineFigure(Strict, frozen=True):
     """As of VersionMark."""
 
 
-CountName = Literal["parameters", "trainable", "gpus", "ranks", "cards", "nodes"]
-"""`ranks` and `cards` (of a node) are at least so many: the highest index that a log names, plus one."""
+CountName = Literal["parameters", "trainable", "gpus", "ranks", "cards", "nodes", "job_ram"]
+"""`job_ram`: bytes that a container or a job may hold. `ranks` and `cards` (of a node) are at least so many: the
+highest index that a log names, plus one."""
 """Parameters of the whole model · those that are trained · cards (ranks) of the run."""
 
 

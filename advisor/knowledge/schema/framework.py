@@ -57,6 +57,8 @@ class Era(Strict, frozen=True):
     source: str = ""
     libraries: dict[str, str] = {}
     """Library → specifier of the versions it runs with; asked only where neither version nor keys tell the era."""
+    requires: dict[str, str] = {}
+    """Library → the oldest version that its own requirements take."""
     folders: tuple[str, ...] = ()
     """Folders of forks that were cut in this era, and programs that it alone has, as paths name them."""
     fork_keys: tuple[str, ...] = ()
