@@ -291,15 +291,14 @@ class _CrashReader:
 
     def _of_the_launch(self, crash: Crash) -> Crash:
         """How it was set, by what programs print of that, and what a person says of the run."""
-        # of a setting printed twice the first one counts: the lines of the run that is judged come first
+        # of a setting printed twice that of the run that is judged counts
         printed, written = self._of_the_run_first(self.kept.every()), self.written
         own = sum(self.run.lines.covers(log, line.number) for log, line in self.kept.every())
         settings = {**settings_in(printed[own:]), **settings_in(printed[:own])}
         blocks = settings_in_blocks(written)
+        named = {key for key, _ in listed_settings(printed)}
         # a list of the same names is a person's, in parts of names
-        theirs = not settings or (
-            settings.keys() <= blocks.keys() and settings.keys() <= {key for key, _ in listed_settings(printed)}
-        )
+        theirs = not settings or (settings.keys() <= blocks.keys() and settings.keys() <= named)
         settings = {} if theirs else {**blocks, **settings}
         person, marks = list(dict.fromkeys((*self.kept.said, *lines_in_person(written)))), self.signatures
         in_person, words = "\n".join(person), marks.statements

@@ -64,6 +64,7 @@ def back_steps(situation: Situation) -> list[PlanStep]:
 def proved_steps(situation: Situation) -> list[PlanStep]:
     """What made the run go on by the report: with the launch's own setting where its dialect has it, else in words."""
     told = [one for one in cures(situation.predictor.crash.observations) if not _stands(one, situation)]
+    told = [one for one in told if one.kind == "lever" or one.value or one.change or _meant(one, situation)]
     first = {one.lever or last_part(one.name): one for one in reversed(told) if one.said == told[0].said}
     return [_proved([one for one in told if one in first.values()], situation)] if told else []
 

@@ -103,7 +103,7 @@ def test_what_saves_on_the_card_is_told_apart_from_what_saves_in_ram(opened: Ope
 
 
 def test_states_beyond_all_cards_are_not_shared_out_again(opened: Opened) -> None:
-    launch = "my_batch = 2\nmy_seq = 16000\nfinetuning_type = full\n"
+    launch = "python train.py --my_batch 2 --my_seq 16000 --tune full\n"
     state = opened(launch, gpus="4xH100-80GB", model="Qwen3-Coder-30B-A3B-Instruct", memory="gpu", course="first")
     assert state.diagnosis.cause == "states-beyond-cards"
     assert not {"higher-zero-stage", "full-shard", "gradient-checkpointing", "shorten-sequences"} & steps(state).keys()
