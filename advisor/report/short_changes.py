@@ -156,9 +156,15 @@ def _further_steps(shown: ShownSteps) -> list[str]:
     """What else there is, by its titles: who looks for a step finds it, and how many are not told."""
     if not shown.further:
         return and_more(shown.left)
-    titles = [say("{step} ({facts})", step=step.title, facts=step.id) for step in shown.further]
+    titles = [say("{step} ({facts})", step=step.title, facts=_in_a_word(step)) for step in shown.further]
     left = [say("{count} more", count=shown.left)] if shown.left > 0 else []
     return wrap(say("Further: {steps}", steps=clauses([*titles, *left])), 2, 4)
+
+
+def _in_a_word(step: PlanStep) -> str:
+    """The name of a step, and the first setting that it changes: who reads no further finds the key."""
+    told = step.changes or (step.typed.changes if step.typed is not None else ())
+    return f"{step.id}: {told[0].key}={told[0].new}" if told and told[0].new is not None else step.id
 
 
 def _if_it_was(steps: list[PlanStep], state: State, most: Most) -> list[str]:
