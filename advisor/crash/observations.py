@@ -32,20 +32,22 @@ _LONGEST, _QUOTED = 600, 140
 """Characters of a sentence that somebody writes by hand, and of what is kept of it (judgement)."""
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
 _OPTION = regex(
-    r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`((?:\w+\.)*[A-Za-z]\w*_\w+)(?:\(\))?`"
-    r"|(?<![\w./$-])((?:[a-z]\w*\.)*[a-z]\w*_\w+)(?![\w./\[(])",
+    r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`((?:\w+[.])*[A-Za-z]\w*[._][A-Za-z]\w*)(?:\(\))?`"
+    r"|(?<![\w./$-])((?:[a-z]\w*\.)*[a-z]\w*_\w+)(?![\w./\[(]|`? (?:stage|step|phase|function|method|call)\b)",
     re.ASCII,
 )
 _WORD = regex(r"[\w.-]+")
 _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 _SET = regex(
-    r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降]低?整?[成为到置]为?) ?"
+    r"[`\"']*(?:\s?(?::|={1,2})\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降](?:低|整|成|到|置|为){1,3}) ?"
     r"|(?: (?:is|was|are|stays?|kept|already|set))+ (?:to |at )?(?=[`\"']?(?:\d|[Tt]rue|[Ff]alse|[Nn]one|on\b|off\b)))"
     r"[`\"']?([\w./-]*\w)",
     re.ASCII,
 )
 """A value behind the name of a size, and behind any other."""
-_BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? )?\Z", re.ASCII)
+_BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? |(?:for|of|as) (?:the )?[`\"']*)?\Z", re.ASCII)
+_EACH = regex(r"\b(?:all|both|each) (?:of them )?(?:\w+ )?(?:at|to|as|=) (\d[\w.]*)|都[设调改降]?(?:成|到|为|是) ?(\d[\w.]*)", re.ASCII)
+"""A value that several have which were named before."""
 _THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
 """Tokens of a row, as people write them."""
 _FROM_TO = regex(
@@ -77,6 +79,7 @@ _HEAD = regex(r"\s*[\w-]+:\s*|\s*```\w*\s*")
 _MOVED: tuple[Kind, ...] = ("setting", "lever", "part")
 _NUMBER = regex(r" ?(\d+)")
 _CONTRARY: Mapping[Went, Went] = {"worked": "failed", "failed": "worked"}
+_FLIPPED: Mapping[str, str] = {"true": "False", "false": "True"}
 FRESH = "fresh"
 """The part of a run that begins from nothing."""
 _SHORT, _SOLVED = 60, 3
@@ -169,7 +172,7 @@ class _Sentences:
                 found += self._observed(sentence, self._clauses(parts), tried)
             elif len(sentence) >= _SHORT or any(one.named for one in self._clauses(parts)):
                 self.open = sentence
-            outcome: Went = tried if tried and not heads[0] else outcomes.pop() if len(outcomes) == 1 else ""
+            outcome: Went = outcomes.pop() if len(outcomes) == 1 else tried if not heads[0] else ""
             last = (outcome if _says(self.told, "heads", sentence) else ""), clean_line(sentence.strip(), _QUOTED)
         return found, last
 
@@ -203,7 +206,7 @@ class _Sentences:
         before: Observation | None = None
         for clause in clauses:
             for one in clause.named or _numbers(clause, before):
-                before, hedged = one if one.value else before, "hedged" in clause.cues
+                before, hedged = one if one.value or one.kind in ("setting", "lever") else before, "hedged" in clause.cues
                 turned, advised = (
                     "contrary" in clause.cues,
                     one.kind == "library" and one.value and "advised" in clause.cues,
@@ -221,9 +224,10 @@ class _Sentences:
                 if outcome in ("no_help", "ruled_out") or (outcome and open_ and (cured or not hedged)):
                     yield seen
                     yield from _contrary(seen, words)
-                held = self.failing and not outcome and open_ and not hedged and self._holds(one)
+                fails = self.failing or (said if "failed" in outcomes and "worked" not in outcomes else "")
+                held = fails and not outcome and open_ and not hedged and self._holds(one)
                 if held and _IN_FORCE.search(clause.text):
-                    yield replace(seen, outcome="failed", change="", began=False, said=self.failing)
+                    yield replace(seen, outcome="failed", change="", began=False, said=fails)
         if outcomes - {""} or named or len(sentence) >= _SHORT:
             self.open = "" if outcomes - {""} else sentence
         self.failing = said if "failed" in outcomes and not asked else ""
@@ -242,9 +246,12 @@ def _counts(clause: _Clause) -> bool:
 def _contrary(one: Observation, words: StatementWords) -> Iterator[Observation]:
     """What an outcome without something, or of a value in another's place, tells of the thing, or of the other."""
     switched = one.change in ("off", "on") and not one.value and one.lever not in words.sizes and one.kind in _MOVED
-    if one.outcome in _CONTRARY and (one.old or switched):
-        moved = replace(one, value=one.old, old="", named=one.named.replace(one.value, one.old), change="")
-        moved = moved if one.old else replace(one, change="" if one.change == "off" else "off")
+    old = one.old or (_FLIPPED.get(one.value.lower(), "") if one.kind == "setting" else "")
+    if one.outcome == "no_help" and one.value and one.kind != "part":
+        yield replace(one, outcome="failed", change="", implied=True)
+    if one.outcome in _CONTRARY and (old or switched):
+        moved = replace(one, value=old, old="", named=one.named.replace(one.value, old), change="")
+        moved = moved if old else replace(one, change="" if one.change == "off" else "off")
         yield replace(moved, outcome=_CONTRARY[one.outcome], began=False, implied=True)
 
 
@@ -266,13 +273,21 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
             if before.named:
                 before.outcome = clause.outcome
                 before.cues |= clause.cues & {"began", "hedged"}
+    for before, after in reversed(list(pairwise(clauses))):
+        if "under" in before.cues and not before.outcome and before.named and after.outcome != "ruled_out":
+            before.outcome = after.outcome  # it is told of what was so
+    for place, clause in enumerate(clauses):
+        if (each := _EACH.search(clause.text)) is not None:
+            for one in clauses[: place + 1]:
+                one.named = [replace(named, value=named.value or each[1] or each[2]) for named in one.named]
     for place, (before, after) in enumerate(pairwise(clauses), 1):
         goes_on = "or_so" in after.cues or (not _counts(before) and _GOES_ON.match(after.text))
         if "contrary" in after.cues:
             after.outcome = _CONTRARY.get(before.outcome, after.outcome)
         elif not after.outcome and (after.text.lstrip().startswith("`") or goes_on):
             after.outcome = before.outcome
-        if after.outcome == "failed" and not _counts(after) and "later" in before.cues | after.cues:
+        but = "but" in after.cues and not after.named and not _placed(after.text, _BARE)
+        if after.outcome == "failed" and not _counts(after) and (but or "later" in before.cues | after.cues):
             for one in clauses[:place]:  # it ran until then
                 one.outcome = "failed" if one.outcome == "worked" else one.outcome
     return clauses
@@ -282,8 +297,7 @@ def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWo
     ways: dict[Moved, str] = {"off": told.changes["off"], "on": told.changes["on"], "down": words.lowered}
     ways["up"] = told.changes["up"]
     change: Moved = next((name for name, pattern in ways.items() if compiled(pattern).search(text)), "")
-    named = _named(text, words, told, bare=bool(change or outcome))
-    return _Clause(text, named, outcome, change, {name for name in told.cues if _says(told, name, text)})
+    return _Clause(text, _named(text, words, told), outcome, change, {name for name in told.cues if _says(told, name, text)})
 
 
 def _says(told: ObservationWords, cue: str, text: str) -> bool:
@@ -311,9 +325,8 @@ def _outcome(text: str, told: ObservationWords) -> Went:
     return "no_help" if found == {"failed"} and _says(told, "even", text) else found.pop()
 
 
-def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool) -> list[Observation]:
-    """What a clause names: settings with their values, options, levers by their words, cards, versions, parts. `bare`:
-    a name alone may be a setting's, for something is moved."""
+def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Observation]:
+    """What a clause names: settings with their values, options, levers by their words, cards, versions, parts."""
     found: list[Observation] = []
     taken: list[tuple[int, int]] = []
     tables = {**words.sizes, **words.switches}
@@ -324,8 +337,8 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
         if any(start < last and first < end for first, last in taken):
             return
         lever = next((each for each, (first, _) in levers.items() if start <= first < end), "")
-        if not value and kind in ("setting", "lever"):
-            value = (_SET.match(text, end) or ("", ""))[1]
+        if kind in ("setting", "lever"):
+            value = (_SET.match(text, end) or ("", value))[1]
         if not value and lever in words.sizes:
             value = (_AT.match(text, end) or _BEFORE.search(text[:start]) or ("", ""))[1].rstrip(".,")
         if not old and kind in ("setting", "lever") and moved is not None and value in ("", moved[1], moved[2]):
@@ -345,8 +358,7 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
             number = _SET.match(text, short.end()) or _NUMBER.match(text, short.end())
             add("setting", key, *short.span(), number[1] if number and key in told.names["spelled"] else short[0])
     for option in _OPTION.finditer(text):
-        if option[3] is None or bare or _SET.match(text, option.end()):
-            add("setting", next(filter(None, option.groups())), *option.span())
+        add("setting", next(filter(None, option.groups())), *option.span(), (_BEFORE.search(text[: option.start()]) or ("", ""))[1])
     libraries = [(name, met) for name, one in _libraries(tuple(words.libraries.items())) if (met := one.search(text))]
     for library, met in libraries:
         if met[1]:
@@ -372,9 +384,12 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
 
 
 def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
-    """A number by itself is of the setting, the library or the cards that a clause before names with another."""
+    """A number by itself is of the setting, the library or the cards that a clause before names with another; "off" is
+    of what it names."""
     if before is None or not (clause.outcome or ("hedged" in clause.cues and before.kind == "library")):
         return []
+    if clause.change in ("off", "on") and before.kind in ("setting", "lever"):  # without it, or with it
+        return [replace(before, value="", named=before.name, old="")]
     bare = _BARE_VERSION if before.kind == "library" else _BARE
     found = _placed(clause.text, bare)
     if len(found) != 1 or found[0] == before.value:
