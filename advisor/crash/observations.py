@@ -205,7 +205,7 @@ class _Sentences:
             yield from self._linked(next(iter(alone)), said)
         before: Observation | None = None
         for clause in clauses:
-            for one in clause.named or _numbers(clause, before):
+            for one in [*clause.named, *([] if any(_moves(one) for one in clause.named) else _numbers(clause, before))]:
                 before, hedged = one if one.value or one.kind in ("setting", "lever") else before, "hedged" in clause.cues
                 turned, advised = (
                     "contrary" in clause.cues,
@@ -230,12 +230,16 @@ class _Sentences:
                     yield replace(seen, outcome="failed", change="", began=False, said=fails)
         if outcomes - {""} or named or len(sentence) >= _SHORT:
             self.open = "" if outcomes - {""} else sentence
-        self.failing = said if "failed" in outcomes and not asked else ""
+        self.failing = said if outcomes & {"failed", "no_help"} and "worked" not in outcomes and not asked else ""
         self.solved = _SOLVED if alone == {"worked"} else max(0, self.solved - 1)
 
     def _holds(self, one: Observation) -> bool:
         """Whether it is what a run may have been set to."""
         return (bool(one.value) and one.kind in _MOVED) or one.lever in self.words.switches
+
+
+def _moves(one: Observation) -> bool:
+    return one.kind in ("setting", "lever", "library", "cards")
 
 
 def _counts(clause: _Clause) -> bool:
@@ -270,13 +274,13 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
         for before in reversed(clauses[:place] if not _counts(clause) and not _placed(clause.text, _BARE) else []):
             if before.outcome or not clause.outcome:
                 break
-            if before.named:
+            if _counts(before) or (before.named and before is clauses[place - 1]):
                 before.outcome = clause.outcome
                 before.cues |= clause.cues & {"began", "hedged"}
-    for before, after in reversed(list(pairwise(clauses))):
-        if "under" in before.cues and not before.outcome and before.named and after.outcome != "ruled_out":
-            before.outcome = after.outcome  # it is told of what was so
-    for place, clause in enumerate(clauses):
+    for place, clause in reversed(list(enumerate(clauses))):
+        if "under" in clause.cues and not clause.outcome and clause.named:  # it is told of what was so
+            behind = (one.outcome for one in clauses[place + 1 :] if one.outcome or _counts(one))
+            clause.outcome = next(behind, "")
         if (each := _EACH.search(clause.text)) is not None:
             for one in clauses[: place + 1]:
                 one.named = [replace(named, value=named.value or each[1] or each[2]) for named in one.named]
@@ -321,7 +325,7 @@ def _outcome(text: str, told: ObservationWords) -> Went:
         for one in compiled(pattern).finditer(text)
     }
     if len(found) != 1:
-        return ""
+        return "worked" if found and _says(told, "cured", text) else ""
     return "no_help" if found == {"failed"} and _says(told, "even", text) else found.pop()
 
 
@@ -405,7 +409,7 @@ def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
 @cache
 def _libraries(spelled: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Library → its name, with the version behind it, or with two of which it went from one to the other."""
-    behind = r"(?:[ =@:`\"'(<>~-]{0,4}(?:version |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?"
+    behind = r"(?:[ =@:`\"'(<>~-]{0,4}(?:version |update |upgrade |downgrade |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?[`\"']?"
     behind += rf"{_VERSION}(?: ?(?:to|->|→|=>|升级到|升到|更新到|到|至) ?{_VERSION})?)?"
     return tuple((name, re.compile(rf"(?ai)(?<![\w./-])(?:{one})(?![\w-]*[a-z_]){behind}")) for name, one in spelled)
 
