@@ -62,7 +62,7 @@ _BARE = regex(
     re.ASCII,
 )
 _PLACED = regex(
-    r"^[\s`*\"']*(?:(?:but|and|with|at|for|on|using|a|an|the|of|only|even|if|when) )*\Z"
+    r"^[\s`*\"']*(?:(?:but|and|with|at|for|on|since|under|using|a|an|the|of|only|even|if|when) )*\Z"
     r"|(?:\b(?:with|at|for|on|to|w)\b|[到用成为回])[\s`]*\Z"
 )
 """What stands before a number that is a setting's by itself."""
@@ -284,6 +284,7 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
         if (each := _EACH.search(clause.text)) is not None:
             for one in clauses[: place + 1]:
                 one.named = [replace(named, value=named.value or each[1] or each[2]) for named in one.named]
+                one.outcome = one.outcome or clause.outcome
     for place, (before, after) in enumerate(pairwise(clauses), 1):
         goes_on = "or_so" in after.cues or (not _counts(before) and _GOES_ON.match(after.text))
         if "contrary" in after.cues:
@@ -409,7 +410,7 @@ def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
 @cache
 def _libraries(spelled: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Library → its name, with the version behind it, or with two of which it went from one to the other."""
-    behind = r"(?:[ =@:`\"'(<>~-]{0,4}(?:version |update |upgrade |downgrade |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?[`\"']?"
+    behind = r"(?:[ =@:`\"'(<>~-]{0,4}(?:version |update |upgrade |downgrade |版本)?(?:from |to |从|(?:降|升|退|换|切|回)[级退换]?[到回成至]|到)?[`\"']?"
     behind += rf"{_VERSION}(?: ?(?:to|->|→|=>|升级到|升到|更新到|到|至) ?{_VERSION})?)?"
     return tuple((name, re.compile(rf"(?ai)(?<![\w./-])(?:{one})(?![\w-]*[a-z_]){behind}")) for name, one in spelled)
 
