@@ -279,7 +279,8 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
                 before.cues |= clause.cues & {"began", "hedged"}
     for place, clause in reversed(list(enumerate(clauses))):
         if "under" in clause.cues and not clause.outcome and clause.named:  # it is told of what was so
-            behind = (one.outcome for one in clauses[place + 1 :] if one.outcome or _counts(one))
+            behind = (one.outcome if one.named or "under" not in one.cues else "" for one in clauses[place + 1 :]
+                      if one.outcome or _counts(one))  # fmt: skip
             clause.outcome = next(behind, "")
         if (each := _EACH.search(clause.text)) is not None:
             for one in clauses[: place + 1]:
