@@ -33,7 +33,7 @@ _LONGEST, _QUOTED = 600, 140
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
 _OPTION = regex(
     r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`((?:\w+[.])*[A-Za-z]\w*[._][A-Za-z]\w*)(?:\(\))?`"
-    r"|(?<![\w./$-])((?:[a-z]\w*\.)*[a-z]\w*_\w+)(?![\w./\[(]|`? (?:stage|step|phase|function|method|call)\b)",
+    r"|(?<![\w./$-])(?<!\bin )(?<!inside )(?<!during )((?:[a-z]\w*\.)*[a-z]\w*_\w+)(?![\w./\[(]|`? (?:stage|step|phase|function|method|call)\b)",
     re.ASCII,
 )
 _WORD = regex(r"[\w.-]+")
@@ -46,9 +46,14 @@ _SET = regex(
 )
 """A value behind the name of a size, and behind any other."""
 _BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? |(?:for|of|as) (?:the )?[`\"']*)?\Z", re.ASCII)
-_EACH = regex(r"\b(?:all|both|each) (?:of them )?(?:\w+ )?(?:at|to|as|=) (\d[\w.]*)|都[设调改降]?(?:成|到|为|是) ?(\d[\w.]*)", re.ASCII)
+_EACH = regex(
+    r"\b(?:all|both|each) (?:of them )?(?:\w+ )?(?:at|to|as|=) (\d[\w.]*)|都[设调改降]?(?:成|到|为|是) ?(\d[\w.]*)",
+    re.ASCII,
+)
 """A value that several have which were named before."""
-_THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
+_THOUSANDS = regex(
+    r"(?<![\w.])(\d{1,3}[kK])\b(?! ?(?:\w*steps?|updates|iter|samples|examples|rows|prompts|步|条))", re.ASCII
+)
 """Tokens of a row, as people write them."""
 _FROM_TO = regex(
     r"(?:\bfrom|从)\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)(?!\.\d)`? ?(?:to|->|→|[升降调改]*[到至为成])"
@@ -206,7 +211,10 @@ class _Sentences:
         before: Observation | None = None
         for clause in clauses:
             for one in [*clause.named, *([] if any(_moves(one) for one in clause.named) else _numbers(clause, before))]:
-                before, hedged = one if one.value or one.kind in ("setting", "lever") else before, "hedged" in clause.cues
+                before, hedged = (
+                    one if _moves(one) and (one.value or one.kind in _MOVED) else before,
+                    "hedged" in clause.cues,
+                )
                 turned, advised = (
                     "contrary" in clause.cues,
                     one.kind == "library" and one.value and "advised" in clause.cues,
@@ -303,7 +311,9 @@ def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWo
     ways: dict[Moved, str] = {"off": told.changes["off"], "on": told.changes["on"], "down": words.lowered}
     ways["up"] = told.changes["up"]
     change: Moved = next((name for name, pattern in ways.items() if compiled(pattern).search(text)), "")
-    return _Clause(text, _named(text, words, told), outcome, change, {name for name in told.cues if _says(told, name, text)})
+    return _Clause(
+        text, _named(text, words, told), outcome, change, {name for name in told.cues if _says(told, name, text)}
+    )
 
 
 def _says(told: ObservationWords, cue: str, text: str) -> bool:
@@ -364,7 +374,12 @@ def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Obs
             number = _SET.match(text, short.end()) or _NUMBER.match(text, short.end())
             add("setting", key, *short.span(), number[1] if number and key in told.names["spelled"] else short[0])
     for option in _OPTION.finditer(text):
-        add("setting", next(filter(None, option.groups())), *option.span(), (_BEFORE.search(text[: option.start()]) or ("", ""))[1])
+        add(
+            "setting",
+            next(filter(None, option.groups())),
+            *option.span(),
+            (_BEFORE.search(text[: option.start()]) or ("", ""))[1],
+        )
     libraries = [(name, met) for name, one in _libraries(tuple(words.libraries.items())) if (met := one.search(text))]
     for library, met in libraries:
         if met[1]:
@@ -400,7 +415,8 @@ def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
     found = _placed(clause.text, bare)
     if len(found) != 1 or found[0] == before.value:
         return []
-    return [replace(before, value=found[0], named=before.named.replace(before.value, found[0]), old="")]
+    named = before.named.replace(before.value, found[0]) if before.value else f"{before.named} {found[0]}"
+    return [replace(before, value=found[0], named=named, old="")]
 
 
 def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
