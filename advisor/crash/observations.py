@@ -28,32 +28,26 @@ from advisor.words import Memory
 Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
 Kind = Literal["setting", "lever", "library", "cards", "part", "resource", "run"]
 Moved = Literal["", "up", "down", "off", "on"]
+_Ways = tuple[tuple[str, Went], ...]
 _LONGEST, _QUOTED = 600, 140
 """Characters of a sentence that somebody writes by hand, and of what is kept of it (judgement)."""
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
 _OPTION = regex(
     r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`((?:\w+[.])*[A-Za-z]\w*[._][A-Za-z]\w*)(?:\(\))?`"
-    r"|(?<![\w./$-])(?<!\bin )(?<!inside )(?<!during )((?:[a-z]\w*\.)*[a-z]\w*_\w+)(?![\w./\[(]|`? (?:stage|step|phase|function|method|call)\b)",
+    r"|(?<![\w./$-])(?<!\bin )(?<!during )((?:[a-z]\w*\.)*[a-z]\w*_\w+)(?![\w./\[(]|`? (?:stage|step|phase)\b)",
     re.ASCII,
 )
 _WORD = regex(r"[\w.-]+")
 _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 _SET = regex(
-    r"[`\"']*(?:\s?(?::|={1,2})\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降](?:低|整|成|到|置|为){1,3}) ?"
+    r"[`\"']*(?:\s?(?::|==?)\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降](?:低|整|成|到|置|为)+) ?"
     r"|(?: (?:is|was|are|stays?|kept|already|set))+ (?:to |at )?(?=[`\"']?(?:\d|[Tt]rue|[Ff]alse|[Nn]one|on\b|off\b)))"
     r"[`\"']?([\w./-]*\w)",
     re.ASCII,
 )
 """A value behind the name of a size, and behind any other."""
 _BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? |(?:for|of|as) (?:the )?[`\"']*)?\Z", re.ASCII)
-_EACH = regex(
-    r"\b(?:all|both|each) (?:of them )?(?:\w+ )?(?:at|to|as|=) (\d[\w.]*)|都[设调改降]?(?:成|到|为|是) ?(\d[\w.]*)",
-    re.ASCII,
-)
-"""A value that several have which were named before."""
-_THOUSANDS = regex(
-    r"(?<![\w.])(\d{1,3}[kK])\b(?! ?(?:\w*steps?|updates|iter|samples|examples|rows|prompts|步|条))", re.ASCII
-)
+_THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b(?! ?(?:\w*steps?|updat|iter|sampl|example|row|prompt|步|条))", re.ASCII)
 """Tokens of a row, as people write them."""
 _FROM_TO = regex(
     r"(?:\bfrom|从)\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)(?!\.\d)`? ?(?:to|->|→|[升降调改]*[到至为成])"
@@ -82,6 +76,7 @@ _SETTING_LINE = regex(
 """A line that is one setting and its value."""
 _HEAD = regex(r"\s*[\w-]+:\s*|\s*```\w*\s*")
 _MOVED: tuple[Kind, ...] = ("setting", "lever", "part")
+_SET_SO: tuple[Kind, ...] = ("setting", "lever", "library", "cards")
 _NUMBER = regex(r" ?(\d+)")
 _CONTRARY: Mapping[Went, Went] = {"worked": "failed", "failed": "worked"}
 _FLIPPED: Mapping[str, str] = {"true": "False", "false": "True"}
@@ -89,8 +84,6 @@ FRESH = "fresh"
 """The part of a run that begins from nothing."""
 _SHORT, _SOLVED = 60, 3
 """Characters of a sentence between what is named and its outcome; sentences after "it is solved" (judgement)."""
-_GOES_ON = regex(r"\s*(?:even )?(?:if|when|once|with|while|after|at|under|using)\b")
-_IN_FORCE = regex(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur|with|using|currently)\b|我|用|已|目前|为")
 
 
 class Observation(Struct, frozen=True):
@@ -209,32 +202,25 @@ class _Sentences:
         if len(alone) == 1 and not any("hedged" in one.cues for one in clauses):
             yield from self._linked(next(iter(alone)), said)
         before: Observation | None = None
+        fails = self.failing or (said if "failed" in outcomes and "worked" not in outcomes else "")
         for clause in clauses:
-            for one in [*clause.named, *([] if any(_moves(one) for one in clause.named) else _numbers(clause, before))]:
-                before, hedged = (
-                    one if _moves(one) and (one.value or one.kind in _MOVED) else before,
-                    "hedged" in clause.cues,
+            open_, hedged = not asked and "asked" not in clause.cues, "hedged" in clause.cues
+            for one in clause.named + _numbers(clause, before):
+                before = one if one.kind in _SET_SO and (one.value or one.kind in _MOVED) else before
+                advised = one.kind == "library" and one.value and "advised" in clause.cues
+                cured = bool(
+                    hedged and ((advised and (fails or "failed" in outcomes)) or (self.solved and clause.change))
                 )
-                turned, advised = (
-                    "contrary" in clause.cues,
-                    one.kind == "library" and one.value and "advised" in clause.cues,
-                )
-                fails = self.failing or "failed" in outcomes
-                cured = bool(hedged and ((advised and fails) or (self.solved and clause.change)))
                 outcome = clause.outcome or tried or ("worked" if cured else "")
-                seen = replace(
-                    one, outcome=outcome, change=clause.change, began="began" in clause.cues, said=said,
-                    only="only" in clause.cues, contrast="formerly" in clause.cues or (contrast and not turned),
-                )  # fmt: skip
+                cues, apart = clause.cues, contrast and "contrary" not in clause.cues
+                seen = replace(one, outcome=outcome, change=clause.change, began="began" in cues, said=said,
+                               only="only" in cues, contrast=apart or "formerly" in cues)  # fmt: skip
                 if outcome == "worked" and one.kind == "part" and not (contrast or clause.change or one.name == FRESH):
                     continue  # it was done, and nothing is told of it
-                open_ = not asked and "asked" not in clause.cues
                 if outcome in ("no_help", "ruled_out") or (outcome and open_ and (cured or not hedged)):
                     yield seen
                     yield from _contrary(seen, words)
-                fails = self.failing or (said if "failed" in outcomes and "worked" not in outcomes else "")
-                held = fails and not outcome and open_ and not hedged and self._holds(one)
-                if held and _IN_FORCE.search(clause.text):
+                if fails and not outcome and open_ and not hedged and self._holds(one) and "in_force" in clause.cues:
                     yield replace(seen, outcome="failed", change="", began=False, said=fails)
         if outcomes - {""} or named or len(sentence) >= _SHORT:
             self.open = "" if outcomes - {""} else sentence
@@ -244,10 +230,6 @@ class _Sentences:
     def _holds(self, one: Observation) -> bool:
         """Whether it is what a run may have been set to."""
         return (bool(one.value) and one.kind in _MOVED) or one.lever in self.words.switches
-
-
-def _moves(one: Observation) -> bool:
-    return one.kind in ("setting", "lever", "library", "cards")
 
 
 def _counts(clause: _Clause) -> bool:
@@ -287,15 +269,14 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
                 before.cues |= clause.cues & {"began", "hedged"}
     for place, clause in reversed(list(enumerate(clauses))):
         if "under" in clause.cues and not clause.outcome and clause.named:  # it is told of what was so
-            behind = (one.outcome if one.named or "under" not in one.cues else "" for one in clauses[place + 1 :]
-                      if one.outcome or _counts(one))  # fmt: skip
-            clause.outcome = next(behind, "")
-        if (each := _EACH.search(clause.text)) is not None:
-            for one in clauses[: place + 1]:
-                one.named = [replace(named, value=named.value or each[1] or each[2]) for named in one.named]
-                one.outcome = one.outcome or clause.outcome
+            behind = next((one for one in clauses[place + 1 :] if one.outcome or _counts(one)), clause)
+            clause.outcome = behind.outcome if behind.named or "under" not in behind.cues else ""
+        for one in clauses[: place + 1] if "each" in clause.cues else []:  # several have the value behind them
+            value = _placed(clause.text, _BARE)[:1]
+            one.named = [replace(named, value=named.value or "".join(value)) for named in one.named]
+            one.outcome = one.outcome or clause.outcome
     for place, (before, after) in enumerate(pairwise(clauses), 1):
-        goes_on = "or_so" in after.cues or (not _counts(before) and _GOES_ON.match(after.text))
+        goes_on = "or_so" in after.cues or (not _counts(before) and "goes_on" in after.cues)
         if "contrary" in after.cues:
             after.outcome = _CONTRARY.get(before.outcome, after.outcome)
         elif not after.outcome and (after.text.lstrip().startswith("`") or goes_on):
@@ -311,9 +292,8 @@ def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWo
     ways: dict[Moved, str] = {"off": told.changes["off"], "on": told.changes["on"], "down": words.lowered}
     ways["up"] = told.changes["up"]
     change: Moved = next((name for name, pattern in ways.items() if compiled(pattern).search(text)), "")
-    return _Clause(
-        text, _named(text, words, told), outcome, change, {name for name in told.cues if _says(told, name, text)}
-    )
+    cues = {name for name in told.cues if _says(told, name, text)}
+    return _Clause(text, _named(text, words, told), outcome, change, cues)
 
 
 def _says(told: ObservationWords, cue: str, text: str) -> bool:
@@ -322,20 +302,14 @@ def _says(told: ObservationWords, cue: str, text: str) -> bool:
 
 def _outcome(text: str, told: ObservationWords) -> Went:
     """The one outcome that a clause tells; "" where it tells none or several."""
-    ways_out: tuple[tuple[str, Went], ...] = (
-        (told.ruled_out, "ruled_out"), (told.no_help, "no_help"), (told.blamed, "failed"),
-    )  # fmt: skip
-    for pattern, outcome in ways_out:
+    by_itself: _Ways = ((told.ruled_out, "ruled_out"), (told.no_help, "no_help"), (told.blamed, "failed"))
+    for pattern, outcome in by_itself:
         if compiled(pattern).search(text):
             return outcome
-    ways: tuple[tuple[str, Went, Went], ...] = (
-        (told.worked, "worked", "failed"), (told.failed, "failed", "worked"),
-    )  # fmt: skip
-    found = {
-        contrary if compiled(told.denied).search(text[: one.start()]) else outcome
-        for pattern, outcome, contrary in ways
-        for one in compiled(pattern).finditer(text)
-    }
+    ways: _Ways = ((told.worked, "worked"), (told.failed, "failed"))
+    denied = compiled(told.denied)
+    found = {_CONTRARY[outcome] if denied.search(text[: one.start()]) else outcome
+             for pattern, outcome in ways for one in compiled(pattern).finditer(text)}  # fmt: skip
     if len(found) != 1:
         return "worked" if found and _says(told, "cured", text) else ""
     return "no_help" if found == {"failed"} and _says(told, "even", text) else found.pop()
@@ -374,12 +348,8 @@ def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Obs
             number = _SET.match(text, short.end()) or _NUMBER.match(text, short.end())
             add("setting", key, *short.span(), number[1] if number and key in told.names["spelled"] else short[0])
     for option in _OPTION.finditer(text):
-        add(
-            "setting",
-            next(filter(None, option.groups())),
-            *option.span(),
-            (_BEFORE.search(text[: option.start()]) or ("", ""))[1],
-        )
+        value = (_BEFORE.search(text[: option.start()]) or ("", ""))[1]
+        add("setting", next(filter(None, option.groups())), *option.span(), value)
     libraries = [(name, met) for name, one in _libraries(tuple(words.libraries.items())) if (met := one.search(text))]
     for library, met in libraries:
         if met[1]:
@@ -398,16 +368,17 @@ def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Obs
         add("library", "", *moved.span(), moved[2], moved[1])
     kind: Literal["part", "resource", "run"]
     for kind in ("part", "resource", "run"):
-        table = ((name, compiled(pattern).finditer(text)) for name, pattern in told.names[kind].items())
-        said = {(name, one[0] if kind == "run" else ""): one[0] for name, every in table for one in every}
+        said = {(name, one[0] if kind == "run" else ""): one[0]
+                for name, pattern in told.names[kind].items() for one in compiled(pattern).finditer(text)}  # fmt: skip
         found += [Observation(kind, name, value, named=as_said) for (name, value), as_said in said.items()]
     return found
 
 
 def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
-    """A number by itself is of the setting, the library or the cards that a clause before names with another; "off" is
-    of what it names."""
-    if before is None or not (clause.outcome or ("hedged" in clause.cues and before.kind == "library")):
+    """A number or "off" by itself is of the setting, the library or the cards that a clause before names."""
+    if before is None or any(one.kind in _SET_SO for one in clause.named):
+        return []
+    if not (clause.outcome or ("hedged" in clause.cues and before.kind == "library")):
         return []
     if clause.change in ("off", "on") and before.kind in ("setting", "lever"):  # without it, or with it
         return [replace(before, value="", named=before.name, old="")]
@@ -427,7 +398,8 @@ def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
 @cache
 def _libraries(spelled: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Library → its name, with the version behind it, or with two of which it went from one to the other."""
-    behind = r"(?:[ =@:`\"'(<>~-]{0,4}(?:version |update |upgrade |downgrade |版本)?(?:from |to |从|(?:降|升|退|换|切|回)[级退换]?[到回成至]|到)?[`\"']?"
+    behind = r"(?:[ =@:`\"'(<>~-]{0,4}(?:version |(?:up|down)\w+ |版本)?"
+    behind += r"(?:from |to |从|[降升退换切回][级退换]?[到回成至]|到)?[`\"']?"
     behind += rf"{_VERSION}(?: ?(?:to|->|→|=>|升级到|升到|更新到|到|至) ?{_VERSION})?)?"
     return tuple((name, re.compile(rf"(?ai)(?<![\w./-])(?:{one})(?![\w-]*[a-z_]){behind}")) for name, one in spelled)
 
