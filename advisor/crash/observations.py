@@ -68,7 +68,6 @@ _PLACED = regex(
 _PRINTED = regex(r"\s*(?:\d+ {3,}|-*> ?\d|File \"|(?:raise|return|assert|self)\b|[\w.]*(?:Error|Exception|Warning)\b)")
 """What programs print: a line of code or of an error."""
 _ITEM = regex(r"\s*(?:[-*+•]|\d{1,2}[.)、])\s*\S")
-"""An item of a list."""
 _SETTING_LINE = regex(
     r"\s*(?:(?:[-*+•]|\d{1,2}[.)])\s+)?`?(?:export\s+)?[+-]{0,2}(?=\w*[._-]\w|\w+:\s)([A-Za-z][\w.@-]*)(?:\s*[=:]\s*|\s+)"
     r"[`\"']?([\w.,:/@-]*\w)[`\"']?\s*[,\\]?\s*(?:#.*)?"
@@ -79,7 +78,6 @@ _MOVED: tuple[Kind, ...] = ("setting", "lever", "part")
 _SET_SO: tuple[Kind, ...] = ("setting", "lever", "library", "cards")
 _NUMBER = regex(r" ?(\d+)")
 _CONTRARY: Mapping[Went, Went] = {"worked": "failed", "failed": "worked"}
-_FLIPPED: Mapping[str, str] = {"true": "False", "false": "True"}
 FRESH = "fresh"
 """The part of a run that begins from nothing."""
 _SHORT, _SOLVED = 60, 3
@@ -183,8 +181,7 @@ class _Sentences:
         said = clean_line(f"{self.open.strip()} {said}", _QUOTED)
         for clause in self._clauses(parts):
             for one in clause.named if "asked" not in clause.cues else []:
-                held = "hedged" not in clause.cues and (outcome == "worked" or self._holds(one))
-                if outcome == "no_help" or held:
+                if outcome == "no_help" or ("hedged" not in clause.cues and (outcome == "worked" or self._holds(one))):
                     yield replace(one, outcome=outcome, change=clause.change, said=said)
 
     def _observed(self, sentence: str, clauses: list[_Clause], tried: Went) -> Iterator[Observation]:
@@ -240,7 +237,7 @@ def _counts(clause: _Clause) -> bool:
 def _contrary(one: Observation, words: StatementWords) -> Iterator[Observation]:
     """What an outcome without something, or of a value in another's place, tells of the thing, or of the other."""
     switched = one.change in ("off", "on") and not one.value and one.lever not in words.sizes and one.kind in _MOVED
-    old = one.old or (_FLIPPED.get(one.value.lower(), "") if one.kind == "setting" else "")
+    old = one.old or {"true": "False", "false": "True"}.get(one.value.lower() if one.kind == "setting" else "", "")
     if one.outcome == "no_help" and one.value and one.kind != "part":
         yield replace(one, outcome="failed", change="", implied=True)
     if one.outcome in _CONTRARY and (old or switched):
@@ -307,8 +304,7 @@ def _outcome(text: str, told: ObservationWords) -> Went:
         if compiled(pattern).search(text):
             return outcome
     ways: _Ways = ((told.worked, "worked"), (told.failed, "failed"))
-    denied = compiled(told.denied)
-    found = {_CONTRARY[outcome] if denied.search(text[: one.start()]) else outcome
+    found = {_CONTRARY[outcome] if compiled(told.denied).search(text[: one.start()]) else outcome
              for pattern, outcome in ways for one in compiled(pattern).finditer(text)}  # fmt: skip
     if len(found) != 1:
         return "worked" if found and _says(told, "cured", text) else ""
@@ -317,10 +313,9 @@ def _outcome(text: str, told: ObservationWords) -> Went:
 
 def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Observation]:
     """What a clause names: settings with their values, options, levers by their words, cards, versions, parts."""
-    found: list[Observation] = []
-    taken: list[tuple[int, int]] = []
-    tables = {**words.sizes, **words.switches}
-    levers = {lever: one.span() for lever, pattern in tables.items() if (one := compiled(pattern).search(text))}
+    found, taken = list[Observation](), list[tuple[int, int]]()
+    tables = (words.sizes | words.switches).items()
+    levers = {lever: one.span() for lever, pattern in tables if (one := compiled(pattern).search(text))}
     moved = _FROM_TO.search(text)
 
     def add(kind: Kind, name: str, start: int, end: int, value: str = "", old: str = "") -> None:
@@ -376,9 +371,8 @@ def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Obs
 
 def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
     """A number or "off" by itself is of the setting, the library or the cards that a clause before names."""
-    if before is None or any(one.kind in _SET_SO for one in clause.named):
-        return []
-    if not (clause.outcome or ("hedged" in clause.cues and before.kind == "library")):
+    told = clause.outcome or ("hedged" in clause.cues and before is not None and before.kind == "library")
+    if before is None or not told or any(one.kind in _SET_SO for one in clause.named):
         return []
     if clause.change in ("off", "on") and before.kind in ("setting", "lever"):  # without it, or with it
         return [replace(before, value="", named=before.name, old="")]
@@ -477,8 +471,6 @@ def updated_in(seen: Sequence[Observation]) -> Observation | None:
 def resumes_only(seen: Sequence[Observation]) -> str:
     """The words that it fails only where it takes up a checkpoint; "" where nobody says so."""
     fresh = any(one.name == FRESH and one.outcome == "worked" for one in seen)
-    for one in seen:
-        shown = (fresh or one.only) if one.outcome == "failed" else one.outcome == "worked" and one.change == "off"
-        if one.name == "resume" and shown:
-            return one.said
-    return ""
+    shown = (one.said for one in seen if one.name == "resume" and (
+        (fresh or one.only) if one.outcome == "failed" else (one.outcome, one.change) == ("worked", "off")))  # fmt: skip
+    return next(shown, "")
