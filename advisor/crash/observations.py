@@ -267,10 +267,12 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
     for place, clause in reversed(list(enumerate(clauses))):
         if "under" in clause.cues and not clause.outcome and clause.named:  # it is told of what was so
             behind = next((one for one in clauses[place + 1 :] if one.outcome or _counts(one)), clause)
-            clause.outcome = behind.outcome if behind.named or "under" not in behind.cues else ""
+            told = behind.outcome if behind.named or "under" not in behind.cues else ""
+            clause.outcome = "no_help" if told == "failed" and "even" in clause.cues else told
         for one in clauses[: place + 1] if "each" in clause.cues else []:  # several have the value behind them
-            value = _placed(clause.text, _BARE)[:1]
-            one.named = [replace(named, value=named.value or "".join(value)) for named in one.named]
+            one.named = [
+                replace(each, value=each.value or "".join(_placed(clause.text, _BARE)[:1])) for each in one.named
+            ]
             one.outcome = one.outcome or clause.outcome
     for place, (before, after) in enumerate(pairwise(clauses), 1):
         goes_on = "or_so" in after.cues or (not _counts(before) and "goes_on" in after.cues)
@@ -472,5 +474,5 @@ def resumes_only(seen: Sequence[Observation]) -> str:
     """The words that it fails only where it takes up a checkpoint; "" where nobody says so."""
     fresh = any(one.name == FRESH and one.outcome == "worked" for one in seen)
     shown = (one.said for one in seen if one.name == "resume" and (
-        (fresh or one.only) if one.outcome == "failed" else (one.outcome, one.change) == ("worked", "off")))  # fmt: skip
+        fresh or one.only if one.outcome == "failed" else (one.outcome, one.change) == ("worked", "off")))  # fmt: skip
     return next(shown, "")
