@@ -270,9 +270,8 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
             told = behind.outcome if behind.named or "under" not in behind.cues else ""
             clause.outcome = "no_help" if told == "failed" and "even" in clause.cues else told
         for one in clauses[: place + 1] if "each" in clause.cues else []:  # several have the value behind them
-            one.named = [
-                replace(each, value=each.value or "".join(_placed(clause.text, _BARE)[:1])) for each in one.named
-            ]
+            value = "".join(_placed(clause.text, _BARE)[:1])
+            one.named = [replace(each, value=each.value or value) for each in one.named]
             one.outcome = one.outcome or clause.outcome
     for place, (before, after) in enumerate(pairwise(clauses), 1):
         goes_on = "or_so" in after.cues or (not _counts(before) and "goes_on" in after.cues)
@@ -282,8 +281,8 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
             after.outcome = before.outcome
         but = "but" in after.cues and not after.named and not _placed(after.text, _BARE)
         if after.outcome == "failed" and not _counts(after) and (but or "later" in before.cues | after.cues):
-            for one in clauses[:place]:  # it ran until then
-                one.outcome = "failed" if one.outcome == "worked" else one.outcome
+            for one in (one for one in clauses[:place] if one.outcome == "worked"):
+                one.outcome = "failed"  # it ran until then
     return clauses
 
 
@@ -335,8 +334,7 @@ def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Obs
         taken.append((start, end))
         found.append(Observation(kind, name, value, old, lever, clean_line(spelt, _QUOTED)))
 
-    data = text.encode()
-    for each in settings_named(data):
+    for each in settings_named(data := text.encode()):
         start, end = (len(data[:place].decode("utf-8", "replace")) for place in each.whole)
         key = next((word for word in _WORD.findall(text[start:end]) if word.lower() == each.key), each.key)
         add("setting", key, start, end, data[each.start : each.end].decode("utf-8", "replace").strip('"'))
