@@ -323,8 +323,8 @@ def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Obs
         if any(start < last and first < end for first, last in taken):
             return
         lever = next((each for each, (first, _) in levers.items() if start <= first < end), "")
-        if kind in ("setting", "lever"):
-            value = (_SET.match(text, end) or ("", value))[1]
+        if not value and kind in ("setting", "lever"):
+            value = (_SET.match(text, end) or ("", ""))[1]
         if not value and lever in words.sizes:
             value = (_AT.match(text, end) or _BEFORE.search(text[:start]) or ("", ""))[1].rstrip(".,")
         if not old and kind in ("setting", "lever") and moved is not None and value in ("", moved[1], moved[2]):
@@ -343,7 +343,7 @@ def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Obs
             number = _SET.match(text, short.end()) or _NUMBER.match(text, short.end())
             add("setting", key, *short.span(), number[1] if number and key in told.names["spelled"] else short[0])
     for option in _OPTION.finditer(text):
-        value = (_BEFORE.search(text[: option.start()]) or ("", ""))[1]
+        value = (_SET.match(text, option.end()) or _BEFORE.search(text[: option.start()]) or ("", ""))[1]
         add("setting", next(filter(None, option.groups())), *option.span(), value)
     libraries = [(name, met) for name, one in _libraries(tuple(words.libraries.items())) if (met := one.search(text))]
     for library, met in libraries:
