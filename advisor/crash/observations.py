@@ -28,25 +28,26 @@ from advisor.words import Memory
 Went = Literal["", "worked", "failed", "no_help", "ruled_out"]
 Kind = Literal["setting", "lever", "library", "cards", "part", "resource", "run"]
 Moved = Literal["", "up", "down", "off", "on"]
+_Ways = tuple[tuple[str, Went], ...]
 _LONGEST, _QUOTED = 600, 140
 """Characters of a sentence that somebody writes by hand, and of what is kept of it (judgement)."""
 _NAME_GOES_ON = regex(r"(?:[A-Za-z0-9_]|\.(?=[A-Za-z_]))*(?: (?:size|len\w*))?", re.ASCII)
 _OPTION = regex(
-    r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`((?:\w+\.)*[A-Za-z]\w*_\w+)(?:\(\))?`"
-    r"|(?<![\w./$-])((?:[a-z]\w*\.)*[a-z]\w*_\w+)(?![\w./\[(])",
+    r"(?<![\w-])--(?:no-)?([A-Za-z][\w-]{2,60})|`((?:\w+[.])*[A-Za-z]\w*[._][A-Za-z]\w*)(?:\(\))?`"
+    r"|(?<![\w./$-])(?<!\bin )(?<!during )((?:[a-z]\w*\.)*[a-z]\w*_\w+)(?![\w./\[(]|`? (?:stage|step|phase)\b)",
     re.ASCII,
 )
 _WORD = regex(r"[\w.-]+")
 _AT = regex(r"(?:[^\d,.;]{0,24}\bfrom \d\S* to |[^\d,.;]{0,24}?)(\d[\d.,]*[kK]?)", re.ASCII)
 _SET = regex(
-    r"[`\"']?(?:\s?[:=]\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降]低?整?[成为到置]为?) ?"
+    r"[`\"']*(?:\s?(?::|==?)\s?|(?: from \S+)? to |(?: ?从 ?\S+?)? ?(?:改[成为到]|[设调降](?:低|整|成|到|置|为)+) ?"
     r"|(?: (?:is|was|are|stays?|kept|already|set))+ (?:to |at )?(?=[`\"']?(?:\d|[Tt]rue|[Ff]alse|[Nn]one|on\b|off\b)))"
     r"[`\"']?([\w./-]*\w)",
     re.ASCII,
 )
 """A value behind the name of a size, and behind any other."""
-_BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? )?\Z", re.ASCII)
-_THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b", re.ASCII)
+_BEFORE = regex(r"(?<![\w.])(\d[\d.]*[kK]?)[ -](?:tokens? |(?:for|of|as) (?:the )?[`\"']*)?\Z", re.ASCII)
+_THOUSANDS = regex(r"(?<![\w.])(\d{1,3}[kK])\b(?! ?(?:\w*steps?|updat|iter|sampl|example|row|prompt|步|条))", re.ASCII)
 """Tokens of a row, as people write them."""
 _FROM_TO = regex(
     r"(?:\bfrom|从)\s?[A-Za-z_.`]*=?(\d[\d.]*[kK]?)(?!\.\d)`? ?(?:to|->|→|[升降调改]*[到至为成])"
@@ -60,14 +61,13 @@ _BARE = regex(
     re.ASCII,
 )
 _PLACED = regex(
-    r"^[\s`*\"']*(?:(?:but|and|with|at|for|on|using|a|an|the|of|only|even|if|when) )*\Z"
+    r"^[\s`*\"']*(?:(?:but|and|with|at|for|on|since|under|using|a|an|the|of|only|even|if|when) )*\Z"
     r"|(?:\b(?:with|at|for|on|to|w)\b|[到用成为回])[\s`]*\Z"
 )
 """What stands before a number that is a setting's by itself."""
 _PRINTED = regex(r"\s*(?:\d+ {3,}|-*> ?\d|File \"|(?:raise|return|assert|self)\b|[\w.]*(?:Error|Exception|Warning)\b)")
 """What programs print: a line of code or of an error."""
 _ITEM = regex(r"\s*(?:[-*+•]|\d{1,2}[.)、])\s*\S")
-"""An item of a list."""
 _SETTING_LINE = regex(
     r"\s*(?:(?:[-*+•]|\d{1,2}[.)])\s+)?`?(?:export\s+)?[+-]{0,2}(?=\w*[._-]\w|\w+:\s)([A-Za-z][\w.@-]*)(?:\s*[=:]\s*|\s+)"
     r"[`\"']?([\w.,:/@-]*\w)[`\"']?\s*[,\\]?\s*(?:#.*)?"
@@ -75,14 +75,13 @@ _SETTING_LINE = regex(
 """A line that is one setting and its value."""
 _HEAD = regex(r"\s*[\w-]+:\s*|\s*```\w*\s*")
 _MOVED: tuple[Kind, ...] = ("setting", "lever", "part")
+_SET_SO: tuple[Kind, ...] = ("setting", "lever", "library", "cards")
 _NUMBER = regex(r" ?(\d+)")
 _CONTRARY: Mapping[Went, Went] = {"worked": "failed", "failed": "worked"}
 FRESH = "fresh"
 """The part of a run that begins from nothing."""
 _SHORT, _SOLVED = 60, 3
 """Characters of a sentence between what is named and its outcome; sentences after "it is solved" (judgement)."""
-_GOES_ON = regex(r"\s*(?:even )?(?:if|when|once|with|while|after|at|under|using)\b")
-_IN_FORCE = regex(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur|with|using|currently)\b|我|用|已|目前|为")
 
 
 class Observation(Struct, frozen=True):
@@ -169,7 +168,7 @@ class _Sentences:
                 found += self._observed(sentence, self._clauses(parts), tried)
             elif len(sentence) >= _SHORT or any(one.named for one in self._clauses(parts)):
                 self.open = sentence
-            outcome: Went = tried if tried and not heads[0] else outcomes.pop() if len(outcomes) == 1 else ""
+            outcome: Went = outcomes.pop() if len(outcomes) == 1 else tried if not heads[0] else ""
             last = (outcome if _says(self.told, "heads", sentence) else ""), clean_line(sentence.strip(), _QUOTED)
         return found, last
 
@@ -182,8 +181,7 @@ class _Sentences:
         said = clean_line(f"{self.open.strip()} {said}", _QUOTED)
         for clause in self._clauses(parts):
             for one in clause.named if "asked" not in clause.cues else []:
-                held = "hedged" not in clause.cues and (outcome == "worked" or self._holds(one))
-                if outcome == "no_help" or held:
+                if outcome == "no_help" or ("hedged" not in clause.cues and (outcome == "worked" or self._holds(one))):
                     yield replace(one, outcome=outcome, change=clause.change, said=said)
 
     def _observed(self, sentence: str, clauses: list[_Clause], tried: Went) -> Iterator[Observation]:
@@ -201,32 +199,29 @@ class _Sentences:
         if len(alone) == 1 and not any("hedged" in one.cues for one in clauses):
             yield from self._linked(next(iter(alone)), said)
         before: Observation | None = None
+        fails = self.failing or (said if "failed" in outcomes and "worked" not in outcomes else "")
         for clause in clauses:
-            for one in clause.named or _numbers(clause, before):
-                before, hedged = one if one.value else before, "hedged" in clause.cues
-                turned, advised = (
-                    "contrary" in clause.cues,
-                    one.kind == "library" and one.value and "advised" in clause.cues,
+            open_, hedged = not asked and "asked" not in clause.cues, "hedged" in clause.cues
+            for one in clause.named + _numbers(clause, before):
+                before = one if one.kind in _SET_SO and (one.value or one.kind in _MOVED) else before
+                advised = one.kind == "library" and one.value and "advised" in clause.cues
+                cured = bool(
+                    hedged and ((advised and (fails or "failed" in outcomes)) or (self.solved and clause.change))
                 )
-                fails = self.failing or "failed" in outcomes
-                cured = bool(hedged and ((advised and fails) or (self.solved and clause.change)))
                 outcome = clause.outcome or tried or ("worked" if cured else "")
-                seen = replace(
-                    one, outcome=outcome, change=clause.change, began="began" in clause.cues, said=said,
-                    only="only" in clause.cues, contrast="formerly" in clause.cues or (contrast and not turned),
-                )  # fmt: skip
+                cues, apart = clause.cues, contrast and "contrary" not in clause.cues
+                seen = replace(one, outcome=outcome, change=clause.change, began="began" in cues, said=said,
+                               only="only" in cues, contrast=apart or "formerly" in cues)  # fmt: skip
                 if outcome == "worked" and one.kind == "part" and not (contrast or clause.change or one.name == FRESH):
                     continue  # it was done, and nothing is told of it
-                open_ = not asked and "asked" not in clause.cues
                 if outcome in ("no_help", "ruled_out") or (outcome and open_ and (cured or not hedged)):
                     yield seen
                     yield from _contrary(seen, words)
-                held = self.failing and not outcome and open_ and not hedged and self._holds(one)
-                if held and _IN_FORCE.search(clause.text):
-                    yield replace(seen, outcome="failed", change="", began=False, said=self.failing)
+                if fails and not outcome and open_ and not hedged and self._holds(one) and "in_force" in clause.cues:
+                    yield replace(seen, outcome="failed", change="", began=False, said=fails)
         if outcomes - {""} or named or len(sentence) >= _SHORT:
             self.open = "" if outcomes - {""} else sentence
-        self.failing = said if "failed" in outcomes and not asked else ""
+        self.failing = said if outcomes & {"failed", "no_help"} and "worked" not in outcomes and not asked else ""
         self.solved = _SOLVED if alone == {"worked"} else max(0, self.solved - 1)
 
     def _holds(self, one: Observation) -> bool:
@@ -242,9 +237,12 @@ def _counts(clause: _Clause) -> bool:
 def _contrary(one: Observation, words: StatementWords) -> Iterator[Observation]:
     """What an outcome without something, or of a value in another's place, tells of the thing, or of the other."""
     switched = one.change in ("off", "on") and not one.value and one.lever not in words.sizes and one.kind in _MOVED
-    if one.outcome in _CONTRARY and (one.old or switched):
-        moved = replace(one, value=one.old, old="", named=one.named.replace(one.value, one.old), change="")
-        moved = moved if one.old else replace(one, change="" if one.change == "off" else "off")
+    old = one.old or {"true": "False", "false": "True"}.get(one.value.lower() if one.kind == "setting" else "", "")
+    if one.outcome == "no_help" and one.value and one.kind != "part":
+        yield replace(one, outcome="failed", change="", implied=True)
+    if one.outcome in _CONTRARY and (old or switched):
+        moved = replace(one, value=old, old="", named=one.named.replace(one.value, old), change="")
+        moved = moved if old else replace(one, change="" if one.change == "off" else "off")
         yield replace(moved, outcome=_CONTRARY[one.outcome], began=False, implied=True)
 
 
@@ -263,18 +261,28 @@ def _joined(clauses: list[_Clause]) -> list[_Clause]:
         for before in reversed(clauses[:place] if not _counts(clause) and not _placed(clause.text, _BARE) else []):
             if before.outcome or not clause.outcome:
                 break
-            if before.named:
+            if _counts(before) or (before.named and before is clauses[place - 1]):
                 before.outcome = clause.outcome
                 before.cues |= clause.cues & {"began", "hedged"}
+    for place, clause in reversed(list(enumerate(clauses))):
+        if "under" in clause.cues and not clause.outcome and clause.named:  # it is told of what was so
+            behind = next((one for one in clauses[place + 1 :] if one.outcome or _counts(one)), clause)
+            told = behind.outcome if behind.named or "under" not in behind.cues else ""
+            clause.outcome = "no_help" if told == "failed" and "even" in clause.cues else told
+        for one in clauses[: place + 1] if "each" in clause.cues else []:  # several have the value behind them
+            value = "".join(_placed(clause.text, _BARE)[:1])
+            one.named = [replace(each, value=each.value or value) for each in one.named]
+            one.outcome = one.outcome or clause.outcome
     for place, (before, after) in enumerate(pairwise(clauses), 1):
-        goes_on = "or_so" in after.cues or (not _counts(before) and _GOES_ON.match(after.text))
+        goes_on = "or_so" in after.cues or (not _counts(before) and "goes_on" in after.cues)
         if "contrary" in after.cues:
             after.outcome = _CONTRARY.get(before.outcome, after.outcome)
         elif not after.outcome and (after.text.lstrip().startswith("`") or goes_on):
             after.outcome = before.outcome
-        if after.outcome == "failed" and not _counts(after) and "later" in before.cues | after.cues:
-            for one in clauses[:place]:  # it ran until then
-                one.outcome = "failed" if one.outcome == "worked" else one.outcome
+        but = "but" in after.cues and not after.named and not _placed(after.text, _BARE)
+        if after.outcome == "failed" and not _counts(after) and (but or "later" in before.cues | after.cues):
+            for one in (one for one in clauses[:place] if one.outcome == "worked"):
+                one.outcome = "failed"  # it ran until then
     return clauses
 
 
@@ -282,8 +290,8 @@ def _clause(text: str, outcome: Went, words: StatementWords, told: ObservationWo
     ways: dict[Moved, str] = {"off": told.changes["off"], "on": told.changes["on"], "down": words.lowered}
     ways["up"] = told.changes["up"]
     change: Moved = next((name for name, pattern in ways.items() if compiled(pattern).search(text)), "")
-    named = _named(text, words, told, bare=bool(change or outcome))
-    return _Clause(text, named, outcome, change, {name for name in told.cues if _says(told, name, text)})
+    cues = {name for name in told.cues if _says(told, name, text)}
+    return _Clause(text, _named(text, words, told), outcome, change, cues)
 
 
 def _says(told: ObservationWords, cue: str, text: str) -> bool:
@@ -292,32 +300,23 @@ def _says(told: ObservationWords, cue: str, text: str) -> bool:
 
 def _outcome(text: str, told: ObservationWords) -> Went:
     """The one outcome that a clause tells; "" where it tells none or several."""
-    ways_out: tuple[tuple[str, Went], ...] = (
-        (told.ruled_out, "ruled_out"), (told.no_help, "no_help"), (told.blamed, "failed"),
-    )  # fmt: skip
-    for pattern, outcome in ways_out:
+    by_itself: _Ways = ((told.ruled_out, "ruled_out"), (told.no_help, "no_help"), (told.blamed, "failed"))
+    for pattern, outcome in by_itself:
         if compiled(pattern).search(text):
             return outcome
-    ways: tuple[tuple[str, Went, Went], ...] = (
-        (told.worked, "worked", "failed"), (told.failed, "failed", "worked"),
-    )  # fmt: skip
-    found = {
-        contrary if compiled(told.denied).search(text[: one.start()]) else outcome
-        for pattern, outcome, contrary in ways
-        for one in compiled(pattern).finditer(text)
-    }
+    ways: _Ways = ((told.worked, "worked"), (told.failed, "failed"))
+    found = {_CONTRARY[outcome] if compiled(told.denied).search(text[: one.start()]) else outcome
+             for pattern, outcome in ways for one in compiled(pattern).finditer(text)}  # fmt: skip
     if len(found) != 1:
-        return ""
+        return "worked" if found and _says(told, "cured", text) else ""
     return "no_help" if found == {"failed"} and _says(told, "even", text) else found.pop()
 
 
-def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool) -> list[Observation]:
-    """What a clause names: settings with their values, options, levers by their words, cards, versions, parts. `bare`:
-    a name alone may be a setting's, for something is moved."""
-    found: list[Observation] = []
-    taken: list[tuple[int, int]] = []
-    tables = {**words.sizes, **words.switches}
-    levers = {lever: one.span() for lever, pattern in tables.items() if (one := compiled(pattern).search(text))}
+def _named(text: str, words: StatementWords, told: ObservationWords) -> list[Observation]:
+    """What a clause names: settings with their values, options, levers by their words, cards, versions, parts."""
+    found, taken = list[Observation](), list[tuple[int, int]]()
+    tables = (words.sizes | words.switches).items()
+    levers = {lever: one.span() for lever, pattern in tables if (one := compiled(pattern).search(text))}
     moved = _FROM_TO.search(text)
 
     def add(kind: Kind, name: str, start: int, end: int, value: str = "", old: str = "") -> None:
@@ -335,8 +334,7 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
         taken.append((start, end))
         found.append(Observation(kind, name, value, old, lever, clean_line(spelt, _QUOTED)))
 
-    data = text.encode()
-    for each in settings_named(data):
+    for each in settings_named(data := text.encode()):
         start, end = (len(data[:place].decode("utf-8", "replace")) for place in each.whole)
         key = next((word for word in _WORD.findall(text[start:end]) if word.lower() == each.key), each.key)
         add("setting", key, start, end, data[each.start : each.end].decode("utf-8", "replace").strip('"'))
@@ -345,8 +343,8 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
             number = _SET.match(text, short.end()) or _NUMBER.match(text, short.end())
             add("setting", key, *short.span(), number[1] if number and key in told.names["spelled"] else short[0])
     for option in _OPTION.finditer(text):
-        if option[3] is None or bare or _SET.match(text, option.end()):
-            add("setting", next(filter(None, option.groups())), *option.span())
+        value = (_SET.match(text, option.end()) or _BEFORE.search(text[: option.start()]) or ("", ""))[1]
+        add("setting", next(filter(None, option.groups())), *option.span(), value)
     libraries = [(name, met) for name, one in _libraries(tuple(words.libraries.items())) if (met := one.search(text))]
     for library, met in libraries:
         if met[1]:
@@ -365,21 +363,25 @@ def _named(text: str, words: StatementWords, told: ObservationWords, bare: bool)
         add("library", "", *moved.span(), moved[2], moved[1])
     kind: Literal["part", "resource", "run"]
     for kind in ("part", "resource", "run"):
-        table = ((name, compiled(pattern).finditer(text)) for name, pattern in told.names[kind].items())
-        said = {(name, one[0] if kind == "run" else ""): one[0] for name, every in table for one in every}
+        said = {(name, one[0] if kind == "run" else ""): one[0]
+                for name, pattern in told.names[kind].items() for one in compiled(pattern).finditer(text)}  # fmt: skip
         found += [Observation(kind, name, value, named=as_said) for (name, value), as_said in said.items()]
     return found
 
 
 def _numbers(clause: _Clause, before: Observation | None) -> list[Observation]:
-    """A number by itself is of the setting, the library or the cards that a clause before names with another."""
-    if before is None or not (clause.outcome or ("hedged" in clause.cues and before.kind == "library")):
+    """A number or "off" by itself is of the setting, the library or the cards that a clause before names."""
+    told = clause.outcome or ("hedged" in clause.cues and before is not None and before.kind == "library")
+    if before is None or not told or any(one.kind in _SET_SO for one in clause.named):
         return []
+    if clause.change in ("off", "on") and before.kind in ("setting", "lever"):  # without it, or with it
+        return [replace(before, value="", named=before.name, old="")]
     bare = _BARE_VERSION if before.kind == "library" else _BARE
     found = _placed(clause.text, bare)
     if len(found) != 1 or found[0] == before.value:
         return []
-    return [replace(before, value=found[0], named=before.named.replace(before.value, found[0]), old="")]
+    named = before.named.replace(before.value, found[0]) if before.value else f"{before.named} {found[0]}"
+    return [replace(before, value=found[0], named=named, old="")]
 
 
 def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
@@ -390,7 +392,8 @@ def _placed(text: str, bare: re.Pattern[str]) -> list[str]:
 @cache
 def _libraries(spelled: tuple[tuple[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Library → its name, with the version behind it, or with two of which it went from one to the other."""
-    behind = r"(?:[ =@:`\"'(<>~-]{0,4}(?:version |版本)?(?:from |to |从|降级到|升级到|降到|升到|到)?"
+    behind = r"(?:[ =@:`\"'(<>~-]{0,4}(?:version |(?:up|down)\w+ |版本)?"
+    behind += r"(?:from |to |从|[降升退换切回][级退换]?[到回成至]|到)?[`\"']?"
     behind += rf"{_VERSION}(?: ?(?:to|->|→|=>|升级到|升到|更新到|到|至) ?{_VERSION})?)?"
     return tuple((name, re.compile(rf"(?ai)(?<![\w./-])(?:{one})(?![\w-]*[a-z_]){behind}")) for name, one in spelled)
 
@@ -468,8 +471,6 @@ def updated_in(seen: Sequence[Observation]) -> Observation | None:
 def resumes_only(seen: Sequence[Observation]) -> str:
     """The words that it fails only where it takes up a checkpoint; "" where nobody says so."""
     fresh = any(one.name == FRESH and one.outcome == "worked" for one in seen)
-    for one in seen:
-        shown = (fresh or one.only) if one.outcome == "failed" else one.outcome == "worked" and one.change == "off"
-        if one.name == "resume" and shown:
-            return one.said
-    return ""
+    shown = (one.said for one in seen if one.name == "resume" and (
+        fresh or one.only if one.outcome == "failed" else (one.outcome, one.change) == ("worked", "off")))  # fmt: skip
+    return next(shown, "")

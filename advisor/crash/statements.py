@@ -19,7 +19,7 @@ _NEAR = 3
 TITLE_LINES = 3
 """Lines of a text among which its title stands."""
 _NOT_PROSE = regex(
-    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:(?:[a-z]+ ){2}|[a-z]+,|→|->))(?![^\n#]*[\u4e00-\u9fff])"
+    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!(?: ?\d)?\S+ (?:(?:[a-z]\w* ){2}|[a-z]+,|→|->))(?![^\n#]*[\u4e00-\u9fff])"
     r"|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
     r"|[EWIF]\d{4} )"
 )
@@ -103,8 +103,7 @@ A_NOTE = 400
 """Characters up to which every sentence is about the failure (judgement)."""
 _FAILS = regex(
     r"(?ai)(?<![a-z])OOM|out[- ]of[- ]memory|显存|内存|memory"
-    r"|\b(?:crash|die[sd]?\b|dying|abort|kill|fail|error|happen|occur|stops?\b)"
-    r"|报错|崩|挂了|挂掉|被杀|溢出|失败"
+    r"|\b(?:crash|die[sd]?\b|dying|abort|kill|fail|error|happen|occur|stops?\b)|报错|崩|挂了|挂掉|被杀|溢出|失败"
 )
 _WRAPPED = regex(r"(?<=[a-z,`*])\n(?=[a-z`*])")
 """A line break inside a sentence."""
@@ -143,9 +142,9 @@ def holder_said(page: str, in_person: str, words: StatementWords | None) -> froz
         return frozenset()
     told: dict[str, str] = {}
     for found in SENTENCE.finditer(text):
-        said = ((holder, compiled(named).search(found[0])) for holder, named in words.holders.items())
-        for holder, one in ((name, one) for name, one in said if one and not _DOUBTS.search(found[0])):
-            told.setdefault(holder, one[0])
+        for holder, named in words.holders.items() if not _DOUBTS.search(found[0]) else ():
+            if (one := compiled(named).search(found[0])) is not None:
+                told.setdefault(holder, one[0])
     return frozenset(f"{HOLDER}{name} {clean_line(quoted, _QUOTED)}" for name, quoted in told.items() if len(told) == 1)
 
 
