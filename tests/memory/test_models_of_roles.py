@@ -23,8 +23,8 @@ TRL = (
     "--per_device_train_batch_size 1 --model_name_or_path EleutherAI/pythia-6.9b --dataset_name d "
 )
 ROWS = [
-    (VERL, 32.76, 32.76),
-    (VERL + "critic.model.path=Qwen/Qwen2.5-32B", 32.76, 32.76),
+    (VERL, 32.76, 31.98),
+    (VERL + "critic.model.path=Qwen/Qwen2.5-32B", 32.76, 31.98),
     (VERL + "critic.model.path=Qwen/Qwen2.5-7B", 32.76, 7.07),
     (OPENRLHF + "--reward_pretrain Qwen/Qwen2.5-7B", 32.76, 7.07),
     (OPENRLHF + "--reward_pretrain Qwen/Qwen2.5-7B --critic_pretrain Qwen/Qwen2.5-3B", 32.76, 3.09),
