@@ -216,7 +216,7 @@ def most_in_full(run: Run, machine: Machine) -> int:
 def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:
     """The part of a card that the engine's weights take, and the trainer's at the least, shared evenly over all cards
     that are known; not of weights that may be packed into fewer bits, or lie in host RAM."""
-    model, card, ways = run.model, machine.gpu_bytes, sharing_gpus(run, machine) or max(1, len(machine.usable))
+    model, card, ways = run.model, machine.gpu_bytes, max(1, len(machine.usable) * (machine.nodes or 1))
     if model is None or not card:
         return {}
     facts: dict[str, Fact] = {}

@@ -195,7 +195,7 @@ def step_cells(inputs: Inputs) -> list[Cell]:
     if inputs.per.steps_in_backward or inputs.per.one_by_one:
         elements = least(elements, of_table(inputs.shape))
     words = mark("foreach temporaries")
-    if inputs.by_zero and inputs.stage < 3:
+    if inputs.by_zero and inputs.stage in (1, 2):
         words = mark("fp32 gradients of this GPU's part")
     elif inputs.by_zero:
         words = mark("fp32 gradients of one sub-group")
