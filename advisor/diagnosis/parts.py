@@ -59,7 +59,10 @@ def part_facts(run: Run, crash: Crash, text: str, generates: bool, facts: Facts)
         found["predicts_words"] = Fact(
             False, "script", say("a reward model scores a row, and has no logits of a vocabulary")
         )
-    if spoken & {"sound", "classes"}:
+    generates = (
+        value_of({**facts, **found}, "rolls_out") is True
+    )  # then a class without words is the critic's or reward's
+    if spoken & {"sound", "classes"} and not generates:
         found["predicts_words"] = Fact(False, "log", say("the model's class: it has no logits of a vocabulary"))
     return found
 

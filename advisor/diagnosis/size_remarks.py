@@ -10,7 +10,7 @@ from advisor.diagnosis.fact import Facts, value_of
 from advisor.diagnosis.facts import DiagnosisInputs
 from advisor.diagnosis.ledger_facts import is_loaded
 from advisor.diagnosis.model_facts import names_adapters, saved_remark
-from advisor.diagnosis.state_facts import STATES_IN_FULL, most_in_full
+from advisor.diagnosis.state_facts import STATES_IN_FULL, most_in_full, sharing_gpus
 from advisor.knowledge.schema import Allocation
 from advisor.language import clauses, say
 from advisor.memory.allocator import elements_window
@@ -364,7 +364,7 @@ def _whole_on_card(known: DiagnosisInputs, facts: Facts, cause: str) -> Iterator
             )
         return
     name, parameters = largest_model(run)
-    whole, cards = BF16 * parameters, len(known.machine.usable) * (known.machine.nodes or 1)
+    whole, cards = BF16 * parameters, sharing_gpus(run, known.machine)
     told = {
         "model": name or run.model_name or run.model.name,
         "parameters": show_params(parameters),

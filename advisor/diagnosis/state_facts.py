@@ -112,7 +112,7 @@ def _on_card(run: Run, machine: Machine, shared: Shared | None, whole: bool, rep
     """The part of a card that full training takes at the very least: where nothing says how its states are shared out,
     evenly over all GPUs."""
     card = machine.gpu_bytes or (largest_card() if run.unsharded else 0)
-    ways = 1 if replicated else _sharing_gpus(run, machine)
+    ways = 1 if replicated else sharing_gpus(run, machine)
     if run.model is None or not card:
         return {}
     assumed = any(gpu.problem for gpu in machine.usable)
@@ -195,7 +195,7 @@ def _unshared(run: Run, card: int, ways: int) -> dict[str, Fact]:
     return {"states.if_unshared_share": Fact(round(size / card, 3), "script", because)}
 
 
-def _sharing_gpus(run: Run, machine: Machine) -> int:
+def sharing_gpus(run: Run, machine: Machine) -> int:
     """Cards that share the states at the most: those of the launch; where nothing shows one, all that are told. 0 where
     nobody knows."""
     if run.topology.known:
@@ -206,7 +206,7 @@ def _sharing_gpus(run: Run, machine: Machine) -> int:
 def most_in_full(run: Run, machine: Machine) -> int:
     """Parameters whose states all cards together hold, where these and their size are told; else 0."""
     told = machine.gpu_bytes and not any(gpu.problem for gpu in machine.usable)
-    return (machine.gpu_bytes or 0) * _sharing_gpus(run, machine) // STATES_IN_FULL if told else 0
+    return (machine.gpu_bytes or 0) * sharing_gpus(run, machine) // STATES_IN_FULL if told else 0
 
 
 def least_weights(run: Run, machine: Machine) -> dict[str, Fact]:

@@ -158,6 +158,8 @@ def load_cells(inputs: Inputs) -> list[Cell]:
         per = inputs.state("weights") if inputs.trainer == "fsdp" else c.IN_BF16
         size = (per * of_root(inputs.shape)).within(low=0)
         moving.append(cell("loading", size, mark("embedding and head on their way to the shards")))
+    if inputs.by_zero and inputs.stage:  # its optimizer makes its states with gradients of zeros
+        moving += step_cells(inputs)
     return [*states_in(inputs, "model_load"), *moving, *process_cells(inputs)]
 
 

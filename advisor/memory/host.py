@@ -288,12 +288,16 @@ def loading_cells(inputs: Inputs) -> list[Cell]:
     """Checkpoint tensors in host RAM while roles load, one role after the other."""
     model, ranks = c.IN_BF16 * inputs.parameters, inputs.here
     whole = c.IN_FP32 * inputs.parameters if inputs.trainer == "fsdp" and inputs.per.weights > c.BF16 else model
-    by_all = inputs.mechanics.loads_full_model_per_rank
-    if by_all or (inputs.trainer == "fsdp" and inputs.shape.tied):
+    fsdp = inputs.trainer == "fsdp" or inputs.run.by_fsdp
+    once = inputs.run.value("host.load_once") if fsdp else None
+    tied = once is None and inputs.trainer == "fsdp" and inputs.shape.tied
+    if inputs.per.weights < c.BF16:  # packed while it is read
+        whole = inputs.state("weights") * inputs.parameters
+    if inputs.mechanics.loads_full_model_per_rank or once is False or tied:
         words = mark("every rank loads the model, tied embeddings cannot be built on the meta device")
-        words = words if inputs.shape.tied else mark("every rank loads the model, no sharded loading")
+        words = words if tied else mark("every rank loads the model, no sharded loading")
         loading = cell("loading", (whole * ranks).within(low=whole.value), words)
-    elif inputs.trainer == "fsdp":
+    elif inputs.trainer == "fsdp" or once is True:
         loading = cell("loading", whole, mark("rank 0 loads the model"))
     else:
         file = least(model, in_bytes("of one checkpoint file", c.SHARD_FILE, basis="estimated"))

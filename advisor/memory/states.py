@@ -195,7 +195,9 @@ def step_cells(inputs: Inputs) -> list[Cell]:
     if inputs.per.steps_in_backward or inputs.per.one_by_one:
         elements = least(elements, of_table(inputs.shape))
     words = mark("foreach temporaries")
-    if inputs.by_zero:
+    if inputs.by_zero and inputs.stage in (1, 2):
+        words = mark("fp32 gradients of this GPU's part")
+    elif inputs.by_zero:
         words = mark("fp32 gradients of one sub-group")
         elements = least(elements, quantity("in a sub-group", c.SUB_GROUP))
     return [cell("buffers", (inputs.state("step_extra") * elements).spread(c.STEP_LOW), words)]

@@ -117,6 +117,8 @@ def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
     cure = cured[0]
     changes = tuple(one for each in cured if (one := _proved_change(each, situation)) is not None)
     changes = changes or tuple(one for each in cured if (one := _as_said(each)) is not None)
+    alike = (one for one in situation.remedies if one.memory == situation.place and lever_of(one) == cure.lever)
+    costs = next((one.costs for one in alike if one.knob and one.costs and "{" not in one.costs), say("nothing"))
     title = mark("Use {what}, with which you report that it worked")
     if cure.change == "off" and not cure.value:
         title = mark("Leave {what} out, with which you report that it worked")
@@ -130,7 +132,7 @@ def _proved(cured: Sequence[Observation], situation: Situation) -> PlanStep:
         basis="documented",
         place=situation.place,
         why=sentences([say("So the post says: “{quoted}”.", quoted=cure.said), say("What follows is for more room.")]),
-        costs=say("nothing"),
+        costs=costs,
         group=AS_REPORTED,
         decides=situation.fullest,
     )

@@ -16,6 +16,7 @@ from advisor.memory.predict import Overrides, Predictor
 from advisor.plan.candidates import forms
 from advisor.run.constraints import newly_broken
 from advisor.run.natives import Native
+from advisor.run.run import Run
 from advisor.run.values import spell
 from advisor.words import Phase
 
@@ -94,18 +95,28 @@ def _reach(predictor: Predictor, knob: str) -> Reach | None:
     full, asks = partial(_full, predictor, knob, native), len(ASKED[knob]) <= MOST_ASKED
     # what the framework refuses may not even be computed right
     allowed = partial(_allowed, predictor, knob, native) if asks else lambda _: True
-    most, beyond = _farthest(lambda value: full(value) is None, allowed, ASKED[knob])
+    most, beyond = _farthest(lambda value: full(value) is None, allowed, _worth_trying(built.run, knob))
     stopped = full(beyond) if beyond is not None else None
     now, key = (int(given.value), given.key) if given is not None else (int(stated), knob)  # type: ignore[arg-type]
     by = (stopped.place, stopped.phase) if stopped is not None else None
     return Reach(knob, key, now, most, by, most == ASKED[knob][-1])
 
 
+def _worth_trying(run: Run, knob: str) -> Sequence[int]:
+    """The values of a knob; of a response those that the engine's longest sequence leaves beside the prompt."""
+    engine = run.number("rollout.max_model_len") if knob == "data.response_tokens" else None
+    room = (engine or MOST_RESPONSE) - (run.number("data.prompt_tokens") or 0)
+    return [value for value in ASKED[knob] if value <= room] if engine else ASKED[knob]
+
+
 def smallest_card(predictor: Predictor, cards: Sequence[GpuFact], overrides: Overrides | None = None) -> GpuFact | None:
-    """The card with the least memory on which the run fits with these overrides; the first of several alike."""
-    gpus = predictor.machine.gpus
+    """The card with the least memory on which the run fits with these overrides; the first of several alike. None is
+    older than the run's bf16 or FlashAttention."""
+    gpus, run = predictor.machine.gpus, predictor.predict(overrides).run
     present = {gpu.vendor for gpu in gpus if gpu.vendor} or {"nvidia"}
-    for card in sorted((c for c in cards if c.vendor in present), key=lambda one: one.total_bytes):
+    newer = run.is_on("actor.bf16") or run.is_on("actor.flash_attention")
+    able = (card for card in cards if card.vendor in present and (card.bf16 or not newer))
+    for card in sorted(able, key=lambda one: one.total_bytes):
         as_card = partial(dataclasses.replace, name=card.name, total_bytes=card.total_bytes, reserved_bytes=None)
         other = dataclasses.replace(predictor.machine, gpus=tuple(map(as_card, gpus)))
         if gpus and predictor.on(other).predict(overrides).unfit("gpu") == []:

@@ -86,6 +86,7 @@ def _uncounted(situation: Situation, counted: Overrides) -> str:
     carriers = (one.key for knob in _OFFLOAD for one in situation.now.built.natives.carriers(knob))
     if (
         situation.place != "gpu"
+        or situation.now.run.mechanics.trainer == "megatron"
         or any(key in counted for key in carriers)
         or any(map(situation.now.run.is_on, _OFFLOAD))
     ):

@@ -184,7 +184,7 @@ def build_run(inputs: RunInputs) -> BuiltRun:
         topology=topology,
         knobs=knobs,
         mechanics=mechanics,
-        critic_model=inputs.tables.once(("critic", critic), lambda: critic_shape(critic, inputs.models)),
+        critic_model=inputs.tables.once(("critic", critic, shape), lambda: critic_shape(critic, inputs.models, shape)),
         settings=launch.settings if launch else (),
         notes=(
             *inputs.tables.once("version notes", lambda: version_notes(inputs.recognised, launch)),

@@ -115,7 +115,8 @@ def from_knob(fact: SettingFact, knob: str, target: KnobValue, natives: Natives,
         means = meaning(rule, word, fact, natives)
         off = target is False and means is None and word in stated  # "none" is no value, and what the dialect calls off
         off = off and meaning(rule, present, fact, natives) is True
-        if (off or means == target) and all(
+        joined = bool(target and fact.with_it) and word in stated  # its partners, which come along, put it in force
+        if (off or joined or means == target) and all(
             meaning(r, word, fact, natives) == meaning(r, present, fact, natives)
             or (present is None and meaning(r, word, fact, natives) is False)
             or (word in stated and meaning(r, present, fact, natives) is None)

@@ -84,9 +84,9 @@ def another_model(knob: str, knobs: Mapping[str, Knob], name: str | None) -> str
     return str(found.value) if found is not None and stated and found.value != name else ""
 
 
-def critic_shape(name: str, models: Sequence[ModelFact]) -> ModelShape | None:
-    """The shape of a critic's own model, which has a score in place of the language head."""
-    found = find_shape(name, models) if name else None
+def critic_shape(name: str, models: Sequence[ModelFact], actor: ModelShape | None) -> ModelShape | None:
+    """The shape of the critic's model, its own or the actor's, which has a score in place of the language head."""
+    found = find_shape(name, models) if name else actor
     return None if found is None else without_head(found)
 
 

@@ -235,9 +235,11 @@ def outspoken(framework: Framework, launch: Launch, frameworks: Sequence[Framewo
 
 def strangers(framework: Framework, era: str, keys: Iterable[str], added: Collection[str] = ()) -> int:
     """How many of `keys` other eras have and this one has not, and of `added` this one has. `added`: keys that hydra is
-    told to add; it refuses to where they exist."""
+    told to add; it refuses to where they exist with a value (hydra 1.3.2 _internal/config_loader_impl.py:370-374)."""
     here, ever = keys_at(framework.framework, era), keys_ever(framework.framework)
-    return sum(key in ever and key not in here for key in keys) + sum(key in here for key in added)
+    known = {key: framework.settings.get(key) for key in added if key in here}
+    refused = sum(fact is None or default_of(fact, era) is not None for fact in known.values())
+    return sum(key in ever and key not in here for key in keys) + refused
 
 
 def _reads(framework: Framework, key: str) -> bool:

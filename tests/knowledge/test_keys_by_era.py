@@ -46,6 +46,13 @@ UNLISTED: dict[tuple[str, str], str] = {
     ("verl", "actor_rollout_ref.ref.fsdp_config.model_dtype"): OPEN_THERE,
     ("verl", "actor_rollout_ref.rollout.engine_kwargs.vllm.disable_mm_preprocessor_cache"): OPEN_THERE,
     ("verl", "actor_rollout_ref.rollout.engine_kwargs.vllm.swap_space"): OPEN_THERE,
+    **dict.fromkeys(
+        (
+            ("verl", f"actor_rollout_ref.actor.megatron.override_transformer_config.recompute_{one}")
+            for one in ("granularity", "method", "num_layers")
+        ),
+        OPEN_THERE,
+    ),
     ("verl", "rollout.nnodes"): OPEN_THERE,
     ("verl", "rollout.n_gpus_per_node"): OPEN_THERE,
     ("verl", "trainer.val_before_train"): OPEN_THERE,

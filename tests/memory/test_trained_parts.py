@@ -56,7 +56,7 @@ def test_a_reward_model_stands_on_the_training_cards_and_ppo_gathers_two_models_
     assert named - alone == pytest.approx(2 * 8e9 / 8 / GIB)
     grpo = {**ppo, "rlhf_type": "grpo"}
     once, twice = (gib("gathered", "rollout_generate", "swift rlhf", **one) for one in (grpo, ppo))
-    assert (once, twice) == pytest.approx((2 * ALL / GIB, 4 * ALL / GIB))
+    assert (once, twice) == pytest.approx((2 * ALL / GIB, (4 * ALL - TABLES) / GIB), rel=1e-3)  # the critic has no head
 
 
 def test_queries_of_a_reranker_share_a_pass_with_their_negatives() -> None:

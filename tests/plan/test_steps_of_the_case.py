@@ -123,4 +123,4 @@ def test_what_stands_further_down_is_told_by_its_title(tmp_path: Path) -> None:
     state = opened(tmp_path, KILLED, answers={"memory": "host", "framework": "verl"})
     text = " ".join(short_report(state).split())
     assert "Further: " in text
-    assert sum(f"({step.id})" in text or f"· {step.id})" in text for step in state.plan.steps) >= 9
+    assert sum(f"{step.id})" in text or f"({step.id}:" in text for step in state.plan.steps) >= 9

@@ -118,6 +118,8 @@ class GpuFact(Strict, frozen=True):
     vendor: Literal["nvidia", "amd", "ascend"] = "nvidia"
     unified: bool = False
     """Its memory is the host's."""
+    bf16: bool = True
+    """Computes in bf16, and FlashAttention 2 runs on it."""
     boxes: dict[str, int] = {}
     """Instance of a cloud, or a maker's box with a name → how many of these cards it has."""
     source: str = ""
