@@ -41,6 +41,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.streams import emit_file, knowledge_of, tell, usable
     from advisor.saving import NewFiles, new_files, write_new
     from advisor.script.document import Rewrite
+    from advisor.script.kept_changes import remember_changes
     from advisor.script.reader import of_trainer, read_script
 
     given = [_pair(text) for text in parsed.changes]
@@ -64,6 +65,9 @@ def run(parsed: argparse.Namespace) -> int:
             made = usable(partial(new_files, started, script, index or 0, rewrites, launches=own))
         document = script.documents[0] if made.launch else document
         linked = usable(partial(write_new, made, parsed.force))
+        chosen = script.launches if index is None else [script.launches[index]]
+        before = {k: old for one in reversed(chosen) for k, old in _replaced(script, after, one.index).items()}
+        remember_changes(before, [one.path for one in script.documents], made.files)
         written = sorted(made.files, key=lambda one: one == made.launch)
         notes = [*(say("written {file}", file=clean_line(str(copy))) for copy in written), *linked]
         notes += [made.by_hand] if made.by_hand and len(rewrites) > 1 else []
@@ -128,6 +132,16 @@ def _also(
     if written is not script.documents[0]:
         names = {"file": clean_line(str(written.path)), "script": clean_line(str(script.documents[0].path))}
         yield say("{script} reads {file}: put the new file in its place; all that reads {file} then gets it", **names)
+
+
+def _replaced(script: Script, after: Script, index: int) -> dict[str, str | None]:
+    """Key ("$NAME" of a variable) → the text that another one replaces, or None."""
+    from advisor.run.own_config import values_of
+
+    one, there = script.launches[index], after.launches[index]
+    old = {**values_of(script, index), **{f"${name}": text for name, text in one.environment.items()}}
+    new = {**values_of(after, index), **{f"${name}": text for name, text in there.environment.items()}}
+    return {key: old.get(key) for key in {**old, **new} if old.get(key) != new.get(key)}
 
 
 def _pair(text: str) -> tuple[str, str]:
