@@ -21,7 +21,7 @@ _ELEMENT = regex(r"\[(\d+)\]")
 if TYPE_CHECKING:
     from advisor.knowledge.schema import Knowledge
     from advisor.run.dialect import Recognised
-    from advisor.script.document import Document, DocumentKind, EditRequest, Setting, Value
+    from advisor.script.document import Document, DocumentKind, EditRequest, Setting, Span, Value
     from advisor.script.launch import Launch, Script
 
 
@@ -109,7 +109,8 @@ def _also(
         if same is None and launch.index not in moved:
             yield say("line {line} may be the same training on another machine, and is as it was: see to it", line=line)
     for launch in chosen:
-        there = after.launches[launch.index].effective()
+        now = after.launches[launch.index]
+        there = now.effective()
         for own, one in [(own, one) for own, one in launch.effective().items() if _name(own) in asked and own in there]:
             stood, stands = one.span, there[own].span
             data = next((each.data for each in after.documents if stands and str(each.path) == stands.path), b"")
@@ -118,7 +119,7 @@ def _also(
                 yield say("{key} is the default of ${name}: a value given to the script wins over it", **names)
             if not one.resolved and one.reason and there[own].resolved:
                 yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=one.reason)
-            if one.resolved and stood and stands and stood.start != stands.start:
+            if one.resolved and stood and stands and _place_of(stood, launch) != _place_of(stands, now):
                 names = {"key": clean_line(own), "line": stood.line, "others": listed(map(clean_line, one.shared_with))}
                 if one.shared_with:
                     yield say("{key} is added where it wins: what stands in line {line} also decides {others}", **names)
@@ -132,6 +133,12 @@ def _also(
     if written is not script.documents[0]:
         names = {"file": clean_line(str(written.path)), "script": clean_line(str(script.documents[0].path))}
         yield say("{script} reads {file}: put the new file in its place; all that reads {file} then gets it", **names)
+
+
+def _place_of(span: Span, launch: Launch) -> tuple[str, int]:
+    """Its file, and how many settings stand before it there: whatever other edits did to the bytes between."""
+    before = (one.span for one in launch.settings if one.span is not None)
+    return Path(span.path).name, sum(one.path == span.path and one.start < span.start for one in before)
 
 
 def _replaced(script: Script, after: Script, index: int) -> dict[str, str | None]:
