@@ -187,3 +187,13 @@ def test_a_share_never_falls_below_what_the_engine_needs(told: Told, phase: str,
         code, answer = told("estimate", changed, *ROOM, *version)
         assert "cannot start" not in answer
         assert code == Exit.DONE
+
+
+def test_what_only_may_fit_goes_on_with_the_users_own_number_until_it_fits(told: Told) -> None:
+    """A fused loss leaves it open; fewer rows of a pass, which cost time only, do not."""
+    script = VERL.format(share=0.4, gpus=8).replace("response_length=1024", "response_length=7168").strip()
+    script += " actor_rollout_ref.model.use_remove_padding=True\n"
+    frame = 'File "verl/workers/actor/dp_actor.py", line 1, in update_policy\n    loss.backward()\n'
+    answer = parsed(told("diagnose", script, *ROOM, "--format", "json", log=frame + BARE)[1])
+    assert answer["outcome"]["fit"]["verdict"] == "fits"
+    assert all(step["results"] == "unchanged" for step in answer["plan"] if step["selected"])
