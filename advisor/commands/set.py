@@ -66,7 +66,8 @@ def run(parsed: argparse.Namespace) -> int:
         document = script.documents[0] if made.launch else document
         linked = usable(partial(write_new, made, parsed.force))
         chosen = script.launches if index is None else [script.launches[index]]
-        before = {k: old for one in reversed(chosen) for k, old in _replaced(script, after, one.index).items()}
+        texts = [(_texts(script, one.index), _texts(after, one.index)) for one in chosen]
+        before = {k: old.get(k) for old, new in texts for k in {**old, **new} if old.get(k) != new.get(k)}
         remember_changes(before, [one.path for one in script.documents], made.files)
         written = sorted(made.files, key=lambda one: one == made.launch)
         notes = [*(say("written {file}", file=clean_line(str(copy))) for copy in written), *linked]
@@ -141,14 +142,11 @@ def _place_of(span: Span, launch: Launch) -> tuple[str, int]:
     return Path(span.path).name, sum(one.path == span.path and one.start < span.start for one in before)
 
 
-def _replaced(script: Script, after: Script, index: int) -> dict[str, str | None]:
-    """Key ("$NAME" of a variable) → the text that another one replaces, or None."""
+def _texts(script: Script, index: int) -> dict[str, str]:
+    """Key ("$NAME" of a variable) → text."""
     from advisor.run.own_config import values_of
 
-    one, there = script.launches[index], after.launches[index]
-    old = {**values_of(script, index), **{f"${name}": text for name, text in one.environment.items()}}
-    new = {**values_of(after, index), **{f"${name}": text for name, text in there.environment.items()}}
-    return {key: old.get(key) for key in {**old, **new} if old.get(key) != new.get(key)}
+    return {**values_of(script, index), **{f"${k}": text for k, text in script.launches[index].environment.items()}}
 
 
 def _pair(text: str) -> tuple[str, str]:

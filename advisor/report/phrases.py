@@ -330,15 +330,6 @@ _PROMISES: Sayings[FitVerdict] = Sayings(
     }
 )
 """Of the selected changes."""
-_AS_IT_IS: Sayings[FitVerdict] = Sayings(
-    {
-        "fits": "No change is selected: by this count the run fits as it is.",
-        "may_not_fit": "No change is selected: by this count the run may fit as it is, which is not certain.",
-        "does_not_fit": "No change is selected, and as it is the run does not leave {margin:.0%} of the memory free.",
-        "cannot_be_said": "No change is selected; whether the run fits as it is cannot be computed.",
-    }
-)
-"""Where none is."""
 _ONE_SIDE: Sayings[Place] = Sayings(
     {
         "gpu": "With the selected changes the nodes' RAM suffices, {margin:.0%} of it free; whether the cards do "
@@ -352,8 +343,10 @@ _ONE_SIDE: Sayings[Place] = Sayings(
 
 def fits_words(plan: Plan) -> str:
     """What the plan promises, in a sentence or two; a caution of the plan's own follows."""
-    promise = (_PROMISES if plan.selected() else _AS_IT_IS)[plan.fit.verdict]
-    if plan.selected() and (beside := plan.fit.fits_beside) is not None:
+    if not plan.selected() and plan.fit.verdict != "cannot_be_said":
+        return sentences((say("No change is selected; this is the run as it is."), sentence(plan.shortfall)))
+    promise = _PROMISES[plan.fit.verdict]
+    if (beside := plan.fit.fits_beside) is not None:
         promise = _ONE_SIDE[beside] if not plan.fit.doubted else _PROMISES["may_not_fit"]
     return sentences((promise.format(margin=plan.margin), sentence(plan.shortfall)))
 
