@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,12 @@ def own_knowledge() -> Path | None:
     """The folder of the user's own knowledge, which stands over ours; None where there is none."""
     standing = standing_folder()
     return standing if standing is not None and standing.is_dir() else None
+
+
+def state_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """$XDG_STATE_HOME/rl-oom-advisor, else under ~/.local/state."""
+    base = (os.environ if environ is None else environ).get("XDG_STATE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "rl-oom-advisor"
 
 
 def cache_file(name: str) -> Path | None:

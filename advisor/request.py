@@ -26,7 +26,6 @@ from advisor.machine.gpu_spec import cards_told, size_of
 from advisor.machine.inventory import BatchMemory, Machine
 from advisor.machine.measure import PATIENCE, measure
 from advisor.machine.ray_session import end_of
-from advisor.plan.patch import values_before
 from advisor.run.dialect import Recognised, recognise
 from advisor.run.natives import agreement, native, same_text
 from advisor.run.run import Knob
@@ -35,6 +34,7 @@ from advisor.run.shape import is_name
 from advisor.run.topology import cards_of, visible_cards
 from advisor.script.document import COMMENT, Setting
 from advisor.script.files import text_of
+from advisor.script.kept_changes import values_before
 from advisor.script.launch import Launch, Script
 from advisor.script.reader import follow_module, printed_launch, read_script, with_trainers
 from advisor.units import show_bytes
@@ -391,7 +391,7 @@ def earlier_run(
     logs: Sequence[Path], script: Script | None, launch: Launch | None, crash: Crash, known: Recognised
 ) -> Earlier:
     """The settings that the log's run had and this script no longer has, with a sentence on them. Either the log prints
-    other values, or `fix` changed the script after the log was written: its comments have both."""
+    other values, or `fix` or `set` changed a file of the script after the log was written."""
     if script is None or launch is None or not logs or not crash.evidence or known.framework is None:
         return Earlier({})
     facts, printed = known.framework.settings, {native(key): text for key, text in crash.settings.items()}
@@ -401,12 +401,11 @@ def earlier_run(
         for key, text in now.items()
         if key in facts and facts[key].knob is not None and key in printed and not same_text(text, printed[key])
     }
-    main = script.documents[0]
-    if _was_written_after(main.path, logs):
-        commented = values_before(main.data.decode(errors="replace"))
-        settings = {key: old for key, old in commented.items() if key in facts}
-        variables = {f"${key}": old for key, old in commented.items() if key in known.framework.environment}
-        then = {**settings, **variables, **then}
+    for key, old in values_before(script.documents, logs).items():
+        name = f"${key}" if key in known.framework.environment else native(key)
+        ours = name in facts or name[1:] in known.framework.environment
+        if ours and (old is None or name not in now or not same_text(now[name], old)):
+            then.setdefault(name, old)
     if not then:
         return Earlier({})
     key, text = next(iter(then.items()))

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from advisor.demo import is_bundled
 from advisor.plan.patch import Patch, fits_name, report_name, same_file
+from advisor.plan.solve import overrides_of
 from advisor.regex import regex
 from advisor.report.markdown_report import markdown_report
 from advisor.script.document import EditRefused, Rewrite, ScriptError
+from advisor.script.kept_changes import remember_changes
 from advisor.script.launch import Script
 from advisor.script.reader import read_again, read_script
 from advisor.script.renamed import name_all, name_in_configs, name_itself
@@ -110,8 +112,16 @@ def write_new(made: NewFiles, force: bool, *beside: tuple[Path, bytes, None]) ->
 
 def save(state: State, made: NewFiles, force: bool) -> tuple[Path, tuple[str, ...]]:
     """Write what changes, and the Markdown report beside it; returns where that is, and what `write_new` does."""
-    report = report_name(made.first)
-    return report, write_new(made, force, (report, markdown_report(state, made.first.name).encode(), None))
+    report, chosen = report_name(made.first), state.plan.selected()
+    before = {
+        key: change.old
+        for one in chosen
+        for change in one.changes
+        for key in overrides_of([replace(one, changes=(change,))])
+    }
+    notes = write_new(made, force, (report, markdown_report(state, made.first.name).encode(), None))
+    remember_changes(before, [one.document.path for one in made.files.values()], made.files)
+    return report, notes
 
 
 def save_report(state: State, destination: Path, force: bool) -> Path:

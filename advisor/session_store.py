@@ -13,7 +13,7 @@ from msgspec import Struct, ValidationError, convert, field, to_builtins
 from msgspec.structs import replace
 
 from advisor import session
-from advisor.config import PROGRAM
+from advisor.folders import state_folder
 from advisor.language import say
 from advisor.script.write import write_file
 from advisor.session import ChosenSet, SessionRequest, State
@@ -53,13 +53,6 @@ class SavedSession(Struct, frozen=True):
         places: list[Path] = [*([Path(self.folder)] if self.folder else []), *(path.parent for path in files)]
         here = os.path.realpath(folder)
         return any(os.path.realpath(place) == here for place in places)
-
-
-def state_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """$XDG_STATE_HOME/rl-oom-advisor, else under ~/.local/state."""
-    environ = os.environ if environ is None else environ
-    base = environ.get("XDG_STATE_HOME", "")
-    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / PROGRAM
 
 
 def keep_private(name: str, text: str) -> Path:

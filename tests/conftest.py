@@ -37,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="tests-cache-")
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
         os.environ["XDG_CACHE_HOME"] = folder
+        os.environ["XDG_STATE_HOME"] = f"{folder}/state"
         compileall.compile_dir(Path(__file__).parents[1] / "advisor", quiet=2)
         if getattr(config.option, "numprocesses", None):  # else each process would compile the knowledge for itself
             for language in LANGUAGES:

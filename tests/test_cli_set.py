@@ -289,3 +289,10 @@ def test_what_a_share_cannot_be_is_refused(two, value, capsys):
     assert cli.main(["set", str(two), f"actor_rollout_ref.rollout.gpu_memory_utilization={value}"]) == Exit.UNUSABLE
     assert "gpu_memory_utilization" in capsys.readouterr().err
     assert cli.main(["set", str(two), "rollout.gpu_mem=0.2"]) == Exit.UNUSABLE
+
+
+def test_an_edit_in_place_is_no_addition_whatever_an_earlier_one_moved(tmp_path, capsys):
+    file = tmp_path / "run.sh"
+    file.write_text("python train_dpo.py --lr 1 \\\n  --grad_acc 2 --batch_size 4\n")
+    assert cli.main(["set", str(file), "grad_acc=16", "batch_size=2"]) == 0
+    assert "is added where it wins" not in capsys.readouterr().err

@@ -38,7 +38,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.streams import emit, emit_file, tell, usable
     from advisor.plan.patch import unwritten
     from advisor.report.diff_report import diff_report
-    from advisor.report.phrases import change_line
+    from advisor.report.phrases import change_line, fits_words
     from advisor.saved_fix import remember_fix
     from advisor.saving import named_for, new_files, save
 
@@ -65,6 +65,8 @@ def run(parsed: argparse.Namespace) -> int:
         tell(say("it does not fit with these changes alone: {shortfall}", shortfall=state.plan.shortfall))
     if state.plan.fit.verdict == "may_not_fit":
         tell(say("it may not fit with these changes alone (diagnose says why)"))
+    if state.plan.fit.verdict == "cannot_be_said" and state.plan.fit.fits_beside is None:
+        tell(fits_words(state.plan))
     if parsed.output == "-" and not parsed.diff:
         if len(patch.rewrites) > 1:
             names = listed(clean_line(str(one.document.path), 200) for one in patch.rewrites)

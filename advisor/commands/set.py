@@ -21,7 +21,7 @@ _ELEMENT = regex(r"\[(\d+)\]")
 if TYPE_CHECKING:
     from advisor.knowledge.schema import Knowledge
     from advisor.run.dialect import Recognised
-    from advisor.script.document import Document, DocumentKind, EditRequest, Setting, Value
+    from advisor.script.document import Document, DocumentKind, EditRequest, Setting, Span, Value
     from advisor.script.launch import Launch, Script
 
 
@@ -41,6 +41,7 @@ def run(parsed: argparse.Namespace) -> int:
     from advisor.commands.streams import emit_file, knowledge_of, tell, usable
     from advisor.saving import NewFiles, new_files, write_new
     from advisor.script.document import Rewrite
+    from advisor.script.kept_changes import remember_changes
     from advisor.script.reader import of_trainer, read_script
 
     given = [_pair(text) for text in parsed.changes]
@@ -64,6 +65,10 @@ def run(parsed: argparse.Namespace) -> int:
             made = usable(partial(new_files, started, script, index or 0, rewrites, launches=own))
         document = script.documents[0] if made.launch else document
         linked = usable(partial(write_new, made, parsed.force))
+        chosen = script.launches if index is None else [script.launches[index]]
+        texts = [(_texts(script, one.index), _texts(after, one.index)) for one in chosen]
+        before = {k: old.get(k) for old, new in texts for k in {**old, **new} if old.get(k) != new.get(k)}
+        remember_changes(before, [one.path for one in script.documents], made.files)
         written = sorted(made.files, key=lambda one: one == made.launch)
         notes = [*(say("written {file}", file=clean_line(str(copy))) for copy in written), *linked]
         notes += [made.by_hand] if made.by_hand and len(rewrites) > 1 else []
@@ -105,7 +110,8 @@ def _also(
         if same is None and launch.index not in moved:
             yield say("line {line} may be the same training on another machine, and is as it was: see to it", line=line)
     for launch in chosen:
-        there = after.launches[launch.index].effective()
+        now = after.launches[launch.index]
+        there = now.effective()
         for own, one in [(own, one) for own, one in launch.effective().items() if _name(own) in asked and own in there]:
             stood, stands = one.span, there[own].span
             data = next((each.data for each in after.documents if stands and str(each.path) == stands.path), b"")
@@ -114,7 +120,7 @@ def _also(
                 yield say("{key} is the default of ${name}: a value given to the script wins over it", **names)
             if not one.resolved and one.reason and there[own].resolved:
                 yield say("{key} no longer follows what it was given ({why}).", key=clean_line(own), why=one.reason)
-            if one.resolved and stood and stands and stood.start != stands.start:
+            if one.resolved and stood and stands and _place_of(stood, launch) != _place_of(stands, now):
                 names = {"key": clean_line(own), "line": stood.line, "others": listed(map(clean_line, one.shared_with))}
                 if one.shared_with:
                     yield say("{key} is added where it wins: what stands in line {line} also decides {others}", **names)
@@ -128,6 +134,19 @@ def _also(
     if written is not script.documents[0]:
         names = {"file": clean_line(str(written.path)), "script": clean_line(str(script.documents[0].path))}
         yield say("{script} reads {file}: put the new file in its place; all that reads {file} then gets it", **names)
+
+
+def _place_of(span: Span, launch: Launch) -> tuple[str, int]:
+    """Its file, and how many settings stand before it there: whatever other edits did to the bytes between."""
+    before = (one.span for one in launch.settings if one.span is not None)
+    return Path(span.path).name, sum(one.path == span.path and one.start < span.start for one in before)
+
+
+def _texts(script: Script, index: int) -> dict[str, str]:
+    """Key ("$NAME" of a variable) → text."""
+    from advisor.run.own_config import values_of
+
+    return {**values_of(script, index), **{f"${k}": text for k, text in script.launches[index].environment.items()}}
 
 
 def _pair(text: str) -> tuple[str, str]:

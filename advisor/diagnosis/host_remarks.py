@@ -144,7 +144,9 @@ def _loading(known: DiagnosisInputs) -> Iterator[str]:
     ranks = min(run.topology.gpus_per_node, run.topology.actor_gpus)
     least, every = (width * run.model.parameters * ranks for width in (BF16, FP32))
     told = {"formula": held.formula, "size": show_bytes(held.expected), "count": ranks}
-    if held.expected < every and ranks > 1:
+    once = run.knobs.get("host.load_once")  # as is stated, the sum says which of both it was
+    settled = (once is not None and once.source not in ("assumed", "default")) or run.number("actor.quantized_bits")
+    if held.expected < every and ranks > 1 and not settled:
         yield say(
             "A copy of the model in each of the {count} processes of a node is {least} in 16 bits, {every} in 32; "
             "shared out while it loads, {size}. The table of memory users tells which of both it was.",

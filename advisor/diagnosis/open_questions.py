@@ -274,8 +274,8 @@ def _sharding_question(unread: Unread, known: Sequence[Sharding]) -> QuestionSte
         question=SHARDING,
         asks=say("How does {file} shard the training states?", file=unread.file),
         why=say(
-            "The file ({key}) {absent}. Weights, gradients and moments take 16 bytes per parameter on every GPU "
-            "unless they are sharded; all sums rest on it.",
+            "The file ({key}) {absent}. Unless they are sharded, every GPU holds all weights, and the gradients and "
+            "moments of all that is trained; all sums rest on it.",
             key=unread.key,
             absent=unread.absent,
         ),

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from advisor.language import clauses, say
 from advisor.plan.plan import Change, Plan, PlanStep
-from advisor.regex import regex
-from advisor.script.document import COMMENT, DocumentKind, EditRefused, EditRequest, Rewrite, Span
+from advisor.script.document import DocumentKind, EditRefused, EditRequest, Rewrite, Span
 from advisor.script.edit import as_list, rewrite
+from advisor.script.kept_changes import UNSET
 from advisor.script.launch import Script
 from advisor.script.proof import check
 from advisor.script.reader import FOLLOWED
@@ -22,11 +22,6 @@ from advisor.words import BETWEEN_SENTENCES
 
 WRITABLE = frozenset({"setting", "environment", "data", "job"})
 """Kinds of steps that a file carries."""
-
-UNSET = "(unset)"
-"""The old value in a comment, where there was none."""
-_COMMENTED = regex(rf"{COMMENT}(?:[\w.-]+: )?(?P<key>\S+) (?P<old>.*) -> ")
-"""The comment of `wanted_of`, as it stands in a file."""
 
 
 class Patch(Struct, frozen=True):
@@ -105,11 +100,6 @@ def _edit_kind(change: Change, step: PlanStep) -> Literal["setting", "environmen
     if step.kind == "job":
         return "job"
     return "environment" if _is_variable(step, change) else "setting"
-
-
-def values_before(text: str) -> dict[str, str | None]:
-    """Key → the value before, of every change that a comment of ours in a file tells."""
-    return {found["key"]: None if found["old"] == UNSET else found["old"] for found in _COMMENTED.finditer(text)}
 
 
 def _brief(change: Change) -> str:

@@ -105,7 +105,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
     allowed = [p for p in allowed if not situation.fills_other(p.other_saves)]
     if situation.refuted:  # whatever the sums: a smaller number of the user's own makes the pass smaller
         smaller = [p for p in allowed if p.is_set and lever_of(p.remedy) == "batch" and p.results == "unchanged"]
-        return Selected({p.remedy.id: p for p in _best_known(smaller, situation, cause)})
+        return Selected({p.remedy.id: _until_enough(p, situation) for p in _best_known(smaller, situation, cause)})
     cures = [p for p in allowed if is_cure(p, cause, situation)] or _shown_together(allowed, situation)
     rest, base = [p for p in allowed if p not in cures], together(cures)
     if situation.now.enough is None:
@@ -124,6 +124,7 @@ def select(proposals: Sequence[Proposal], situation: Situation, cause: Cause, on
     if found is None:
         picked = [*cures, *_nearest(rest, situation, base)]
         return Selected({p.remedy.id: p for p in picked}, too_little=shortage(situation, together(picked)) > 0)
+    found = _made_sure(found, rest, situation, base)
     own = [*cures, *(p for p, mine in found if mine)]
     return Selected({p.remedy.id: p for p in own}, tuple(p for p, mine in found if not mine))
 
@@ -178,6 +179,37 @@ def _asleep(
         if predictor.predict({**base, **together(one)}).fit.verdict == "fits":
             return [(p, p in proposals) for p in one]
     return None
+
+
+def _until_enough(proposal: Proposal, situation: Situation) -> Proposal:
+    """At the mildest of its values with which it fits by the sums, at the furthest where none does: sums that the log
+    refutes count too much."""
+    values = [one for one in proposal.options if one.same_results and one.overrides]
+    enough = [one for one in values if not shortage(situation, one.overrides)]
+    option = enough[0] if enough else min(values, key=lambda one: shortage(situation, one.overrides), default=None)
+    return proposal if option is None else taking(option, proposal.remedy, situation, {})
+
+
+def _made_sure(
+    found: list[tuple[Proposal, bool]], proposals: Sequence[Proposal], situation: Situation, base: Overrides
+) -> list[tuple[Proposal, bool]]:
+    """What surely fits at the price of time only, where the set only may fit: one of the user's own numbers alone, a
+    further value of what is in the set, or one change more; the set itself where none does."""
+    predictor, chosen = situation.predictor, {**base, **together([p for p, _ in found])}
+    if predictor.predict(chosen).fit.verdict != "may_not_fit":
+        return found
+    quiet = [p for p in proposals if p.results == "unchanged" and p.remedy.tier in ("free", "slower")]
+    quiet = [p for p in quiet if not (p.blind or p.spills or p.remedy.rests_on_data)]
+    quiet.sort(key=lambda p: (all(p.remedy.id != one.remedy.id for one, _ in found), not p.is_set))
+    tried = [(p, False) for p in quiet if p.is_set] + [(p, True) for p in quiet]
+    for one, together_with in tried:
+        others = [(p, mine) for p, mine in found if together_with and p.remedy.id != one.remedy.id]
+        beside = {**base, **together([p for p, _ in others])}
+        for option in (each for each in one.options if each.same_results and not beside.keys() & each.overrides):
+            after = predictor.predict({**beside, **option.overrides})
+            if after.fit.verdict == "fits" and not newly_broken(situation.now.built, after.built):
+                return [*others, (taking(option, one.remedy, situation, beside), True)]
+    return found
 
 
 def _aimed(

@@ -50,7 +50,8 @@ from advisor.plan.steps import mending_step, step_of
 from advisor.plan.versions import blamed, confirmed, newer_step, newly_triggered_steps, suspected, version_steps
 from advisor.plan.ways_out import shortfall, ways_out
 from advisor.run.natives import native
-from advisor.words import sentence
+from advisor.units import show_bytes
+from advisor.words import PHASE_TITLES, sentence
 
 OF_A_VERSION = ("library-regression", "host-library-leak", "image-cache", "encoder-cache")
 """Causes that are a version's fault, whichever it is."""
@@ -251,10 +252,7 @@ def _beyond(
         asked = say("Give the whole command that starts the training: {why}", why=situation.now.run.no_launch)
         return sentences([f"{asked}.", *situation.predictor.inputs.script_notes[:1]])
     if situation.refuted:
-        return say(
-            "{who} contradicts what is counted, so what these save cannot be told.",
-            who=contradicting(situation),
-        )
+        return _of_refuted(situation, chosen)
     if situation.now.run.lost:
         return say("Nothing is switched on before the command is whole: what the comment keeps from it may be enough.")
     if picked.too_little and (found := next(iter(_raising(situation, chosen)), None)) is not None:
@@ -300,6 +298,24 @@ def _beyond(
     return ""
 
 
+def _of_refuted(situation: Situation, chosen: Overrides) -> str:
+    """That the sums are not the run's, with what they come to: no face shows a number that nobody explains."""
+    who, worst = contradicting(situation), situation.now.fit.worst
+    ledgers = situation.now.ledger, situation.predictor.predict(chosen).ledger
+    now, then = (one.phase("gpu", worst.phase) if worst is not None else None for one in ledgers)
+    if now is None or then is None or not chosen:
+        return say("{who} contradicts what is counted, so what these save cannot be told.", who=who)
+    return say(
+        "{who} contradicts what is counted ({phase} would take {size} of the {room} of a card, and steps were done), "
+        "so what these save cannot be told. By that count, which is too large, it is {then} with them.",
+        who=who,
+        phase=PHASE_TITLES[now.phase],
+        size=show_bytes(now.expected),
+        room=show_bytes(ledgers[0].gpu_capacity or 0),
+        then=show_bytes(then.expected),
+    )
+
+
 def contradicting(situation: Situation) -> str:
     """What says that steps were done which by the sums could not have been: the log, a record, or the user."""
     ran = situation.facts.get("first_step")
@@ -324,7 +340,10 @@ def finish(situation: Situation, steps: list[PlanStep], refused: tuple[NotPropos
     """Number the steps and compute the ledger before and after the selected ones. `beyond`: the plan's own."""
     kept = iter(fitting([in_words_of(situation.vendor, step) for step in steps], situation))
     of_rows = {one.id for one in situation.remedies if one.relieves in ("pass", "rows") and situation.rows_unknown}
-    kept = (replace(s, saves={}, host_saves={}) if situation.refuted or s.id in of_rows else s for s in kept)
+    kept = (
+        replace(s, saves={}, host_saves={}, basis="estimated") if situation.refuted or s.id in of_rows else s
+        for s in kept
+    )
     ranked = tuple(replace(step, rank=number) for number, step in enumerate(kept, 1))
     fixed = any(step.selected and step.kind == "version" for step in ranked)
     lifted = max((step.host_limit for step in ranked if step.selected), default=0)

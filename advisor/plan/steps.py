@@ -8,14 +8,17 @@ from advisor.diagnosis.fact import all_hold
 from advisor.hostile import clean_line
 from advisor.knowledge.schema import Framework, Remedy
 from advisor.language import say, sentences
+from advisor.memory.inputs import SHARE
 from advisor.plan.common_names import stated_by_name
 from advisor.plan.patch import no_place_because, not_written
 from advisor.plan.plan import Change, PlanStep, StepKind, TypedExample, believable
 from advisor.plan.propose import Proposal
 from advisor.plan.situation import TOTAL, Situation
 from advisor.regex import regex
+from advisor.rules.tree import as_number
 from advisor.run.dialect import ASSIGNED, ASSUMED_BY, EraToldBy, beside_file
 from advisor.run.natives import EnvironmentPrefix, Native, last_part
+from advisor.run.values import parse_value
 from advisor.script.document import Setting
 from advisor.units import show_bytes
 from advisor.words import PHASE_TITLES, Phase, filled, when
@@ -283,6 +286,9 @@ def _why(proposal: Proposal, situation: Situation, change: Change, most: int) ->
     unknown = say("an unknown amount")
     if proposal.saves.get(situation.fullest, 0) > most > 0:  # more than ever could be allocated
         freed, unknown = 0, say("more than the {size} of a card", size=show_bytes(most))
+    old, new = (as_number(parse_value(text or "", "float")) for text in (change.old, change.new))
+    if proposal.remedy.knob == SHARE and most and old is not None and new is not None and new < old <= 1:
+        unknown = show_bytes(round((old - new) * most))  # of a card, whatever is counted
     cost = -min(proposal.other_saves.values(), default=0)
     words = {
         "old": change.old or say("the default"),

@@ -355,6 +355,8 @@ _ONE_SIDE: Sayings[Place] = Sayings(
 
 def fits_words(plan: Plan) -> str:
     """What the plan promises, in a sentence or two; a caution of the plan's own follows."""
+    if not plan.selected() and plan.fit.verdict != "cannot_be_said":
+        return sentences((say("No change is selected; this is the run as it is."), sentence(plan.shortfall)))
     promise = _PROMISES[plan.fit.verdict]
     if (beside := plan.fit.fits_beside) is not None:
         promise = _ONE_SIDE[beside] if not plan.fit.doubted else _PROMISES["may_not_fit"]

@@ -112,7 +112,7 @@ class SessionDriver(Struct, frozen=True):
 
     @property
     def _of_demo(self) -> Path:
-        from advisor.session_store import state_folder
+        from advisor.folders import state_folder
 
         return state_folder() / "demo"
 

@@ -56,3 +56,11 @@ def test_the_answer_settles_the_sums(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_launch_that_says_how_it_shards_is_not_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, text = answered(tmp_path, capsys, 12, launch="accelerate launch --multi_gpu")
     assert "First: How does" not in text
+
+
+def test_the_number_goes_down_until_even_the_sums_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer, text = answered(tmp_path, capsys, 12)
+    step = next(step for step in answer["plan"] if step["selected"])
+    assert step["changes"][0]["new"] == "1"  # no value is enough: the furthest
+    assert step["basis"] == "estimated"
+    assert "would take" in text

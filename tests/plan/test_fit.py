@@ -111,6 +111,23 @@ def test_what_fix_wrote_passes_estimate_beside_the_old_log_which_is_said_to_be_o
     assert "The log is of another run" not in out
 
 
+def test_a_log_of_before_counts_for_the_run_as_it_was_wherever_the_change_stands(
+    told: Told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a YAML file that the launch names, in JSON, which takes no comments, and by `set`, which writes none."""
+    config = "model_name_or_path: Qwen/Qwen2.5-14B-Instruct\nstage: sft\nfinetuning_type: full\ncutoff_len: 8192\n"
+    config += "deepspeed: ds.json\nflash_attn: fa2\nbf16: true\ndataset: own\nper_device_train_batch_size: 4\n"
+    Path("ds.json").write_text('{"zero_optimization": {"stage": 2}}')
+    Path("c.yaml").write_text(config)
+    run = "FORCE_TORCHRUN=1 CUDA_VISIBLE_DEVICES=0,1,2,3 llamafactory-cli train c.yaml\n"
+    told("estimate", run, *ROOM, log="{'loss': 0.9}\n" + BARE)
+    os.utime("train.log", (1e9, 1e9))
+    for key in ("per_device_train_batch_size=2", "deepspeed:zero_optimization.stage=3"):
+        assert tell(["set", "run.sh", key, "--force"], capsys)[0] == Exit.DONE
+        _, out, _ = tell(["estimate", "run.fits.sh", "--log", "train.log", *ROOM], capsys)
+        assert f"it had {key.split('=')[0]} = " in " ".join(out.split())
+
+
 def test_a_log_that_prints_another_value_is_of_another_run(told: Told) -> None:
     printed = "{'actor_rollout_ref': {'rollout': {'n': 16, 'gpu_memory_utilization': 0.5}}}\n"
     log = f"(main_task pid=1) {printed}" + BARE
@@ -170,3 +187,13 @@ def test_a_share_never_falls_below_what_the_engine_needs(told: Told, phase: str,
         code, answer = told("estimate", changed, *ROOM, *version)
         assert "cannot start" not in answer
         assert code == Exit.DONE
+
+
+def test_what_only_may_fit_goes_on_with_the_users_own_number_until_it_fits(told: Told) -> None:
+    """A fused loss leaves it open; fewer rows of a pass, which cost time only, do not."""
+    script = VERL.format(share=0.4, gpus=8).replace("response_length=1024", "response_length=7168").strip()
+    script += " actor_rollout_ref.model.use_remove_padding=True\n"
+    frame = 'File "verl/workers/actor/dp_actor.py", line 1, in update_policy\n    loss.backward()\n'
+    answer = parsed(told("diagnose", script, *ROOM, "--format", "json", log=frame + BARE)[1])
+    assert answer["outcome"]["fit"]["verdict"] == "fits"
+    assert all(step["results"] == "unchanged" for step in answer["plan"] if step["selected"])

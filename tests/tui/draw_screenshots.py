@@ -141,7 +141,7 @@ async def draw_every(folder: Path) -> None:
 
 
 async def _drawn(path: Path, screen: type[BaseScreen], keys: list[str], gauges: MadeGauges | None = None) -> Path:
-    kept = patch("advisor.session_store.state_folder", lambda *_: Path("~/.local/state/rl-oom-advisor"))
+    kept = patch("advisor.folders.state_folder", lambda *_: Path("~/.local/state/rl-oom-advisor"))
     with kept:
         return await _shown(path, screen, keys, gauges)
 

@@ -53,7 +53,7 @@ async def played() -> list[tuple[str, str]]:
     """(SVG, words) of every scene."""
     speak(ENGLISH)
     before, found = Path.cwd(), []
-    kept = patch("advisor.session_store.state_folder", lambda *_: Path("~/.local/state/rl-oom-advisor"))
+    kept = patch("advisor.folders.state_folder", lambda *_: Path("~/.local/state/rl-oom-advisor"))
     with tempfile.TemporaryDirectory() as folder, patch("advisor.tui.gauges_view.time", lambda: 1000.0), kept:
         os.chdir(folder)  # the script is really written
         try:
