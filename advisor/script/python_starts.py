@@ -71,6 +71,8 @@ class _Writer(Words):
         self.alike: list[tuple[str, str]] = []
         self.taken: list[tuple[str, str]] = []
         """Pairs of names that may be one object: by an assignment, and by a call of the file's own functions."""
+        self.started: set[str] = set()
+        """Names of what is started, or is part of it: where else they are handed they are only shown."""
 
     def file(self, doc: int, data: bytes, path: str) -> None:
         self.write(f"__name=__main__\n__file={quoted(path)}\n")
@@ -96,9 +98,19 @@ class _Writer(Words):
         for node in every(self.tree, ast.Assign):
             self.alike += [(self.name(one), self.name(node.value)) for one in node.targets if self.name(node.value)]
         for call in calls(self.tree):
+            if self.is_start(call):
+                self.started |= {
+                    name for one in (*call.args, *(each.value for each in call.keywords)) for name in carried(one)
+                }
             function = self.functions.get(self.of_file(call))
             taken = [each for each in function.args.args if each.arg != "self"] if function is not None else []
             self.taken += [(f"_{each.arg}", self.name(one)) for each, one in zip(taken, call.args, strict=False)]
+        for _ in range(5):
+            told = (
+                one for one in every(self.tree, ast.Assign) if not self.started.isdisjoint(map(self.name, one.targets))
+            )
+            self.started |= {name for one in told for name in carried(one.value)}
+            self.started |= {source for name, source in self.taken if name in self.started}
         self.block(self.tree.body)
         if outer[2] is not None:
             self.doc, self.data, self.tree = outer  # type: ignore[assignment]
@@ -435,6 +447,8 @@ class _Writer(Words):
 
     def hand(self, node: ast.expr) -> None:
         """A command that a call is handed which may write it into a file, or have it run."""
+        if not self.started.isdisjoint(carried(node)):
+            return
         told = [
             one.value
             for one in every(self.tree, ast.Assign)
@@ -448,6 +462,21 @@ class _Writer(Words):
                 _SCRIPT.match("".join(spelled)) or _trains("".join(spelled))
             ):
                 self.write("bash -c ", *self.word(node), "\n")
+
+
+def carried(node: ast.expr) -> Iterator[str]:
+    """The variables whose words are among those of an expression."""
+    match node:
+        case ast.Name(id=name):
+            yield f"_{name}"
+        case ast.Call(func=by, args=args) if called(node) in (*_SAME, "join", "split"):
+            for one in (*args, *([by.value] if isinstance(by, ast.Attribute) else [])):
+                yield from carried(one)
+        case ast.Call() | ast.Constant():
+            return
+        case _:
+            for one in ast.iter_child_nodes(node):
+                yield from carried(one) if isinstance(one, ast.expr) else ()
 
 
 def _trains(lines: str) -> bool:
