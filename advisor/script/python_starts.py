@@ -71,6 +71,7 @@ class _Writer(Words):
         self.alike: list[tuple[str, str]] = []
         self.taken: list[tuple[str, str]] = []
         """Pairs of names that may be one object: by an assignment, and by a call of the file's own functions."""
+        self.named: set[str] = set()
         self.started: set[str] = set()
         """Names of what is started, or is part of it: where else they are handed they are only shown."""
 
@@ -111,6 +112,10 @@ class _Writer(Words):
             )
             self.started |= {name for one in told for name in carried(one.value)}
             self.started |= {source for name, source in self.taken if name in self.started}
+        named = [self.name(one) for one in every(self.tree, ast.AST) if isinstance(one, ast.expr)]
+        for name in dict.fromkeys(one for one in named if one and one not in self.named):
+            self.write(f"{name}=", self.hole(), "\n")  # what nothing here sets is not known
+        self.named.update(named)
         self.block(self.tree.body)
         if outer[2] is not None:
             self.doc, self.data, self.tree = outer  # type: ignore[assignment]
@@ -357,13 +362,22 @@ class _Writer(Words):
         by_name = called(call) in ("Fire", "run") and called(call) != name
         args = [] if by_name else call.args
         given = dict(zip(taken, args, strict=False)) | {each.arg: each.value for each in call.keywords if each.arg}
+        spread = next((at for at, one in enumerate(args[: len(taken)]) if isinstance(one, ast.Starred)), None)
+        open_ends = {*taken[len(taken) if spread is None else spread :]} | {
+            one for one in taken[len(args) :] if any(each.arg is None for each in call.keywords)
+        }
+        named = {each.arg for each in call.keywords}
         filled = bool(function.decorator_list) or by_name
         for one in [*taken, *(each.arg for each in function.args.kwonlyargs)]:
             told = given.get(one, defaults.get(one))
-            if told is not None:
+            if told is not None and (one not in open_ends or one in named):
                 self.assign(ast.Name(one), told)
             else:
                 self.write(f"_{one}=", self.hole(), "\n")
+        if (more := function.args.vararg) is not None:
+            known = spread is None and hasattr(call, "lineno")
+            told = [*map(self.words, args[len(taken) :])] if known else [[self.hole()]]
+            self.write(f"_{more.arg}=(", *(part for one in told for part in (*one, " ")), ")\n")
         if filled and not given:
             self.parsed("", taken)
         self.write(f"_{name}\n")

@@ -98,7 +98,7 @@ class Words:
         """An expression as the words of a list."""
         match node:
             case ast.List(elts=elts) | ast.Tuple(elts=elts):
-                return [part for one in elts for part in (*self.words(one), " ")]
+                return [part for one in elts for part in (*self.element(one), " ")]
             case ast.Starred(value=inner):
                 return self.words(inner)
             case ast.Subscript(
@@ -119,6 +119,11 @@ class Words:
             case ast.Call():
                 return self.answer(node, several=True)
         return self.word(node)
+
+    def element(self, node: ast.expr) -> Parts:
+        """An entry of a list: one word, whatever it is, and after a star as many as there are."""
+        plain = isinstance(node, (ast.Starred, ast.Constant, ast.JoinedStr))
+        return self.words(node) if plain else ["''", *self.word(node)]
 
     def either(self, test: Parts, body: Parts, other: Parts, all_of: str = "*") -> Parts:
         """One of two values, which is set before the statement that uses it."""
@@ -188,7 +193,7 @@ class Words:
         yield from out if (joined(out) == whole and found is not None) or raw.encode() == whole else [Piece(whole)]
 
     def hole(self) -> Piece:
-        return unknown(say("an expression that only running it would tell"), (), b"?")
+        return unknown(say("an expression that only running it would tell"), ())
 
 
 def quoted(word: str) -> str:
