@@ -14,7 +14,7 @@ from advisor.regex import regex
 from advisor.script.launcher import find_launcher
 from advisor.script.python_parser import parsed_words
 from advisor.script.python_tree import called, calls, every, text
-from advisor.script.python_words import Parts, Words, quote, quoted
+from advisor.script.python_words import Parts, Words, of_environment, quote, quoted
 
 LoadModule = Callable[[str], "tuple[int, bytes] | None"]
 """A file by its name → number and bytes of its document; None where it is not found."""
@@ -155,6 +155,8 @@ class _Writer(Words):
                     self.write(f"{name}+=", *self.word(value), "\n")
                 else:
                     self.write(f"{name}+=(", *self.words(value), ")\n")
+            case ast.AugAssign(target=target, op=ast.BitOr(), value=value):
+                self.update(target, value)
             case ast.Delete(targets=targets):
                 for name in {self.name(one.value) for one in targets if isinstance(one, ast.Subscript)} - {""}:
                     self.changed(name)
@@ -260,8 +262,8 @@ class _Writer(Words):
                 if parsed:
                     self.parsed(self.name(first))
                 return
-            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str() as name)), _:
-                self.write(f"export {name}=", *self.word(value), "\n")
+            case ast.Subscript(), _ if of_environment(target):
+                self.write(f"export {of_environment(target)}=", *self.word(value), "\n")
                 return
         name = self.name(target)
         if not name:
@@ -269,27 +271,17 @@ class _Writer(Words):
         match value:
             case ast.Call() if called(value) in ("parse_args", "parse_known_args", "from_cli"):
                 self.parsed(name)
-            case ast.Dict(keys=keys, values=values):
-                self.write(f"{name}__all=()\n")
-                for key, one in zip(keys, values, strict=True):
-                    if key is None:
-                        self.copy(name, self.name(one))
-                    elif text(key):
-                        self.assign(ast.Subscript(ast.Name(name[1:]), key), one)
-            case ast.Call(keywords=keywords, args=args) if called(value) == "dict" or (
+            case ast.Dict() | ast.BinOp(op=ast.BitOr()):
+                self.update(target, value, anew=True)
+            case ast.Call(keywords=keywords) if called(value) == "dict" or (
                 called(value)[:1].isupper() and keywords and not self.is_start(value)
             ):
-                self.write(f"{name}__all=()\n")
-                for each in keywords:
-                    if each.arg:
-                        self.assign(ast.Subscript(ast.Name(name[1:]), ast.Constant(each.arg)), each.value)
-                for one in args:
-                    self.copy(name, self.name(one))
+                self.update(target, value, anew=True)
             case ast.List() | ast.Tuple() | ast.BinOp(left=ast.List()) | ast.BinOp(right=ast.List()):
                 self.write(f"{name}=(", *self.words(value), ")\n")
             case ast.Name() | ast.Attribute() | ast.Call():
                 words = [*self.words(value)]
-                self.write(f"{name}=(", *words, ")\n")
+                self.write(f"{name}=(", *words, ")\n", f"{name}__all=()\n" * (self.name(value) != name))
                 source = "__returned" if isinstance(value, ast.Call) and self.of_file(value) else self.name(value)
                 self.copy(name, source)
             case _:
@@ -298,10 +290,21 @@ class _Writer(Words):
             case ast.Subscript(value=inner, slice=ast.Constant(value=str() as part)) if part.isidentifier():
                 self.write(f'{self.name(inner)}__all+=("{part}=${{{name}[*]}}")\n')
 
+    def update(self, target: ast.expr, value: ast.expr, *, anew: bool = False) -> None:
+        """Entries that a dictionary gets, in their order, or all of it."""
+        name, pairs = self.name(target), list(_entries(value))
+        if anew and name and not any(self.name(one) == name for key, one in pairs if key is None):
+            self.write(f"{name}__all=()\n")
+        for key, one in pairs:
+            if key is not None:
+                self.assign(ast.Subscript(target, key), one) if text(key) else None
+            elif name:
+                self.copy(name, self.name(one))
+
     def copy(self, name: str, source: str) -> None:
         """What has the fields of something else; of a dictionary, `KEY=value` in `…__all`."""
         if source and source != name:
-            self.write(f'{name}__all=("${{{source}__all[@]}}")\n')
+            self.write(f'{name}__all+=("${{{source}__all[@]}}")\n')
         for part in list(self.fields.get(source, ())) if source and source != name else ():
             self.fields.setdefault(name, {})[part] = None
             self.write(f'{name}__{part}=("${{{source}__{part}[@]}}")\n')
@@ -378,6 +381,9 @@ class _Writer(Words):
             known = spread is None and hasattr(call, "lineno")
             told = [*map(self.words, args[len(taken) :])] if known else [[self.hole()]]
             self.write(f"_{more.arg}=(", *(part for one in told for part in (*one, " ")), ")\n")
+        if (rest := function.args.kwarg) is not None:
+            told = [each for each in call.keywords if each.arg not in taken]
+            self.assign(ast.Name(rest.arg), ast.Call(ast.Name("dict"), [], told))
         if filled and not given:
             self.parsed("", taken)
         self.write(f"_{name}\n")
@@ -427,10 +433,8 @@ class _Writer(Words):
             and spelled.startswith("os.")
         ):
             self.assign(ast.Subscript(ast.Attribute(ast.Name("os"), "environ"), call.args[0]), call.args[1])
-        elif name == "update" and call.args and isinstance(call.args[0], ast.Dict):
-            for key, one in zip(call.args[0].keys, call.args[0].values, strict=True):
-                if key is not None and isinstance(by, ast.Attribute):
-                    self.assign(ast.Subscript(by.value, key), one)
+        elif name == "update" and isinstance(by, ast.Attribute):
+            self.update(by.value, call)
         else:
             for one in [*call.args, *(each.value for each in call.keywords)]:
                 if isinstance(one, ast.Call):
@@ -445,6 +449,9 @@ class _Writer(Words):
         if first is None:
             return
         env, folder = self.name(named.get("env")), named.get("cwd")
+        if not env and isinstance(given_env := named.get("env"), (ast.Dict, ast.Call, ast.BinOp)):
+            env = "_handed"
+            self.assign(ast.Name(env[1:]), given_env)
         if folder is not None:
             self.write("(cd ", *self.word(folder), "\n")
         given = [f'env "${{{env}__all[@]}}" '] if env else []
@@ -476,6 +483,25 @@ class _Writer(Words):
                 _SCRIPT.match("".join(spelled)) or _trains("".join(spelled))
             ):
                 self.write("bash -c ", *self.word(node), "\n")
+
+
+def _entries(value: ast.expr) -> Iterator[tuple[ast.expr | None, ast.expr]]:
+    """Key and value of a dictionary's entries, in their order; no key: all those of another one."""
+    match value:
+        case ast.Dict(keys=keys, values=values):
+            for key, one in zip(keys, values, strict=True):
+                yield from [(key, one)] if key is not None else _entries(one)
+        case ast.Call(func=ast.Attribute(attr="copy", value=inner)):
+            yield from _entries(inner)
+        case ast.Call(args=args, keywords=keywords):
+            for one in args:
+                yield from _entries(one)
+            for each in keywords:
+                yield from [(ast.Constant(each.arg), each.value)] if each.arg else _entries(each.value)
+        case ast.BinOp(op=ast.BitOr(), left=left, right=right):
+            yield from (*_entries(left), *_entries(right))
+        case _:
+            yield None, value
 
 
 def carried(node: ast.expr) -> Iterator[str]:

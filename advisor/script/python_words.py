@@ -61,7 +61,7 @@ class Words:
                 return ["python"]
             case ast.Name() | ast.Attribute() if name := self.name(node):
                 return [f'"${{{name}[*]}}"']
-            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str() as name)):
+            case ast.Subscript() if name := of_environment(node):
                 return [f'"${{{name}}}"']
             case ast.Subscript(value=ast.Attribute(attr="argv"), slice=ast.Constant(value=int() as at)):
                 return quote(self.given[at - 1]) if 0 < at <= len(self.given) else [self.hole()]
@@ -105,7 +105,9 @@ class Words:
                 value=ast.Attribute(attr="argv"), slice=ast.Slice(lower=ast.Constant(value=int() as low))
             ):
                 return [part for one in self.given[low - 1 :] for part in quote(one)]
-            case ast.Name() | ast.Attribute() | ast.Subscript() if name := self.name(node):
+            case ast.Name() | ast.Attribute() | ast.Subscript() if (name := self.name(node)) and not of_environment(
+                node
+            ):
                 own = isinstance(node, ast.Attribute) and node.attr in ("parent", "executable")
                 return self.word(node) if own else [f'"${{{name}[@]}}"']
             case ast.BinOp(left=left, op=ast.Add(), right=right) if not isinstance(
@@ -194,6 +196,16 @@ class Words:
 
     def hole(self) -> Piece:
         return unknown(say("an expression that only running it would tell"), ())
+
+
+def of_environment(node: ast.expr) -> str:
+    """The variable that `os.environ["NAME"]` is; "" for anything else."""
+    match node:
+        case ast.Subscript(
+            value=ast.Attribute(attr="environ") | ast.Name(id="environ"), slice=ast.Constant(value=str() as name)
+        ):
+            return name
+    return ""
 
 
 def quoted(word: str) -> str:
