@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from advisor.bash.text import Piece, ShellValue
+from advisor.bash.text import ByteRange, Piece, ShellValue
 from advisor.regex import regex
 from advisor.script.launcher import find_launcher
 from advisor.script.python_parser import parsed_words
@@ -38,6 +38,8 @@ _CHANGES = ("insert", "pop", "remove", "clear", "sort", "reverse", "__setitem__"
 """Methods of a list after which nobody knows it here."""
 _REMOTE = ("remote", "spawn", "local", "call", "run")
 """Methods by which Modal and Ray call a function elsewhere."""
+_SAVES = regex(r"\w*(?:dump|save|write|copy|move|rename|replace|link|to_(?:yaml|json|file))\w*\Z")
+"""Calls after which a file that they are handed holds nobody knows what."""
 _SCRIPT = regex(r"\s*#!.*sh\b")
 _TRAINING = regex(rb"^(?:import|from) (?:torch|transformers|trl|peft|vllm)\b", re.MULTILINE)
 """A module that trains: it starts nothing, and no constants of a command stand in it."""
@@ -347,6 +349,8 @@ class _Writer(Words):
             return [f"${{{holder}__" + re.sub(r"\W", "_", text(first)) + ":-", *default, "}"]
         if name == "len" and (listed := self.name(first)):
             return [f'"${{#{listed}[@]}}"']
+        if name == "open" and first is not None:
+            return self.word(own or first)
         if name in _SAME and first is not None and spelled != "os.environ.copy":
             own = first if call.args or own is None else own
             return self.words(own) if several else self.word(own)
@@ -416,12 +420,18 @@ class _Writer(Words):
             self.changed(own, itself=False)
         elif name in _CHANGES and own:
             self.changed(own)
-        elif name in ("write", "write_text") and own and call.args:
-            self.write(
-                "_written=", *self.word(call.args[0]), f'\ncat >> "${{{own}[*]}}" <<EOF\n${{_written[*]}}\nEOF\n'
-            )
+        elif name in ("write", "write_text") and isinstance(by, ast.Attribute) and call.args:
+            self.write("_written=", *self.word(call.args[0]), "\ncat >> ", *self.word(by.value))
+            self.write(" <<EOF\n${_written[*]}\nEOF\n")
             if self.handed:
                 self.hand(call.args[0])
+        elif _SAVES.match(name) and not self.is_start(call):
+            for one in [
+                *call.args,
+                *(each.value for each in call.keywords),
+                *([by.value] if isinstance(by, ast.Attribute) else []),
+            ]:
+                self.write("cat > ", *self.word(one), " <<EOF\n", self.hole(), "\nEOF\n")
         elif name == "exit" or spelled == "os._exit":
             for inner in [each for each in call.args if isinstance(each, ast.Call)]:
                 self.call(inner)
@@ -457,7 +467,7 @@ class _Writer(Words):
         given = [f'env "${{{env}__all[@]}}" '] if env else []
         shell = named.get("shell")
         if name in _WHOLE or (isinstance(shell, ast.Constant) and shell.value):
-            self.write(*given, "bash -c ", *self.word(first), "\n")
+            self.write(*given, "bash -c ", *self.word(first), *self.ending(first), "\n")
         else:
             line = (
                 call.args[1:] if name[:4] in ("exec", "spaw") else call.args if name.startswith("create") else [first]
@@ -465,6 +475,17 @@ class _Writer(Words):
             words = [part for one in line for part in (*self.words(one), " ")]
             self.write(*given, *words, "\n")
         self.write(")\n" * (folder is not None))
+
+    def ending(self, node: ast.expr) -> Parts:
+        """A blank for the quote that ends an f-string which is a command: a word more goes before it."""
+        told = [one.value for one in every(self.tree, ast.Assign) if self.name(node) in map(self.name, one.targets)]
+        grown = any(self.name(one.target) == self.name(node) for one in every(self.tree, ast.AugAssign))
+        one = told[0] if isinstance(node, ast.Name) and len(told) == 1 and not grown else node
+        at = self.span(one)[1]
+        at -= 3 if self.data[at - 3 : at] in (b'"""', b"'''") else 1
+        return (
+            ["'", Piece(b" ", ByteRange(self.doc, at, at + 1, "nested")), "'"] if isinstance(one, ast.JoinedStr) else []
+        )
 
     def hand(self, node: ast.expr) -> None:
         """A command that a call is handed which may write it into a file, or have it run."""

@@ -160,7 +160,8 @@ class Words:
                 at = max(at, self.data.find(b"}", at, end) + 1)
                 continue
             for line in re.split(r"(\n)", str(one.value)):
-                found = self.data.find(line.encode(), at, end) if line.strip() else -1
+                blank = not line.strip()
+                found = self.data.find(line.encode(), at, at + len(line) if blank else end) if line else -1
                 place = ByteRange(self.doc, found, found + len(line.encode()), "nested")
                 at = at if found < 0 else place.end
                 yield from quote([Piece(line.encode(), None if found < 0 else place)])[:-1]
