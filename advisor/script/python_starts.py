@@ -73,12 +73,12 @@ class _Writer(Words):
         self.alike: list[tuple[str, str]] = []
         self.taken: list[tuple[str, str]] = []
         """Pairs of names that may be one object: by an assignment, and by a call of the file's own functions."""
-        self.named: set[str] = set()
+        self.named = {"___file__"}
         self.started: set[str] = set()
         """Names of what is started, or is part of it: where else they are handed they are only shown."""
 
     def file(self, doc: int, data: bytes, path: str) -> None:
-        self.write(f"__name=__main__\n__file={quoted(path)}\n")
+        self.write(f"__name=__main__\n___file__={quoted(path)}\n")
         self.module(doc, data)
         runs: dict[str, set[str]] = {
             name: {one.id for one in every(function, ast.Name)} | {one.attr for one in every(function, ast.Attribute)}
@@ -425,12 +425,9 @@ class _Writer(Words):
             self.write(" <<EOF\n${_written[*]}\nEOF\n")
             if self.handed:
                 self.hand(call.args[0])
-        elif _SAVES.match(name) and not self.is_start(call):
-            for one in [
-                *call.args,
-                *(each.value for each in call.keywords),
-                *([by.value] if isinstance(by, ast.Attribute) else []),
-            ]:
+        elif (_SAVES.match(name) or any(each.arg == "file" for each in call.keywords)) and not self.is_start(call):
+            into = call.args if "copy" not in name else call.args[-1:]
+            for one in (*into, *(each.value for each in call.keywords), getattr(by, "value", None)):
                 self.write("cat > ", *self.word(one), " <<EOF\n", self.hole(), "\nEOF\n")
         elif name == "exit" or spelled == "os._exit":
             for inner in [each for each in call.args if isinstance(each, ast.Call)]:

@@ -291,7 +291,7 @@ class ShellEditor:
         fields = self.launch.command.fields
         for index in range(self.launch.found.arguments, len(fields)):
             word = fields[index]
-            if word.text == b"--":
+            if word.text == b"--" and known(word.pieces):
                 raise refused("What stands behind `--` is no option: set {key} before it.", key)
             if word.text.startswith(_NO_DASHES):
                 raise refused(
