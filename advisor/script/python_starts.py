@@ -99,7 +99,7 @@ class _Writer(Words):
         self.functions |= {one.name: one for one in every(self.tree, ast.FunctionDef)}
         self.functions |= {one.name: one for one in every(self.tree, ast.AsyncFunctionDef)}
         for node in every(self.tree, ast.Assign):
-            self.alike += [(self.name(one), self.name(node.value)) for one in node.targets if self.name(node.value)]
+            self.alike += [(self.name(one), self.name(other)) for one in node.targets for other in [node.value, node.targets[0]]]
         for call in calls(self.tree):
             if self.is_start(call):
                 self.started |= {
@@ -240,7 +240,7 @@ class _Writer(Words):
         group = {name}
         for _ in range(5):
             pairs = [*self.alike, *self.taken] if itself else self.alike
-            group |= {one for pair in pairs if group.intersection(pair) for one in pair if one}
+            group |= {one for pair in pairs if all(pair) and group.intersection(pair) for one in pair}
         for one in sorted(group if itself else group - {name}):
             self.write(f"{one}=(", self.hole(), ")\n")
 
