@@ -96,26 +96,22 @@ class _Writer(Words):
 
         outer = getattr(self, "doc", None), getattr(self, "data", None), getattr(self, "tree", None)
         self.doc, self.data, self.tree = doc, data, parsed(data)
-        self.functions |= {one.name: one for one in every(self.tree, ast.FunctionDef)}
-        self.functions |= {one.name: one for one in every(self.tree, ast.AsyncFunctionDef)}
+        for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
+            self.functions |= {one.name: one for one in every(self.tree, kind)}
         for node in every(self.tree, ast.Assign):
-            self.alike += [(self.name(one), self.name(other)) for one in node.targets for other in [node.value, node.targets[0]]]
+            self.alike += [(self.name(node.targets[0]), self.name(one)) for one in (*node.targets, node.value)]
         for call in calls(self.tree):
-            if self.is_start(call):
-                self.started |= {
-                    name for one in (*call.args, *(each.value for each in call.keywords)) for name in carried(one)
-                }
+            for one in (*call.args, *(each.value for each in call.keywords)) if self.is_start(call) else ():
+                self.started |= _carried(one)
             function = self.functions.get(self.of_file(call))
             taken = [each for each in function.args.args if each.arg != "self"] if function is not None else []
             self.taken += [(f"_{each.arg}", self.name(one)) for each, one in zip(taken, call.args, strict=False)]
-        for _ in range(5):
-            told = (
-                one for one in every(self.tree, ast.Assign) if not self.started.isdisjoint(map(self.name, one.targets))
-            )
-            self.started |= {name for one in told for name in carried(one.value)}
+        for node in every(self.tree, ast.Assign) * 4:
+            if not self.started.isdisjoint(map(self.name, node.targets)):
+                self.started |= _carried(node.value)
             self.started |= {source for name, source in self.taken if name in self.started}
-        named = [self.name(one) for one in every(self.tree, ast.AST) if isinstance(one, ast.expr)]
-        for name in dict.fromkeys(one for one in named if one and one not in self.named):
+        named = {self.name(one): None for one in every(self.tree, ast.AST) if isinstance(one, ast.expr)}
+        for name in [one for one in named if one and one not in self.named]:
             self.write(f"{name}=", self.hole(), "\n")  # what nothing here sets is not known
         self.named.update(named)
         self.block(self.tree.body)
@@ -275,9 +271,7 @@ class _Writer(Words):
                 self.parsed(name)
             case ast.Dict() | ast.BinOp(op=ast.BitOr()):
                 self.update(target, value, anew=True)
-            case ast.Call(keywords=keywords) if called(value) == "dict" or (
-                called(value)[:1].isupper() and keywords and not self.is_start(value)
-            ):
+            case ast.Call(keywords=keywords) if called(value) == "dict" or (keywords and called(value)[:1].isupper()):
                 self.update(target, value, anew=True)
             case ast.List() | ast.Tuple() | ast.BinOp(left=ast.List()) | ast.BinOp(right=ast.List()):
                 self.write(f"{name}=(", *self.words(value), ")\n")
@@ -295,12 +289,12 @@ class _Writer(Words):
     def update(self, target: ast.expr, value: ast.expr, *, anew: bool = False) -> None:
         """Entries that a dictionary gets, in their order, or all of it."""
         name, pairs = self.name(target), list(_entries(value))
-        if anew and name and not any(self.name(one) == name for key, one in pairs if key is None):
+        if anew and not any(self.name(one) == name for key, one in pairs if key is None):
             self.write(f"{name}__all=()\n")
         for key, one in pairs:
-            if key is not None:
-                self.assign(ast.Subscript(target, key), one) if text(key) else None
-            elif name:
+            if text(key):
+                self.assign(ast.Subscript(target, key), one)  # type: ignore[arg-type]
+            elif key is None and name:
                 self.copy(name, self.name(one))
 
     def copy(self, name: str, source: str) -> None:
@@ -332,8 +326,8 @@ class _Writer(Words):
         if function := self.of_file(call):
             self.enter(function, call)
             return ['"${__returned[@]}"' if several else '"${__returned[*]}"']
+        default = self.word(call.args[1]) if name in ("get", "getenv") and len(call.args) > 1 else ()
         if spelled in ("os.environ.get", "os.getenv", "environ.get", "getenv") and text(first):
-            default = self.word(call.args[1]) if len(call.args) > 1 else ()
             return [f"${{{text(first)}" + ":-" * (len(call.args) > 1), *default, "}"]
         if spelled == "os.path.join":
             parts = [[*self.word(one)] for one in call.args]
@@ -345,8 +339,7 @@ class _Writer(Words):
         if name == "split" and first is not None:
             return ["$(echo ", *self.word(own if own is not None and spelled != "shlex.split" else first), ")"]
         if name == "get" and own is not None and text(first) and (holder := self.name(own)):
-            default = self.word(call.args[1]) if len(call.args) > 1 else ("''",)
-            return [f"${{{holder}__" + re.sub(r"\W", "_", text(first)) + ":-", *default, "}"]
+            return [f"${{{holder}__" + re.sub(r"\W", "_", text(first)) + ":-", *(default or ["''"]), "}"]
         if name == "len" and (listed := self.name(first)):
             return [f'"${{#{listed}[@]}}"']
         if name == "open" and first is not None:
@@ -368,26 +361,24 @@ class _Writer(Words):
         }
         by_name = called(call) in ("Fire", "run") and called(call) != name
         args = [] if by_name else call.args
-        given = dict(zip(taken, args, strict=False)) | {each.arg: each.value for each in call.keywords if each.arg}
-        spread = next((at for at, one in enumerate(args[: len(taken)]) if isinstance(one, ast.Starred)), None)
-        open_ends = {*taken[len(taken) if spread is None else spread :]} | {
-            one for one in taken[len(args) :] if any(each.arg is None for each in call.keywords)
-        }
-        named = {each.arg for each in call.keywords}
+        stars = [at for at, one in enumerate(args) if isinstance(one, ast.Starred)]
+        plain = args[: min([*stars, len(taken)])]
+        given = dict(zip(taken, plain, strict=False)) | {each.arg: each.value for each in call.keywords if each.arg}
+        spread = len(plain) < min(len(args), len(taken)) or any(each.arg is None for each in call.keywords)
         filled = bool(function.decorator_list) or by_name
         for one in [*taken, *(each.arg for each in function.args.kwonlyargs)]:
-            told = given.get(one, defaults.get(one))
-            if told is not None and (one not in open_ends or one in named):
+            told = given.get(one, None if spread else defaults.get(one))
+            if told is not None:
                 self.assign(ast.Name(one), told)
             else:
                 self.write(f"_{one}=", self.hole(), "\n")
         if (more := function.args.vararg) is not None:
-            known = spread is None and hasattr(call, "lineno")
-            told = [*map(self.words, args[len(taken) :])] if known else [[self.hole()]]
-            self.write(f"_{more.arg}=(", *(part for one in told for part in (*one, " ")), ")\n")
+            known = hasattr(call, "lineno") and not (spread and stars)
+            words = self.words(ast.Tuple(args[len(taken) :])) if known else [self.hole()]
+            self.write(f"_{more.arg}=(", *words, ")\n")
         if (rest := function.args.kwarg) is not None:
-            told = [each for each in call.keywords if each.arg not in taken]
-            self.assign(ast.Name(rest.arg), ast.Call(ast.Name("dict"), [], told))
+            entries = [each for each in call.keywords if each.arg not in taken]
+            self.assign(ast.Name(rest.arg), ast.Call(ast.Name("dict"), [], entries))
         if filled and not given:
             self.parsed("", taken)
         self.write(f"_{name}\n")
@@ -429,16 +420,7 @@ class _Writer(Words):
             into = call.args if "copy" not in name else call.args[-1:]
             for one in (*into, *(each.value for each in call.keywords), getattr(by, "value", None)):
                 self.write("cat > ", *self.word(one), " <<EOF\n", self.hole(), "\nEOF\n")
-        elif name == "exit" or spelled == "os._exit":
-            for inner in [each for each in call.args if isinstance(each, ast.Call)]:
-                self.call(inner)
-            self.write("exit\n")
-        elif (
-            name in ("setdefault", "putenv")
-            and len(call.args) == 2
-            and text(call.args[0])
-            and spelled.startswith("os.")
-        ):
+        elif name in ("setdefault", "putenv") and len(call.args) == 2 and spelled.startswith("os."):
             self.assign(ast.Subscript(ast.Attribute(ast.Name("os"), "environ"), call.args[0]), call.args[1])
         elif name == "update" and isinstance(by, ast.Attribute):
             self.update(by.value, call)
@@ -448,6 +430,7 @@ class _Writer(Words):
                     self.call(one)
                 elif self.handed and name not in _SHOWS:
                     self.hand(one)
+            self.write("exit\n" * (name == "exit" or spelled == "os._exit"))
 
     def start(self, call: ast.Call, name: str) -> None:
         """A command that is started, in the environment and the folder that it is given."""
@@ -456,9 +439,9 @@ class _Writer(Words):
         if first is None:
             return
         env, folder = self.name(named.get("env")), named.get("cwd")
-        if not env and isinstance(given_env := named.get("env"), (ast.Dict, ast.Call, ast.BinOp)):
+        if isinstance(named.get("env"), (ast.Dict, ast.Call, ast.BinOp)):
             env = "_handed"
-            self.assign(ast.Name(env[1:]), given_env)
+            self.assign(ast.Name("handed"), named["env"])
         if folder is not None:
             self.write("(cd ", *self.word(folder), "\n")
         given = [f'env "${{{env}__all[@]}}" '] if env else []
@@ -473,27 +456,27 @@ class _Writer(Words):
             self.write(*given, *words, "\n")
         self.write(")\n" * (folder is not None))
 
+    def told(self, node: ast.expr) -> list[ast.expr]:
+        """What a name is set to in the file; any other expression itself."""
+        several = (one.value for one in every(self.tree, ast.Assign) if self.name(node) in map(self.name, one.targets))
+        return [*several] if isinstance(node, ast.Name) else [node]
+
     def ending(self, node: ast.expr) -> Parts:
         """A blank for the quote that ends an f-string which is a command: a word more goes before it."""
-        told = [one.value for one in every(self.tree, ast.Assign) if self.name(node) in map(self.name, one.targets)]
-        grown = any(self.name(one.target) == self.name(node) for one in every(self.tree, ast.AugAssign))
-        one = told[0] if isinstance(node, ast.Name) and len(told) == 1 and not grown else node
-        at = self.span(one)[1]
+        told = self.told(node)
+        if (
+            len(told) != 1
+            or not isinstance(told[0], ast.JoinedStr)
+            or any(self.name(one.target) == self.name(node) != "" for one in every(self.tree, ast.AugAssign))
+        ):
+            return []
+        at = self.span(told[0])[1]
         at -= 3 if self.data[at - 3 : at] in (b'"""', b"'''") else 1
-        return (
-            ["'", Piece(b" ", ByteRange(self.doc, at, at + 1, "nested")), "'"] if isinstance(one, ast.JoinedStr) else []
-        )
+        return ["'", Piece(b" ", ByteRange(self.doc, at, at + 1, "nested")), "'"]
 
     def hand(self, node: ast.expr) -> None:
         """A command that a call is handed which may write it into a file, or have it run."""
-        if not self.started.isdisjoint(carried(node)):
-            return
-        told = [
-            one.value
-            for one in every(self.tree, ast.Assign)
-            if any(self.name(t) == self.name(node) for t in one.targets)
-        ]
-        for one in told[:1] if isinstance(node, ast.Name) else [node]:
+        for one in self.told(node)[:1] if self.started.isdisjoint(_carried(node)) else ():
             spelled = [text(each) for each in every(one, ast.Constant) if text(each)]
             if isinstance(one, ast.List) and (found := find_launcher(spelled)) and found.trains:
                 self.write(*self.words(node), "\n")
@@ -505,36 +488,34 @@ class _Writer(Words):
 
 def _entries(value: ast.expr) -> Iterator[tuple[ast.expr | None, ast.expr]]:
     """Key and value of a dictionary's entries, in their order; no key: all those of another one."""
+    pairs: Sequence[tuple[ast.expr | None, ast.expr]] = ()
     match value:
         case ast.Dict(keys=keys, values=values):
-            for key, one in zip(keys, values, strict=True):
-                yield from [(key, one)] if key is not None else _entries(one)
+            pairs = [*zip(keys, values, strict=True)]
         case ast.Call(func=ast.Attribute(attr="copy", value=inner)):
-            yield from _entries(inner)
-        case ast.Call(args=args, keywords=keywords):
-            for one in args:
-                yield from _entries(one)
-            for each in keywords:
-                yield from [(ast.Constant(each.arg), each.value)] if each.arg else _entries(each.value)
+            pairs = [(None, inner)]
+        case ast.Call(args=args, keywords=named):
+            pairs = [
+                *((None, one) for one in args),
+                *((ast.Constant(e.arg) if e.arg else None, e.value) for e in named),
+            ]
         case ast.BinOp(op=ast.BitOr(), left=left, right=right):
-            yield from (*_entries(left), *_entries(right))
+            pairs = [(None, left), (None, right)]
         case _:
             yield None, value
+    for key, one in pairs:
+        yield from [(key, one)] if key is not None else _entries(one)
 
 
-def carried(node: ast.expr) -> Iterator[str]:
+def _carried(node: ast.expr) -> set[str]:
     """The variables whose words are among those of an expression."""
-    match node:
-        case ast.Name(id=name):
-            yield f"_{name}"
-        case ast.Call(func=by, args=args) if called(node) in (*_SAME, "join", "split"):
-            for one in (*args, *([by.value] if isinstance(by, ast.Attribute) else [])):
-                yield from carried(one)
-        case ast.Call() | ast.Constant():
-            return
-        case _:
-            for one in ast.iter_child_nodes(node):
-                yield from carried(one) if isinstance(one, ast.expr) else ()
+    apart = [
+        each
+        for call in calls(node)
+        if called(call) not in (*_SAME, "join", "split", "chain")
+        for each in every(call, ast.Name)
+    ]
+    return {f"_{one.id}" for one in every(node, ast.Name) if one not in apart}
 
 
 def _trains(lines: str) -> bool:

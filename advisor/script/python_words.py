@@ -124,8 +124,9 @@ class Words:
 
     def element(self, node: ast.expr) -> Parts:
         """An entry of a list: one word, whatever it is, and after a star as many as there are."""
-        plain = isinstance(node, (ast.Starred, ast.Constant, ast.JoinedStr))
-        return self.words(node) if plain else ["''", *self.word(node)]
+        if isinstance(node, ast.Starred):
+            return self.words(node.value)
+        return self.word(node) if isinstance(node, (ast.List, ast.Tuple)) else ["''", *self.word(node)]
 
     def either(self, test: Parts, body: Parts, other: Parts, all_of: str = "*") -> Parts:
         """One of two values, which is set before the statement that uses it."""
