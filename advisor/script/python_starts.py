@@ -96,8 +96,8 @@ class _Writer(Words):
 
         outer = getattr(self, "doc", None), getattr(self, "data", None), getattr(self, "tree", None)
         self.doc, self.data, self.tree = doc, data, parsed(data)
-        for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
-            self.functions |= {one.name: one for one in every(self.tree, kind)}
+        self.functions |= {one.name: one for one in every(self.tree, ast.FunctionDef)}
+        self.functions |= {one.name: one for one in every(self.tree, ast.AsyncFunctionDef)}
         for node in every(self.tree, ast.Assign):
             self.alike += [(self.name(node.targets[0]), self.name(one)) for one in (*node.targets, node.value)]
         for call in calls(self.tree):
@@ -137,9 +137,7 @@ class _Writer(Words):
                 self.write("}\n")
             case ast.ClassDef(body=body):
                 self.block([one for one in body if not isinstance(one, ast.Expr)])
-            case ast.Expr(value=ast.Call() as call):
-                self.call(call)
-            case ast.Expr(value=ast.Await(value=ast.Call() as call)):
+            case ast.Expr(value=ast.Call() as call) | ast.Expr(value=ast.Await(value=ast.Call() as call)):
                 self.call(call)
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
@@ -177,10 +175,7 @@ class _Writer(Words):
                 self.write("done\n")
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 for item in items:
-                    opened = item.context_expr
-                    if item.optional_vars is not None and isinstance(opened, ast.Call) and called(opened) == "open":
-                        path = opened.func.value if isinstance(opened.func, ast.Attribute) else None
-                        self.assign(item.optional_vars, path or next(iter(opened.args), opened))
+                    self.assign(item.optional_vars or ast.Name("with"), item.context_expr)
                 self.block(body)
             case ast.Try(body=body, orelse=orelse, finalbody=last):
                 self.block([*body, *orelse, *last])
@@ -200,11 +195,8 @@ class _Writer(Words):
 
     def imported(self, module: str) -> None:
         """A module that lies beside the file: its variables and functions, by their own names."""
-        found = (
-            None
-            if module in self.modules or self.depth > 2 or len(self.modules) > 40
-            else self.load(module.replace(".", "/") + ".py")
-        )
+        known = module in self.modules or self.depth > 2 or len(self.modules) > 40
+        found = None if known else self.load(module.replace(".", "/") + ".py")
         self.modules.add(module)
         if found is not None and not _TRAINING.search(found[1]):
             self.depth += 1
@@ -242,9 +234,7 @@ class _Writer(Words):
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
         match target, value:
-            case ast.Subscript(value=inner, slice=at), _ if self.name(inner) and not (
-                isinstance(at, ast.Constant) and isinstance(at.value, str)
-            ):
+            case ast.Subscript(value=inner, slice=at), _ if self.name(inner) and not text(at):
                 self.changed(self.name(inner))
                 return
             case (ast.Tuple(elts=targets), ast.Tuple(elts=values)) if len(targets) == len(values):
@@ -356,9 +346,8 @@ class _Writer(Words):
         self.called.add(name)
         taken = [one.arg for one in (*function.args.posonlyargs, *function.args.args) if one.arg not in ("self", "cls")]
         defaults = dict(zip(reversed(taken), reversed(function.args.defaults), strict=False))
-        defaults |= {
-            one.arg: told for one, told in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if told
-        }
+        by_key = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+        defaults |= {one.arg: told for one, told in by_key if told}
         by_name = called(call) in ("Fire", "run") and called(call) != name
         args = [] if by_name else call.args
         stars = [at for at, one in enumerate(args) if isinstance(one, ast.Starred)]
@@ -388,11 +377,7 @@ class _Writer(Words):
         for one, value in parsed_words(self.tree, self.given, fields):
             if name:
                 self.fields.setdefault(name, {})[one] = None
-            told = (
-                [*self.words(value)]
-                if isinstance(value, ast.expr)
-                else [part for word in value for part in quote(word)]
-            )
+            told = self.words(value) if isinstance(value, ast.expr) else [p for word in value for p in quote(word)]
             self.write(f"{name}__{one}=(" if name else f"_{one}=(", *told, ")\n")
 
     def is_start(self, call: ast.Call) -> bool:
@@ -416,7 +401,7 @@ class _Writer(Words):
             self.write(" <<EOF\n${_written[*]}\nEOF\n")
             if self.handed:
                 self.hand(call.args[0])
-        elif (_SAVES.match(name) or any(each.arg == "file" for each in call.keywords)) and not self.is_start(call):
+        elif _SAVES.match(name) or any(each.arg == "file" for each in call.keywords):
             into = call.args if "copy" not in name else call.args[-1:]
             for one in (*into, *(each.value for each in call.keywords), getattr(by, "value", None)):
                 self.write("cat > ", *self.word(one), " <<EOF\n", self.hole(), "\nEOF\n")
@@ -449,9 +434,8 @@ class _Writer(Words):
         if name in _WHOLE or (isinstance(shell, ast.Constant) and shell.value):
             self.write(*given, "bash -c ", *self.word(first), *self.ending(first), "\n")
         else:
-            line = (
-                call.args[1:] if name[:4] in ("exec", "spaw") else call.args if name.startswith("create") else [first]
-            )
+            begins = {"exec": 1, "spaw": 1, "crea": 0}.get(name[:4])
+            line = [first] if begins is None else call.args[begins:]
             words = [part for one in line for part in (*self.words(one), " ")]
             self.write(*given, *words, "\n")
         self.write(")\n" * (folder is not None))
@@ -464,11 +448,7 @@ class _Writer(Words):
     def ending(self, node: ast.expr) -> Parts:
         """A blank for the quote that ends an f-string which is a command: a word more goes before it."""
         told = self.told(node)
-        if (
-            len(told) != 1
-            or not isinstance(told[0], ast.JoinedStr)
-            or any(self.name(one.target) == self.name(node) != "" for one in every(self.tree, ast.AugAssign))
-        ):
+        if len(told) != 1 or not isinstance(told[0], ast.JoinedStr):
             return []
         at = self.span(told[0])[1]
         at -= 3 if self.data[at - 3 : at] in (b'"""', b"'''") else 1
@@ -477,12 +457,11 @@ class _Writer(Words):
     def hand(self, node: ast.expr) -> None:
         """A command that a call is handed which may write it into a file, or have it run."""
         for one in self.told(node)[:1] if self.started.isdisjoint(_carried(node)) else ():
-            spelled = [text(each) for each in every(one, ast.Constant) if text(each)]
+            spelled = [*filter(None, map(text, every(one, ast.Constant)))]
+            whole = "".join(spelled)
             if isinstance(one, ast.List) and (found := find_launcher(spelled)) and found.trains:
                 self.write(*self.words(node), "\n")
-            elif isinstance(one, (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)) and (
-                _SCRIPT.match("".join(spelled)) or _trains("".join(spelled))
-            ):
+            elif not isinstance(one, (ast.List, ast.Dict, ast.Tuple)) and (_SCRIPT.match(whole) or _trains(whole)):
                 self.write("bash -c ", *self.word(node), "\n")
 
 
@@ -495,10 +474,8 @@ def _entries(value: ast.expr) -> Iterator[tuple[ast.expr | None, ast.expr]]:
         case ast.Call(func=ast.Attribute(attr="copy", value=inner)):
             pairs = [(None, inner)]
         case ast.Call(args=args, keywords=named):
-            pairs = [
-                *((None, one) for one in args),
-                *((ast.Constant(e.arg) if e.arg else None, e.value) for e in named),
-            ]
+            pairs = [(None, one) for one in args]
+            pairs += [(ast.Constant(one.arg) if one.arg else None, one.value) for one in named]
         case ast.BinOp(op=ast.BitOr(), left=left, right=right):
             pairs = [(None, left), (None, right)]
         case _:
@@ -509,12 +486,8 @@ def _entries(value: ast.expr) -> Iterator[tuple[ast.expr | None, ast.expr]]:
 
 def _carried(node: ast.expr) -> set[str]:
     """The variables whose words are among those of an expression."""
-    apart = [
-        each
-        for call in calls(node)
-        if called(call) not in (*_SAME, "join", "split", "chain")
-        for each in every(call, ast.Name)
-    ]
+    others = (call for call in calls(node) if called(call) not in (*_SAME, "join", "split", "chain"))
+    apart = [each for call in others for each in every(call, ast.Name)]
     return {f"_{one.id}" for one in every(node, ast.Name) if one not in apart}
 
 

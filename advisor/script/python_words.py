@@ -18,6 +18,7 @@ _TESTS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.Is: "==", ast.NotEq: "!=", ast.IsNot: "!=",
     ast.Lt: "-lt", ast.LtE: "-le", ast.Gt: "-gt", ast.GtE: "-ge",
 }  # fmt: skip
+_ENVIRONMENT = ("os.environ", "environ")
 Parts = Iterable[str | Piece]
 
 
@@ -105,9 +106,9 @@ class Words:
                 value=ast.Attribute(attr="argv"), slice=ast.Slice(lower=ast.Constant(value=int() as low))
             ):
                 return [part for one in self.given[low - 1 :] for part in quote(one)]
-            case ast.Name() | ast.Attribute() | ast.Subscript() if (name := self.name(node)) and not of_environment(
-                node
-            ):
+            case ast.Subscript() if of_environment(node):
+                return self.word(node)
+            case ast.Name() | ast.Attribute() | ast.Subscript() if name := self.name(node):
                 own = isinstance(node, ast.Attribute) and node.attr in ("parent", "executable")
                 return self.word(node) if own else [f'"${{{name}[@]}}"']
             case ast.BinOp(left=left, op=ast.Add(), right=right) if not isinstance(
@@ -202,12 +203,7 @@ class Words:
 
 def of_environment(node: ast.expr) -> str:
     """The variable that `os.environ["NAME"]` is; "" for anything else."""
-    match node:
-        case ast.Subscript(
-            value=ast.Attribute(attr="environ") | ast.Name(id="environ"), slice=ast.Constant(value=str() as name)
-        ):
-            return name
-    return ""
+    return text(node.slice) if isinstance(node, ast.Subscript) and ast.unparse(node.value) in _ENVIRONMENT else ""
 
 
 def quoted(word: str) -> str:
