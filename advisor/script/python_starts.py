@@ -14,7 +14,7 @@ from advisor.regex import regex
 from advisor.script.launcher import find_launcher
 from advisor.script.python_parser import parsed_words
 from advisor.script.python_tree import called, calls, every, text
-from advisor.script.python_words import Parts, Words, of_environment, quote, quoted
+from advisor.script.python_words import Parts, Words, of_environment, quote, quoted, ran
 
 LoadModule = Callable[[str], "tuple[int, bytes] | None"]
 """A file by its name → number and bytes of its document; None where it is not found."""
@@ -410,10 +410,10 @@ class _Writer(Words):
         elif name == "update" and isinstance(by, ast.Attribute):
             self.update(by.value, call)
         else:
-            for one in [*call.args, *(each.value for each in call.keywords)]:
-                if isinstance(one, ast.Call):
-                    self.call(one)
-                elif self.handed and name not in _SHOWS:
+            for one in [*call.args, *(each.value for each in call.keywords), getattr(by, "value", call.func)]:
+                if (inner := ran(one)) is not None:
+                    self.call(inner)
+                elif self.handed and name not in _SHOWS and one is not getattr(by, "value", by):
                     self.hand(one)
             self.write("exit\n" * (name == "exit" or spelled == "os._exit"))
 

@@ -93,6 +93,8 @@ class Words:
                 return self.word(value)
             case ast.Call():
                 return self.answer(node, several=False)
+        if (call := ran(node)) is not None:
+            self.answer(call, several=False)
         return [self.hole()]
 
     def words(self, node: ast.expr) -> Parts:
@@ -199,6 +201,13 @@ class Words:
 
     def hole(self) -> Piece:
         return unknown(say("an expression that only running it would tell"), ())
+
+
+def ran(node: ast.expr | None) -> ast.Call | None:
+    """The call whose result, or a part of it, an expression is: `run(cmd).returncode`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Await)):
+        node = node.value
+    return node if isinstance(node, ast.Call) else None
 
 
 def of_environment(node: ast.expr) -> str:

@@ -188,6 +188,9 @@ STARTED = {
     "what is filled in": f"lr = 1\nsubprocess.run({LISTED[:-4]} f'{{lr}}', str(lr), lr])",
     "split": f"subprocess.run('{WORDS}'.split())",
     "split by shlex": f"c = '{WORDS}'\nsubprocess.run(shlex.split(c))",
+    "its code": f"print(subprocess.run({LISTED}).returncode, end='')",
+    "its code kept": f"code = subprocess.run({LISTED}).returncode",
+    "waited for": f"subprocess.run({LISTED}).check_returncode()",
     "a shell of its own": f"subprocess.run(['bash', '-c', 'cd . && {WORDS}'])",
 }
 OUT = f"OUT = 'o/p'\nos.makedirs(OUT)\nos.system(f'{WORDS} --out {{OUT}}')"
@@ -305,7 +308,10 @@ def started(text: str) -> list[str]:
     """What a Python file starts, with nothing started, and the folders that it makes."""
     got: list[str] = []
     module = types.SimpleNamespace(
-        system=got.append, run=lambda one, **_: got.append(str(one)), makedirs=got.append, environ={}
+        system=got.append,
+        run=lambda one, **_: got.append(str(one)) or types.SimpleNamespace(returncode=0, check_returncode=list),
+        makedirs=got.append,
+        environ={},
     )
     exec(text.partition("\n")[2], {"os": module, "subprocess": module, "shlex": shlex, "itertools": itertools})
     return got
