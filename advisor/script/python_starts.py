@@ -261,7 +261,9 @@ class _Writer(Words):
                 self.parsed(name)
             case ast.Dict() | ast.BinOp(op=ast.BitOr()):
                 self.update(target, value, anew=True)
-            case ast.Call(keywords=keywords) if called(value) == "dict" or (keywords and called(value)[:1].isupper()):
+            case ast.Call(keywords=keywords) if called(value) == "dict" or (
+                called(value)[:1].isupper() and keywords and not self.is_start(value)
+            ):
                 self.update(target, value, anew=True)
             case ast.List() | ast.Tuple() | ast.BinOp(left=ast.List()) | ast.BinOp(right=ast.List()):
                 self.write(f"{name}=(", *self.words(value), ")\n")

@@ -190,6 +190,7 @@ STARTED = {
     "split by shlex": f"c = '{WORDS}'\nsubprocess.run(shlex.split(c))",
     "its code": f"print(subprocess.run({LISTED}).returncode, end='')",
     "its code kept": f"code = subprocess.run({LISTED}).returncode",
+    "kept": f"one = subprocess.Popen({LISTED}, text=True)",
     "waited for": f"subprocess.run({LISTED}).check_returncode()",
     "a shell of its own": f"subprocess.run(['bash', '-c', 'cd . && {WORDS}'])",
 }
@@ -307,11 +308,11 @@ _WORD = re.compile(r"[^\s'\",\[\]\\]+")
 def started(text: str) -> list[str]:
     """What a Python file starts, with nothing started, and the folders that it makes."""
     got: list[str] = []
-    module = types.SimpleNamespace(
-        system=got.append,
-        run=lambda one, **_: got.append(str(one)) or types.SimpleNamespace(returncode=0, check_returncode=list),
-        makedirs=got.append,
-        environ={},
-    )
+
+    def run(one: object, **_: object) -> types.SimpleNamespace:
+        got.append(str(one))
+        return types.SimpleNamespace(returncode=0, check_returncode=list)
+
+    module = types.SimpleNamespace(system=run, run=run, Popen=run, makedirs=run, environ={})
     exec(text.partition("\n")[2], {"os": module, "subprocess": module, "shlex": shlex, "itertools": itertools})
     return got
