@@ -137,19 +137,22 @@ def refuse_unread(script: Script, index: int, key: str, recognised: Recognised, 
             )
     elif known or (program is not None and takes_option(program, key)):
         return
+    source = script.documents[0] if script.documents[0].kind == "python" else program
+    lines = source.data.decode(errors="replace").splitlines() if source is not None else ()
+    if (
+        source is not None
+        and (not launch.argv or source is program)
+        and (there := [n for n, line in enumerate(lines, 1) if _spelled(bare).search(line.partition("#")[0])])
+    ):
+        raise refused(
+            "{key} stands in {places}, and nothing tells which command gets it: change it there by hand.",
+            places=listed(f"{clean_line(str(source.path))}:{n}" for n in there[:5]),
+            **told,
+        )
     if launch.argv:
         raise refused(
             "Nothing tells that {program} takes {key}: add it by hand if it does.",
             program=clean_line(launch.program) or told["file"],
-            **told,
-        )
-    lines = script.documents[0].data.decode(errors="replace").splitlines()
-    if script.documents[0].kind == "python" and (
-        there := [n for n, line in enumerate(lines, 1) if _spelled(bare).search(line.partition("#")[0])]
-    ):
-        raise refused(
-            "{key} stands in {places}, and nothing tells which command gets it: change it there by hand.",
-            places=listed(f"{told['file']}:{n}" for n in there[:5]),
             **told,
         )
     raise refused("{file} has no {key}, and nothing tells that its program reads one.", **told)

@@ -18,6 +18,7 @@ _TESTS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.Is: "==", ast.NotEq: "!=", ast.IsNot: "!=",
     ast.Lt: "-lt", ast.LtE: "-le", ast.Gt: "-gt", ast.GtE: "-ge",
 }  # fmt: skip
+_ENVIRONMENT = ("os.environ", "environ")
 Parts = Iterable[str | Piece]
 
 
@@ -61,7 +62,7 @@ class Words:
                 return ["python"]
             case ast.Name() | ast.Attribute() if name := self.name(node):
                 return [f'"${{{name}[*]}}"']
-            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=ast.Constant(value=str() as name)):
+            case ast.Subscript() if name := of_environment(node):
                 return [f'"${{{name}}}"']
             case ast.Subscript(value=ast.Attribute(attr="argv"), slice=ast.Constant(value=int() as at)):
                 return quote(self.given[at - 1]) if 0 < at <= len(self.given) else [self.hole()]
@@ -92,19 +93,23 @@ class Words:
                 return self.word(value)
             case ast.Call():
                 return self.answer(node, several=False)
+        if (call := ran(node)) is not None:
+            self.answer(call, several=False)
         return [self.hole()]
 
     def words(self, node: ast.expr) -> Parts:
         """An expression as the words of a list."""
         match node:
             case ast.List(elts=elts) | ast.Tuple(elts=elts):
-                return [part for one in elts for part in (*self.words(one), " ")]
+                return [part for one in elts for part in (*self.element(one), " ")]
             case ast.Starred(value=inner):
                 return self.words(inner)
             case ast.Subscript(
                 value=ast.Attribute(attr="argv"), slice=ast.Slice(lower=ast.Constant(value=int() as low))
             ):
                 return [part for one in self.given[low - 1 :] for part in quote(one)]
+            case ast.Subscript() if of_environment(node):
+                return self.word(node)
             case ast.Name() | ast.Attribute() | ast.Subscript() if name := self.name(node):
                 own = isinstance(node, ast.Attribute) and node.attr in ("parent", "executable")
                 return self.word(node) if own else [f'"${{{name}[@]}}"']
@@ -119,6 +124,12 @@ class Words:
             case ast.Call():
                 return self.answer(node, several=True)
         return self.word(node)
+
+    def element(self, node: ast.expr) -> Parts:
+        """An entry of a list: one word, whatever it is, and after a star as many as there are."""
+        if isinstance(node, ast.Starred):
+            return self.words(node.value)
+        return self.word(node) if isinstance(node, (ast.List, ast.Tuple)) else ["''", *self.word(node)]
 
     def either(self, test: Parts, body: Parts, other: Parts, all_of: str = "*") -> Parts:
         """One of two values, which is set before the statement that uses it."""
@@ -153,7 +164,8 @@ class Words:
                 at = max(at, self.data.find(b"}", at, end) + 1)
                 continue
             for line in re.split(r"(\n)", str(one.value)):
-                found = self.data.find(line.encode(), at, end) if line.strip() else -1
+                blank = not line.strip()
+                found = self.data.find(line.encode(), at, at + len(line) if blank else end) if line else -1
                 place = ByteRange(self.doc, found, found + len(line.encode()), "nested")
                 at = at if found < 0 else place.end
                 yield from quote([Piece(line.encode(), None if found < 0 else place)])[:-1]
@@ -188,7 +200,19 @@ class Words:
         yield from out if (joined(out) == whole and found is not None) or raw.encode() == whole else [Piece(whole)]
 
     def hole(self) -> Piece:
-        return unknown(say("an expression that only running it would tell"), (), b"?")
+        return unknown(say("an expression that only running it would tell"), ())
+
+
+def ran(node: ast.expr | None) -> ast.Call | None:
+    """The call whose result, or a part of it, an expression is: `run(cmd).returncode`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Await)):
+        node = node.value
+    return node if isinstance(node, ast.Call) else None
+
+
+def of_environment(node: ast.expr) -> str:
+    """The variable that `os.environ["NAME"]` is; "" for anything else."""
+    return text(node.slice) if isinstance(node, ast.Subscript) and ast.unparse(node.value) in _ENVIRONMENT else ""
 
 
 def quoted(word: str) -> str:

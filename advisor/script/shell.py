@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -166,7 +167,7 @@ def read_shell(
 
         kept = len(files.documents)
         if (own := load_python(str(place.absolute()))) is not None:
-            yield from shell_of_python(*own, str(place), words[1:], load_python)
+            yield from shell_of_python(*own, os.path.relpath(place, path.parent), words[1:], load_python)
         del files.documents[kept:]  # none of it was of use
 
     arguments = [text.encode("utf-8", "surrogateescape") for text in positional]

@@ -291,7 +291,7 @@ class ShellEditor:
         fields = self.launch.command.fields
         for index in range(self.launch.found.arguments, len(fields)):
             word = fields[index]
-            if word.text == b"--":
+            if word.text == b"--" and known(word.pieces):
                 raise refused("What stands behind `--` is no option: set {key} before it.", key)
             if word.text.startswith(_NO_DASHES):
                 raise refused(
@@ -319,6 +319,8 @@ class ShellEditor:
         word = simple.words[-1]  # one that is put together ends elsewhere than the command does
         begin = word.start if word.end == simple.last else simple.last - 1
         home, place = source.home, source.place(begin, simple.last, "nested")
+        if source.place(begin - 1, simple.last, "nested") is None:
+            place = None  # a value of its own: what else is made of it nobody knows
         tail = source.place(simple.last - 1, simple.last, "nested")
         if place is not None and place.doc == self.doc and (home is None or home.start <= place.start < home.end):
             return place.end

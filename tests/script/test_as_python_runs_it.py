@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import types
@@ -12,6 +13,7 @@ import pytest
 
 from advisor.script.document import EditRefused, EditRequest
 from advisor.script.edit import rewrite
+from advisor.script.launch import Script
 from advisor.script.reader import read_script
 from tests.script.as_python import trained
 
@@ -186,37 +188,131 @@ STARTED = {
     "what is filled in": f"lr = 1\nsubprocess.run({LISTED[:-4]} f'{{lr}}', str(lr), lr])",
     "split": f"subprocess.run('{WORDS}'.split())",
     "split by shlex": f"c = '{WORDS}'\nsubprocess.run(shlex.split(c))",
+    "its code": f"print(subprocess.run({LISTED}).returncode, end='')",
+    "its code kept": f"code = subprocess.run({LISTED}).returncode",
+    "kept": f"one = subprocess.Popen({LISTED}, text=True)",
+    "waited for": f"subprocess.run({LISTED}).check_returncode()",
     "a shell of its own": f"subprocess.run(['bash', '-c', 'cd . && {WORDS}'])",
 }
+OUT = f"OUT = 'o/p'\nos.makedirs(OUT)\nos.system(f'{WORDS} --out {{OUT}}')"
+ANEW = {
+    "longer": "cmd += ['--n', '4']",
+    "another one": "cmd[-3] = '4'",
+    "by its place": "cmd[cmd.index('--n') + 1] = '4'",
+    "cut": "cmd = cmd[:-4] + ['--n', '4']",
+    "by another name": "c = cmd\nc[-3] = '4'",
+    "by a function": "def f(c):\n    c[-3] = '4'\nf(cmd)",
+    "every one": "cmd = [one.replace('8', '4') for one in cmd]",
+    "chained": "cmd = list(itertools.chain(cmd, ['--n', '4']))",
+}
 NOT_TOLD = {
-    "made longer": f"cmd = {LISTED}\ncmd += ['--n', '4']\nsubprocess.run(cmd)",
+    **{name: f"cmd = {LISTED}\nprint(' '.join(cmd), end='')\n{how}\nsubprocess.run(cmd)" for name, how in ANEW.items()},
+    "two names at once": f"c = cmd = {LISTED}\nc[-3] = '4'\nsubprocess.run(cmd)",
     "put together": f"subprocess.run({LISTED} + more)",
     "more behind": f"subprocess.run([{LISTED[1:-1]}, *more])",
-    "another one": f"cmd = {LISTED}\ncmd[-3] = '4'\nsubprocess.run(cmd)",
+    "more from a call": f"def f(*more):\n    subprocess.run([{LISTED[1:-1]}, *more])\nf('--n', '4')",
+    "more from a list": f"def f(a, *more):\n    subprocess.run([{LISTED[1:-1]}, *more])\nf(*['', '--n', '4'])",
+    "more from a loop": f"for one in [['--n', '4']]:\n    subprocess.run([{LISTED[1:-1]}, *one])",
+    "more from elsewhere": f"from string import digits\nsubprocess.run([{LISTED[1:-1]}, *['--n', digits[:1]]])",
     "replaced": f"cmd = '{WORDS}'\ncmd = cmd.replace('8', '4')\nos.system(cmd)",
+    "its own default": f"def f(n='4'):\n    subprocess.run({LISTED} + ['--n', n])\nf(**{{'n': '8'}})",
 }
+ADDED = {
+    "in a text": f"os.system('{WORDS}')",
+    "behind what is filled in": OUT,
+    "before the log": OUT.replace("{OUT}'", "{OUT} > {OUT}/log'"),
+    "by its name": OUT.replace("os.system(", "c = (") + "\nos.system(c)",
+    "in quotes of three": OUT.replace("f'", 'f"""').replace("}')", '}""")'),
+    "of another text": OUT.replace("{OUT}'", "' + OUT"),
+    "of a text made longer": OUT.replace("os.system(", "c = (") + "\nc += '/x'\nos.system(c)",
+    "of a function": "def f(c):\n    os.system(c)\n" + OUT.replace("os.system", "f"),
+}
+IN_ENVIRONMENT = {
+    "handed over": "os.environ['A'] = '1'\nsubprocess.run(cmd, env={**os.environ, 'A': '8'})",
+    "as a dictionary": "os.environ['A'] = '1'\nsubprocess.run(cmd, env=dict(os.environ, A='8'))",
+    "put together": "env = {'A': '1'}\nsubprocess.run(cmd, env=os.environ | env | {'A': '8'})",
+    "updated": "env = os.environ.copy()\nenv['A'] = '1'\nenv.update(A='8')\nsubprocess.run(cmd, env=env)",
+    "added": "env = {'A': '1'}\nenv |= {'A': '8'}\nsubprocess.run(cmd, env=env)",
+    "of itself": "env = {'A': '8'}\nenv = {**env, 'B': '1'}\nsubprocess.run(cmd, env=env)",
+    "by keywords": (
+        "def f(**more):\n    env = {'A': '1'}\n    env.update(more)\n    subprocess.run(cmd, env=env)\nf(A='8')"
+    ),
+}
+
+
+def python_file(folder: Path, body: str) -> Script:
+    (folder / "run.py").write_text(f"import itertools, os, shlex, subprocess\nmore = []\n{body}\n")
+    return read_script(folder / "run.py")
 
 
 @pytest.mark.parametrize("name", [*STARTED, *NOT_TOLD])
 def test_a_command_that_a_file_starts_is_changed_where_it_stands(name: str, tmp_path: Path) -> None:
-    body = {**STARTED, **NOT_TOLD}[name]
-    (tmp_path / "run.py").write_text(f"import os, shlex, subprocess\nmore = []\n{body}\n")
-    script = read_script(tmp_path / "run.py")
+    script = python_file(tmp_path, {**STARTED, **NOT_TOLD}[name])
     if not script.launches[0].argv:
         assert name in NOT_TOLD
         return
-    (done,) = rewrite(script, 0, [EditRequest("--n", "2")])
-    before, after = (_WORD.findall(" ".join(started(one.decode()))) for one in (done.document.data, done.new))
-    at = len(after) - after[::-1].index("--n")  # the last one counts
-    assert [*before[:at], "2", *before[at + 1 :]] == after != before
+    with suppress(EditRefused) if name in NOT_TOLD else nullcontext():
+        (done,) = rewrite(script, 0, [EditRequest("--n", "2")])
+        before, after = (_WORD.findall(" ".join(started(one.decode()))) for one in (done.document.data, done.new))
+        at = len(after) - after[::-1].index("--n")  # the last one counts
+        assert [*before[:at], "2", *before[at + 1 :]] == after != before
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_a_word_more_goes_behind_the_command_and_into_no_value(name: str, tmp_path: Path) -> None:
+    script = python_file(tmp_path, ADDED[name])
+    with suppress(EditRefused) if " of a" in f" {name}" else nullcontext():
+        (done,) = rewrite(script, 0, [EditRequest("--more", "2")])
+        before, after = started(done.document.data.decode()), started(done.new.decode())
+        assert [one.replace(" --more 2", "") for one in after] == before
+        assert [" --more 2" in one for one in after] == ["torchrun" in one for one in before]
+
+
+@pytest.mark.parametrize("name", IN_ENVIRONMENT)
+def test_the_environment_that_a_command_is_handed_wins(name: str, tmp_path: Path) -> None:
+    script = python_file(tmp_path, f"cmd = {LISTED}\n{IN_ENVIRONMENT[name]}")
+    assert script.launches[0].environment["A"] == "8"
+    (done,) = rewrite(script, 0, [EditRequest("A", "2", kind="environment")])
+    assert done.new == done.document.data.replace(b"8'", b"2'").replace(b"'2', '--lr'", b"'8', '--lr'")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "with open('c.yaml', 'w') as f:\n    yaml.dump(made, f)",
+        "yaml.dump(made, open('c.yaml', 'w'))",
+        "P = Path(__file__).parent / 'c.yaml'\nP.write_text(yaml.dump(made))",
+        "OmegaConf.save(made, 'c.yaml')",
+        "with open('c.yaml', 'w') as f:\n    print(made, file=f)",
+        "def save(a, b):\n    with open(b, 'w') as f:\n        f.writelines(a)\nsave(made, 'c.yaml')",
+        "shutil.copyfile('b.yaml', 'c.yaml')",
+    ],
+)
+def test_a_file_that_the_program_writes_is_not_the_one_that_lies_there(body: str, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("learning_rate: 1.0\n")
+    start = "\nos.system('torchrun train.py --config c.yaml')"
+    assert "learning_rate" not in python_file(tmp_path, body + start).launches[0].effective()
+    read_only = "made = yaml.safe_load(open('c.yaml'))\nshutil.copy('c.yaml', 'b.yaml')"
+    assert "learning_rate" in python_file(tmp_path, read_only + start).launches[0].effective()
+
+
+def test_a_variable_of_the_environment_is_a_word(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("export M=a/b\npython run.py\n")
+    python_file(tmp_path, "subprocess.run(['torchrun', 'train.py', '--m', os.environ['M']])")
+    assert read_script(tmp_path / "run.sh").launches[0].effective()["--m"].value == "a/b"
 
 
 _WORD = re.compile(r"[^\s'\",\[\]\\]+")
 
 
 def started(text: str) -> list[str]:
-    """What a Python file starts, with nothing started."""
+    """What a Python file starts, with nothing started, and the folders that it makes."""
     got: list[str] = []
-    module = types.SimpleNamespace(system=lambda one: got.append(one), run=lambda one, **_: got.append(str(one)))
-    exec(text.partition("\n")[2], {"os": module, "subprocess": module, "shlex": shlex})
+
+    def run(one: object, **_: object) -> types.SimpleNamespace:
+        got.append(str(one))
+        return types.SimpleNamespace(returncode=0, check_returncode=list)
+
+    module = types.SimpleNamespace(system=run, run=run, Popen=run, makedirs=run, environ={})
+    exec(text.partition("\n")[2], {"os": module, "subprocess": module, "shlex": shlex, "itertools": itertools})
     return got
