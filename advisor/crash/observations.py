@@ -203,7 +203,8 @@ class _Sentences:
         for clause in clauses:
             open_, hedged = not asked and "asked" not in clause.cues, "hedged" in clause.cues
             for one in clause.named + _numbers(clause, before):
-                before = one if one.kind in _SET_SO and (one.value or one.kind in _MOVED) else before
+                valued = before is not None and before.value != ""  # a number to come is another one of its kind
+                before = one if one.kind in _SET_SO and (one.value or (one.kind in _MOVED and not valued)) else before
                 advised = one.kind == "library" and one.value and "advised" in clause.cues
                 cured = bool(
                     hedged and ((advised and (fails or "failed" in outcomes)) or (self.solved and clause.change))

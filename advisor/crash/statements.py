@@ -19,7 +19,7 @@ _NEAR = 3
 TITLE_LINES = 3
 """Lines of a text among which its title stands."""
 _NOT_PROSE = regex(
-    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!(?: ?\d)?\S+ (?:(?:[a-z]\w* ){2}|[a-z]+,|→|->))(?![^\n#]*[\u4e00-\u9fff])"
+    r"^\s*(?:#\s|>|\||//|[\w.]+\s*=(?!=)(?!\S+ (?:(?:[a-z]+ ){2}|[a-z]+,|→|->))(?![^\n#]*[\u4e00-\u9fff])"
     r"|\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\W+\d)"
     r"|[EWIF]\d{4} )"
 )
