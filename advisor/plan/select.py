@@ -194,12 +194,13 @@ def _made_sure(
     found: list[tuple[Proposal, bool]], proposals: Sequence[Proposal], situation: Situation, base: Overrides
 ) -> list[tuple[Proposal, bool]]:
     """What surely fits at the price of time only, where the set only may fit: one of the user's own numbers alone, a
-    further value of what is in the set, or one change more; the set itself where none does."""
+    further value of what is in the set, or one change more; the set itself where none does. How the states are laid out
+    stays: checkpoints depend on it."""
     predictor, chosen = situation.predictor, {**base, **together([p for p, _ in found])}
     if predictor.predict(chosen).fit.verdict != "may_not_fit":
         return found
     quiet = [p for p in proposals if p.results == "unchanged" and p.remedy.tier in ("free", "slower")]
-    quiet = [p for p in quiet if not (p.blind or p.spills or p.remedy.rests_on_data)]
+    quiet = [p for p in quiet if not (p.blind or p.spills or p.remedy.rests_on_data or p.remedy.relieves == "states")]
     quiet.sort(key=lambda p: (all(p.remedy.id != one.remedy.id for one, _ in found), not p.is_set))
     tried = [(p, False) for p in quiet if p.is_set] + [(p, True) for p in quiet]
     for one, together_with in tried:
