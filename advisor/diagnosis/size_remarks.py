@@ -38,8 +38,6 @@ _MOST_ROWS = 64
 """Of a pass in which a round number of tokens is looked for (judgement)."""
 USUAL_HEADS = 32
 """Of the models of 7 and 8 billion parameters, where the model is not known (Llama, Mistral, Qwen3)."""
-OF_PASSES = ("log_prob", "actor_update", "critic_update", "validation")
-"""Phases in which a batch goes through the model and leaves logits."""
 UNDECIDED = ("batch-or-states", "long-sequence", "gpu-growth")
 """Causes that leave open, or pass over, what the states hold."""
 _OF_OTHERS = ("card-shared", "leftover-processes")
@@ -123,6 +121,8 @@ def _may_be_logits(facts: Facts) -> bool:
     named, beyond = value_of(facts, "frame.cause"), value_of(facts, "gpu.beyond_card")
     if "frame.attention" in facts or (beyond is True and "frame.logits" not in facts):
         return False
+    if "frame.makes_states" in facts or value_of(facts, "phase") == "optimizer_step":
+        return False  # no pass is under way
     return named is None or named == LOGITS
 
 

@@ -104,3 +104,27 @@ def test_a_softmax_of_attention_goes_before_memory_in_pieces_and_words_beside_th
     assert (state.diagnosis.cause, state.run.model and state.run.model.name) == ("batch-too-big", "StarCoder")
     assert any("1 × 8,192" in remark for remark in state.diagnosis.remarks)
     assert state.plan.steps[0].id == "flash-attention"
+
+
+@pytest.mark.parametrize(
+    ("line", "function", "of_logits"),
+    [
+        ('state["exp_avg_sq"] = torch.zeros_like(p)', "_init_group", False),
+        ("found = compute(inputs)", "update_policy", True),
+    ],
+)
+def test_a_size_is_not_told_as_logits_where_the_optimizer_steps(
+    tmp_path: Path, line: str, function: str, of_logits: bool
+) -> None:
+    script = (
+        "python3 -m verl.trainer.main_ppo data.max_response_length=4096 actor_rollout_ref.model.path=Qwen/Qwen3-8B "
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2 actor_rollout_ref.rollout.name=vllm "
+        "trainer.n_gpus_per_node=4 trainer.nnodes=1\n"
+    )
+    log = (
+        f'Traceback (most recent call last):\n  File "/x/a.py", line 150, in {function}\n    {line}\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 298.00 MiB. GPU 0 has a total capacity of "
+        "79.25 GiB of which 120.00 MiB is free. Of the allocated memory 76.21 GiB is allocated by PyTorch\n"
+    )
+    told = diagnosed(tmp_path, script, log).diagnosis.remarks
+    assert any("size of logits" in remark for remark in told) is of_logits
