@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.script.document import EditRefused, EditRequest, Value, apply_edits
-from advisor.script.edit import rewrite
+from advisor.script.edit import as_list, rewrite
 from advisor.script.launch import Script
 from advisor.script.reader import read_again
 from tests.heavy import examples
@@ -53,7 +53,7 @@ def _expected(script: Script, wanted: list[EditRequest]) -> dict[str, Value | No
         if item.value is None:
             out.pop(item.key, None)
         else:
-            out[item.key] = item.value
+            out[item.key] = as_list(item, out.get(item.key)).value  # `[a, b]` is a list where no text stood
     return out
 
 
